@@ -1,0 +1,212 @@
+"""Turn whatever a source holds into the one form of graph that the library works with."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
+
+from argnn.data.splits import MASK_NAMES, Masks, check_masks, stratified_splits
+from argnn.errors import ConfigError, DataError
+
+DRAWN_FRACTIONS = (0.6, 0.2, 0.2)
+DRAWN_SEED = 0
+_KEPT = ("geometry", "geometry_names")
+
+
+def assemble(
+    source: Data,
+    *,
+    origin: str,
+    name: str,
+    directed: bool = False,
+    row_normalize: bool = False,
+    undirected_source: bool = False,
+) -> Data:
+    """Check every field of ``source`` and return a graph that keeps the contract of ``load``.
+
+    Args:
+        source: Holds ``x`` and ``edge_index``, optionally ``y``, the three masks, ``class_names``
+            and ``split_rule``. It is not changed.
+        origin: The file or data set, for error messages.
+        name: Name of the graph.
+        directed: Keep the directions of the edges.
+        row_normalize: Scale each row of the features to sum one.
+        undirected_source: Say in ``edge_rule`` that there were no directions to keep.
+    """
+    x = _features(source, origin)
+    edge_index = _edges(source, x.size(0), origin)
+    y = _labels(source, x.size(0), origin)
+    class_names = _class_names(source, y, origin)
+    (train, val, test), split_rule = _masks(source, y, origin)
+    edge_index, edge_rule = _arranged(edge_index, x.size(0), directed, undirected_source)
+    x, feature_rule = (_row_normalized(x, origin)) if row_normalize else (x, "as stored")
+    graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
+    graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
+    graph.edge_rule = edge_rule + _dropped(source)
+    graph.feature_rule, graph.split_rule = feature_rule, split_rule
+    for key in _KEPT:
+        if key in source:
+            graph[key] = source[key]
+    return graph
+
+
+def _tensor(source: Data, field: str, origin: str) -> Tensor:
+    value = source[field] if field in source else None
+    if not isinstance(value, Tensor):
+        found = "nothing" if value is None else type(value).__name__
+        raise DataError(f"{origin}: {field} must be an array (got {found})")
+    if value.layout != torch.strided or value.is_complex():
+        raise DataError(f"{origin}: {field} must be a dense array of real numbers")
+    return value.detach().cpu()
+
+
+def _integers(source: Data, field: str, origin: str) -> Tensor:
+    value = _tensor(source, field, origin)
+    # numpy and torch make an empty list a float array; it holds no wrong value.
+    if value.is_floating_point() and value.numel():
+        raise DataError(f"{origin}: {field} must hold integers (got {_dtype(value)})")
+    return value.to(torch.int64)
+
+
+def _dtype(value: Tensor) -> str:
+    return str(value.dtype).removeprefix("torch.")
+
+
+def _features(source: Data, origin: str) -> Tensor:
+    stored = _tensor(source, "x", origin)
+    if stored.dim() != 2 or 0 in stored.shape:
+        raise DataError(
+            f"{origin}: x must have shape [nodes, features], both at least 1 "
+            f"(got {list(stored.shape)})"
+        )
+    x = stored.to(torch.float32)
+    bad = (~torch.isfinite(x)).nonzero()
+    if len(bad):
+        row, column = bad[0].tolist()
+        value = stored[row, column].item()
+        raise DataError(f"{origin}: x[{row}, {column}] is not finite (got {value})")
+    return x.contiguous()
+
+
+def _edges(source: Data, num_nodes: int, origin: str) -> Tensor:
+    edge_index = _integers(source, "edge_index", origin)
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise DataError(
+            f"{origin}: edge_index must have shape [2, edges] (got {list(edge_index.shape)})"
+        )
+    bad = ((edge_index < 0) | (edge_index >= num_nodes)).nonzero()
+    if len(bad):
+        row, column = bad[0].tolist()
+        raise DataError(
+            f"{origin}: edge_index[{row}, {column}] is {int(edge_index[row, column])}, "
+            f"but node ids go from 0 to {num_nodes - 1}"
+        )
+    return edge_index
+
+
+def _labels(source: Data, num_nodes: int, origin: str) -> Tensor:
+    if source.get("y") is None:
+        return torch.full((num_nodes,), -1)
+    y = _integers(source, "y", origin)
+    if y.shape != (num_nodes,):
+        raise DataError(
+            f"{origin}: y must have shape [{num_nodes}], one label per row of x "
+            f"(got {list(y.shape)})"
+        )
+    bad = (y < -1).nonzero()
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"{origin}: y[{row}] is {int(y[row])}; labels start at 0, -1 marks unlabelled nodes"
+        )
+    if y.numel() and int(y.max()) >= num_nodes:
+        row = int(y.argmax())
+        raise DataError(
+            f"{origin}: y[{row}] is {int(y[row])}; labels must be numbered 0, 1, 2, ... "
+            f"and cannot exceed the {num_nodes} nodes"
+        )
+    return y.contiguous()
+
+
+def _class_names(source: Data, y: Tensor, origin: str) -> list[str]:
+    count = int(y.max()) + 1
+    names: Any = source.get("class_names")
+    if names is None:
+        return [f"class {index}" for index in range(count)]
+    if len(names) < count:
+        raise DataError(f"{origin}: class_names has {len(names)} entries for {count} classes")
+    return [str(name) for name in names]
+
+
+def _masks(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
+    given = [name for name in MASK_NAMES if source.get(name) is not None]
+    if 0 < len(given) < 3:
+        missing = next(name for name in MASK_NAMES if name not in given)
+        raise DataError(f"{origin}: {missing} is missing; give all three masks or none")
+    if given:
+        train, val, test = (_mask(source, name, y, origin) for name in MASK_NAMES)
+        if bool((y >= 0).any()) or bool(train.any()):
+            check_masks(train, val, test, origin=origin)
+        return (train, val, test), source.get("split_rule") or "masks of the source"
+    if not bool((y >= 0).any()):
+        empty = torch.zeros(len(y), 1, dtype=torch.bool)
+        return (empty, empty.clone(), empty.clone()), "no split: the graph has no labels"
+    train, val, test = stratified_splits(y, DRAWN_FRACTIONS, count=1, seed=DRAWN_SEED)
+    if not (bool(train.any()) and bool(val.any())):
+        raise DataError(f"{origin}: too few labels to draw a split; give train, val and test masks")
+    return (train, val, test), f"one stratified 60/20/20 split drawn with seed {DRAWN_SEED}"
+
+
+def _mask(source: Data, field: str, y: Tensor, origin: str) -> Tensor:
+    mask = _integers(source, field, origin)
+    if mask.dim() not in (1, 2) or mask.size(0) != len(y) or 0 in mask.shape:
+        raise DataError(
+            f"{origin}: {field} must have shape [{len(y)}] or [{len(y)}, splits] "
+            f"(got {list(mask.shape)})"
+        )
+    mask = mask.view(len(y), -1)
+    bad = ((mask != 0) & (mask != 1)).nonzero()
+    if len(bad):
+        row, split = bad[0].tolist()
+        raise DataError(
+            f"{origin}: {field}[{row}, {split}] must be 0 or 1 (got {int(mask[row, split])})"
+        )
+    unlabelled = (mask.bool() & (y < 0).unsqueeze(1)).nonzero()
+    if len(unlabelled):
+        row, split = unlabelled[0].tolist()
+        raise DataError(f"{origin}: {field}[{row}, {split}] is set, but node {row} has no label")
+    return mask.bool().contiguous()
+
+
+def _arranged(
+    edge_index: Tensor, num_nodes: int, directed: bool, undirected_source: bool
+) -> tuple[Tensor, str]:
+    edge_index = remove_self_loops(edge_index)[0]
+    if directed and not undirected_source:
+        edge_index = coalesce(edge_index, num_nodes=num_nodes)
+        return edge_index.contiguous(), "self-loops removed, directions kept, duplicates merged"
+    edge_index = to_undirected(edge_index, num_nodes=num_nodes)
+    rule = "self-loops removed, both directions listed, duplicates merged"
+    note = " (the source is undirected)" if directed else ""
+    return edge_index.contiguous(), rule + note
+
+
+def _dropped(source: Data) -> str:
+    # Merging duplicates leaves no single value per edge, and no model here would read it.
+    names = [name for name in ("edge_weight", "edge_attr") if source.get(name) is not None]
+    return f", {' and '.join(names)} dropped" if names else ""
+
+
+def _row_normalized(x: Tensor, origin: str) -> tuple[Tensor, str]:
+    negative = (x < 0).nonzero()
+    if len(negative):
+        row, column = negative[0].tolist()
+        raise ConfigError(
+            f"{origin}: row_normalize needs features that are not negative "
+            f"(x[{row}, {column}] is {x[row, column].item():g})"
+        )
+    total = x.sum(dim=1, keepdim=True)
+    scaled = x / torch.where(total > 0, total, 1.0)
+    return scaled, "rows scaled to sum 1, zero rows kept"

@@ -1,0 +1,95 @@
+"""Training, validation and test masks: drawing, checking and choosing them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.errors import ConfigError, DataError
+
+MASK_NAMES = ("train_mask", "val_mask", "test_mask")
+
+Masks = tuple[Tensor, Tensor, Tensor]
+
+
+def stratified_splits(y: Tensor, fractions: Sequence[float], count: int, seed: int) -> Masks:
+    """Draw splits in which every class has the same shares.
+
+    Nodes without a label (``-1``) are in no mask. The last mask takes what the first two leave, so
+    that every labelled node is used.
+
+    Args:
+        y: Class of each node, ``[N]``.
+        fractions: Shares of training, validation and test nodes; they sum to one.
+        count: How many splits to draw.
+        seed: Fixes all of them.
+
+    Returns:
+        Training, validation and test masks, each ``[N, count]``.
+
+    Example:
+        >>> train, val, test = stratified_splits(torch.tensor([0] * 5 + [1] * 5), (0.6, 0.2, 0.2), 1, 0)
+        >>> [int(mask.sum()) for mask in (train, val, test)]
+        [6, 2, 2]
+    """
+    _check_fractions(fractions)
+    rng = np.random.default_rng(seed)
+    labels = y.numpy()
+    masks = np.zeros((3, len(labels), count), dtype=bool)
+    bounds = np.cumsum(fractions)[:2]
+    for split in range(count):
+        for label in np.unique(labels[labels >= 0]):
+            members = rng.permutation(np.flatnonzero(labels == label))
+            cuts = np.floor(bounds * len(members) + 0.5).astype(int)
+            for mask, chosen in zip(masks, np.split(members, cuts), strict=True):
+                mask[chosen, split] = True
+    train, val, test = torch.from_numpy(masks)
+    return train, val, test
+
+
+def _check_fractions(fractions: Sequence[float]) -> None:
+    if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
+        raise ConfigError(f"fractions must be three shares that sum to 1 (got {fractions})")
+
+
+def check_masks(train: Tensor, val: Tensor, test: Tensor, *, origin: str) -> None:
+    """Raise unless three ``[N, S]`` masks are disjoint and usable in every split.
+
+    An empty test mask is allowed: nothing is scored then, but a model can be selected.
+
+    Args:
+        train: Training masks.
+        val: Validation masks.
+        test: Test masks.
+        origin: The graph or file, for error messages.
+    """
+    masks = dict(zip(MASK_NAMES, (train, val, test), strict=True))
+    for name, mask in masks.items():
+        if mask.shape != train.shape:
+            raise DataError(
+                f"{origin}: {name} has shape {list(mask.shape)}, "
+                f"but train_mask has {list(train.shape)}"
+            )
+    for first, second in (MASK_NAMES[:2], MASK_NAMES[1:], MASK_NAMES[::2]):
+        both = (masks[first] & masks[second]).nonzero()
+        if len(both):
+            node, split = both[0].tolist()
+            raise DataError(f"{origin}: node {node} is in {first} and in {second} of split {split}")
+    for name in MASK_NAMES[:2]:
+        empty = (~masks[name].any(dim=0)).nonzero()
+        if len(empty):
+            raise DataError(f"{origin}: {name} of split {int(empty[0])} is empty")
+
+
+def split_masks(graph: Data, split: int) -> Masks:
+    """Training, validation and test mask of one split, each ``[N]``."""
+    count = graph.train_mask.size(1)
+    if not 0 <= split < count:
+        raise ConfigError(
+            f"split {split} out of range: {graph.name} has splits 0 to {count - 1}"
+            if count > 1
+            else f"split {split} out of range: {graph.name} has split 0 only"
+        )
+    return graph.train_mask[:, split], graph.val_mask[:, split], graph.test_mask[:, split]

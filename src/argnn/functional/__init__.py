@@ -1,0 +1,71 @@
+"""The equations of the method as pure functions: tensors in, tensors out.
+
+The meaning of ``edge_index``, of self-loops and of duplicate edges is stated once, in
+:mod:`argnn.functional.neighborhood`.
+"""
+
+from argnn.functional.edge_weights import (
+    channel_modulation,
+    edge_attention,
+    edge_modulation,
+    propagate,
+)
+from argnn.functional.homophily import edge_homophily, node_homophily
+from argnn.functional.metric import (
+    determinant,
+    eigenpairs,
+    expmap,
+    geodesic_distance,
+    inner_product,
+    inverse,
+    log_determinant,
+    logmap,
+    norm,
+    positive_diagonal,
+    raw_from_diagonal,
+)
+from argnn.functional.neighborhood import aggregate, neighbor_dispersion, neighbor_mean
+from argnn.functional.ollivier import learned_ollivier_ricci, ollivier_ricci
+from argnn.functional.ricci import (
+    discrete_ricci,
+    ricci_energy,
+    ricci_flow,
+    ricci_flow_steady_state,
+)
+from argnn.functional.schedules import theory_weights
+from argnn.functional.smoothness import nrmd, smoothness_energy
+from argnn.functional.structure import clustering_coefficient, structural_descriptor
+
+__all__ = [
+    "aggregate",
+    "channel_modulation",
+    "clustering_coefficient",
+    "determinant",
+    "discrete_ricci",
+    "edge_attention",
+    "edge_homophily",
+    "edge_modulation",
+    "eigenpairs",
+    "expmap",
+    "geodesic_distance",
+    "inner_product",
+    "inverse",
+    "learned_ollivier_ricci",
+    "log_determinant",
+    "logmap",
+    "neighbor_dispersion",
+    "neighbor_mean",
+    "node_homophily",
+    "norm",
+    "nrmd",
+    "ollivier_ricci",
+    "positive_diagonal",
+    "propagate",
+    "raw_from_diagonal",
+    "ricci_energy",
+    "ricci_flow",
+    "ricci_flow_steady_state",
+    "smoothness_energy",
+    "structural_descriptor",
+    "theory_weights",
+]

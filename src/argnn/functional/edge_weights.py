@@ -1,0 +1,167 @@
+"""Geometric modulation, metric attention, and the messages they weigh."""
+
+import torch
+from torch import Tensor
+
+from argnn.functional.metric import norm
+from argnn.functional.neighborhood import Edges, Neighborhood, neighbor_sum, neighborhood
+from argnn.functional.precision import accumulation_dtype, default_eps, safe_sqrt
+
+NEIGHBOR_NORMS = ("own", "target")
+
+
+def channel_modulation(g: Tensor, eps0: float | Tensor = 0.0) -> Tensor:
+    r"""The modulation of each metric axis, ``[N, D]`` (:eq:`operator`).
+
+    .. math:: t_{ik} = \epsilon_0 + (1-\epsilon_0)\tanh(-\log g_{ik})
+
+    :math:`\mathbf{T}_i = \mathrm{diag}(\mathbf{t}_i)` is the operator whose Rayleigh quotient
+    along an edge is :func:`edge_modulation`.
+
+    Args:
+        g: Metric diagonals, ``[N, D]``.
+        eps0: Baseline that keeps messages alive at ``g = 1``.
+
+    Example:
+        >>> channel_modulation(torch.tensor([1.0, 0.5])).tolist()
+        [0.0, 0.6000000238418579]
+    """
+    dtype = accumulation_dtype(g.dtype)
+    t = torch.tanh(-g.to(dtype).clamp_min(torch.finfo(dtype).tiny).log())
+    return (eps0 + (1 - eps0) * t).to(g.dtype)
+
+
+def edge_modulation(
+    h: Tensor,
+    g: Tensor,
+    edge_index: Tensor,
+    eps0: float | Tensor = 0.0,
+    *,
+    eps: float | None = None,
+) -> Tensor:
+    r"""Geometric modulation of every edge, ``[E]`` (:eq:`modulation`, :eq:`baseline`).
+
+    .. math::
+        \tau_{ij} = \sum_k d_{ij,k}^2 \tanh(-\log g_{ik}), \qquad
+        \mathbf{d}_{ij} =
+        \frac{\mathbf{h}_j - \mathbf{h}_i}{\|\mathbf{h}_j - \mathbf{h}_i\| + \epsilon}, \qquad
+        \tau'_{ij} = \epsilon_0 + (1 - \epsilon_0)\,\tau_{ij}
+
+    In [-1, 1] for :math:`\epsilon_0 = 0`. Where the two ends have equal features, self-loops
+    among them, there is no direction and :math:`\tau_{ij} = 0`.
+
+    Args:
+        h: Node features, ``[N, D]``.
+        g: Metric diagonals, ``[N, D]``.
+        edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
+        eps0: Baseline :math:`\epsilon_0`; 0 is the literal formula.
+        eps: Floor of the denominator; by dtype where not given.
+
+    Example:
+        >>> h = torch.tensor([[0.0, 0.0], [1.0, 0.0]])
+        >>> g = torch.tensor([[0.5, 9.0], [2.0, 9.0]])
+        >>> edge_modulation(h, g, torch.tensor([[1, 0], [0, 1]])).round(decimals=4).tolist()
+        [0.6000000238418579, -0.6000000238418579]
+    """
+    source, target = edge_index
+    dtype = accumulation_dtype(h.dtype)
+    h_ = h.to(dtype)
+    difference = h_.index_select(0, source) - h_.index_select(0, target)
+    length = safe_sqrt(difference.square().sum(-1, keepdim=True))
+    direction = difference / (length + (default_eps(h.dtype) if eps is None else eps))
+    t = channel_modulation(g.to(dtype)).index_select(0, target)
+    tau = (direction.square() * t).sum(-1)
+    return (eps0 + (1 - eps0) * tau).to(h.dtype)
+
+
+def edge_attention(
+    h: Tensor,
+    g: Tensor,
+    edge_index: Tensor,
+    *,
+    neighbor_norm: str = "own",
+    eps: float | None = None,
+) -> Tensor:
+    r"""Cosine similarity of every edge under the local metrics, ``[E]`` (:eq:`attention`).
+
+    .. math::
+        \alpha_{ij} = \frac{\langle\mathbf{h}_i,\mathbf{h}_j\rangle_{\mathbf{G}_i}}
+        {\|\mathbf{h}_i\|_{\mathbf{G}_i}\,\|\mathbf{h}_j\|_{\mathbf{G}_j} + \epsilon}
+
+    This is the value before the sigmoid. In [-1, 1] when both ends share a metric; under
+    different metrics it is not a cosine and has no bound.
+
+    Args:
+        h: Node features, ``[N, D]``.
+        g: Metric diagonals, ``[N, D]``.
+        edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
+        neighbor_norm: ``"own"`` measures :math:`\mathbf{h}_j` in its own metric, as the paper
+            says; ``"target"`` in the metric of node :math:`i`, as its public code does.
+        eps: Floor of the denominator; by dtype where not given.
+
+    Example:
+        >>> h = torch.tensor([[1.0, 0.0], [2.0, 0.0]])
+        >>> g = torch.tensor([[4.0, 1.0], [1.0, 1.0]])
+        >>> edge_attention(h, g, torch.tensor([[1], [0]])).item()
+        2.0
+    """
+    if neighbor_norm not in NEIGHBOR_NORMS:
+        raise ValueError(f"neighbor_norm must be one of {NEIGHBOR_NORMS} (got {neighbor_norm!r})")
+    source, target = edge_index
+    dtype = accumulation_dtype(h.dtype)
+    h_, g_ = h.to(dtype), g.to(dtype)
+    h_source = h_.index_select(0, source)
+    product = ((g_ * h_).index_select(0, target) * h_source).sum(-1)
+    own = norm(h_, g_)
+    if neighbor_norm == "own":
+        source_norm = own.index_select(0, source)
+    else:
+        source_norm = norm(h_source, g_.index_select(0, target))
+    floor = default_eps(h.dtype) if eps is None else eps
+    return (product / (own.index_select(0, target) * source_norm + floor)).to(h.dtype)
+
+
+def propagate(
+    h: Tensor,
+    g: Tensor,
+    messages: Tensor,
+    edge_index: Edges,
+    eps0: float | Tensor = 0.0,
+    *,
+    attention: bool = True,
+    normalization: str = "sum",
+    neighbor_norm: str = "own",
+) -> Tensor:
+    r"""Sum of modulated and attended messages at every node, ``[N, D']`` (:eq:`message`).
+
+    .. math::
+        \mathbf{o}_i = \sum_{j \in \mathcal{N}(i)} w_{ij}\,\tau'_{ij}\,
+        \sigma(\alpha_{ij})\,\mathbf{m}_j
+
+    with :math:`w_{ij} = 1` in the paper. Self-loops are ignored.
+
+    Args:
+        h: Node features, ``[N, D]``.
+        g: Metric diagonals, ``[N, D]``.
+        messages: What each node sends, :math:`\mathbf{W}_m\mathbf{h}_j`, ``[N, D']``.
+        edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
+        eps0: Baseline of the modulation.
+        attention: Whether to multiply by :math:`\sigma(\alpha_{ij})`.
+        normalization: Constant edge weights: ``"sum"``, ``"sym"`` or ``"rw"``.
+        neighbor_norm: See :func:`edge_attention`.
+    """
+    hood = neighborhood(edge_index, h.size(0))
+    weight = edge_modulation(h, g, hood.edge_index, eps0)
+    if attention:
+        weight = (
+            weight * edge_attention(h, g, hood.edge_index, neighbor_norm=neighbor_norm).sigmoid()
+        )
+    if normalization != "sum":
+        weight = weight * hood.edge_weight(normalization, weight.dtype)
+    return _weighted_sum(messages, weight, hood)
+
+
+def _weighted_sum(messages: Tensor, weight: Tensor, hood: Neighborhood) -> Tensor:
+    dtype = accumulation_dtype(messages.dtype)
+    sent = messages.to(dtype).index_select(0, hood.source) * weight.to(dtype).unsqueeze(-1)
+    return neighbor_sum(sent, hood).to(messages.dtype)

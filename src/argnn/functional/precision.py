@@ -1,0 +1,43 @@
+"""Numeric floors per dtype, and square roots that can be differentiated at zero."""
+
+import torch
+from torch import Tensor
+
+#: Added to every denominator. Half types are computed in float32, hence their value.
+EPS: dict[torch.dtype, float] = {
+    torch.float64: 1e-12,
+    torch.float32: 1e-8,
+    torch.bfloat16: 1e-8,
+    torch.float16: 1e-8,
+}
+
+
+def default_eps(dtype: torch.dtype) -> float:
+    """The floor that denominators of this dtype get when the caller names none."""
+    try:
+        return EPS[dtype]
+    except KeyError:
+        raise ValueError(f"expected a floating point tensor (got {dtype})") from None
+
+
+def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The dtype to compute in: float32 for the half types, else the type itself.
+
+    Squares of half-precision features overflow at 256 and vanish at 2e-4, so no
+    formula of this package is evaluated in a half type.
+    """
+    default_eps(dtype)
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def safe_sqrt(x: Tensor) -> Tensor:
+    """Square root of a non-negative tensor whose gradient at zero is zero, not infinite.
+
+    Example:
+        >>> x = torch.tensor([0.0, 4.0], requires_grad=True)
+        >>> safe_sqrt(x).sum().backward()
+        >>> x.grad.tolist()
+        [0.0, 0.25]
+    """
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)

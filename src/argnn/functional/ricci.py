@@ -1,0 +1,103 @@
+"""Discrete Ricci curvature of a metric field, its energy and its flow."""
+
+import torch
+from torch import Tensor
+
+from argnn.functional.neighborhood import Edges, neighbor_sum, neighborhood
+from argnn.functional.precision import accumulation_dtype
+
+REDUCTIONS = ("sum", "mean")
+
+
+def discrete_ricci(g: Tensor, edge_index: Edges) -> Tensor:
+    r"""Coordinate-wise discrete Ricci curvature, ``[N, D]`` (:eq:`ricci`).
+
+    .. math::
+        \mathrm{Ric}_{ik} = \frac{1}{2\,|\mathcal{N}(i)|}
+        \sum_{j \in \mathcal{N}(i)} (g_{ik} - g_{jk})
+
+    Exactly zero for a constant metric and at isolated nodes.
+
+    Args:
+        g: Metric diagonals, ``[N, D]``.
+        edge_index: Source and target of each edge, ``[2, E]``.
+
+    Example:
+        >>> pair = torch.tensor([[0, 1], [1, 0]])
+        >>> discrete_ricci(torch.tensor([[1.0], [3.0]]), pair).squeeze().tolist()
+        [-1.0, 1.0]
+    """
+    hood = neighborhood(edge_index, g.size(0))
+    g_ = g.to(accumulation_dtype(g.dtype))
+    difference = g_.index_select(0, hood.target) - g_.index_select(0, hood.source)
+    degree = hood.degree.clamp_min(1).to(g_.dtype).unsqueeze(-1)
+    return (0.5 * neighbor_sum(difference, hood) / degree).to(g.dtype)
+
+
+def ricci_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor:
+    r"""Squared Ricci curvature of the field, a scalar (:eq:`ricci_energy`).
+
+    .. math:: \mathcal{L}_{\mathrm{Ricci}} = \sum_i \sum_k \mathrm{Ric}_{ik}^2
+
+    Args:
+        g: Metric diagonals, ``[N, D]``.
+        edge_index: Source and target of each edge, ``[2, E]``.
+        reduction: ``"sum"`` as above, or ``"mean"`` over nodes and channels.
+    """
+    curvature = discrete_ricci(g.to(accumulation_dtype(g.dtype)), edge_index)
+    return reduce_energy(curvature.square(), reduction).to(g.dtype)
+
+
+def reduce_energy(terms: Tensor, reduction: str) -> Tensor:
+    """Sum or mean of energy terms; the mean of none is zero."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be one of {REDUCTIONS} (got {reduction!r})")
+    total = terms.sum()
+    return total if reduction == "sum" else total / max(terms.numel(), 1)
+
+
+def ricci_flow(g: Tensor, edge_index: Edges, steps: int, step_size: float) -> Tensor:
+    r"""Explicit Euler steps of :math:`\partial_t \mathbf{g} = -2\,\mathrm{Ric}` (:eq:`flow`).
+
+    One step is :math:`g_i \leftarrow (1-s)\,g_i + s\,\overline{g_j}`: with :math:`s \in (0, 1]`
+    the metric stays positive and inside its initial range.
+
+    Args:
+        g: Metric diagonals, ``[N, D]``.
+        edge_index: Source and target of each edge, ``[2, E]``.
+        steps: How many steps to take.
+        step_size: :math:`s`, in (0, 1].
+    """
+    if steps < 0:
+        raise ValueError(f"steps must not be negative (got {steps})")
+    if not 0 < step_size <= 1:
+        raise ValueError(f"step_size must be in (0, 1] for a positive metric (got {step_size})")
+    for _ in range(steps):
+        g = g - 2 * step_size * discrete_ricci(g, edge_index)
+    return g
+
+
+@torch.no_grad()
+def ricci_flow_steady_state(
+    g: Tensor,
+    edge_index: Edges,
+    *,
+    step_size: float = 0.5,
+    tolerance: float = 1e-9,
+    max_steps: int = 100_000,
+) -> Tensor:
+    r"""Run :func:`ricci_flow` until no entry moves by more than ``tolerance`` in a step.
+
+    On an undirected graph the limit is constant on each connected component: the mean of
+    the initial metric weighted by degree. Steps of at most one half reach it on every graph,
+    since a full step swaps the two sides of a bipartite one for ever.
+
+    Raises:
+        RuntimeError: The flow still moved after ``max_steps``.
+    """
+    for _ in range(max_steps):
+        following = ricci_flow(g, edge_index, steps=1, step_size=step_size)
+        if torch.equal(following, g) or (following - g).abs().max() <= tolerance:
+            return following
+        g = following
+    raise RuntimeError(f"the flow still moved by more than {tolerance} after {max_steps} steps")

@@ -1,0 +1,91 @@
+"""What the graph alone says about a node: degrees and clustering."""
+
+import torch
+from torch import Tensor
+
+from argnn.functional.neighborhood import Edges, Neighborhood, aggregate, neighborhood
+
+#: Columns of :func:`structural_descriptor`.
+DESCRIPTOR_NAMES = ("log_degree", "log_in", "log_out", "neighbor_log_degree", "clustering")
+NUM_DESCRIPTORS = len(DESCRIPTOR_NAMES)
+
+# Two-step walks expanded at a time; bounds the memory of the triangle count.
+_WALKS_PER_CHUNK = 20_000_000
+
+
+def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
+    """Five numbers per node, standardised over the nodes, ``[N, 5]`` in float32.
+
+    The logarithms of one plus the number of neighbours, of edges in and of edges out, the
+    mean of the first over the neighbours, and the clustering coefficient. A column that is
+    the same for all nodes is zero.
+    """
+    hood = neighborhood(edge_index, num_nodes)
+    if "structural_descriptor" not in hood.derived:
+        hood.derived["structural_descriptor"] = _descriptor(hood)
+    return hood.derived["structural_descriptor"]
+
+
+def _descriptor(hood: Neighborhood) -> Tensor:
+    both = hood.relation("undirected")
+    log_degree = both.degree.double().log1p()
+    columns = [
+        log_degree,
+        hood.degree.double().log1p(),
+        hood.out_degree.double().log1p(),
+        aggregate(log_degree.unsqueeze(-1), both, "rw").squeeze(-1),
+        clustering_coefficient(hood, hood.num_nodes),
+    ]
+    s = torch.stack(columns, dim=-1)
+    centred = s - s.mean(0)
+    spread = centred.square().mean(0).sqrt()
+    return torch.where(spread > 1e-9, centred / spread.clamp_min(1e-9), 0.0).float()
+
+
+def clustering_coefficient(edge_index: Edges, num_nodes: int) -> Tensor:
+    """Share of a node's neighbour pairs that are joined, ``[N]`` in float64.
+
+    Zero for nodes with fewer than two neighbours. Directions and duplicates do not matter.
+
+    Example:
+        >>> square = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])  # with one diagonal
+        >>> clustering_coefficient(square, 4).round(decimals=3).tolist()
+        [0.667, 1.0, 0.667, 1.0]
+    """
+    both = neighborhood(edge_index, num_nodes).relation("undirected")
+    degree = both.degree.double()
+    possible = degree * (degree - 1) / 2
+    return torch.where(possible > 0, triangles(both) / possible.clamp_min(1), 0.0)
+
+
+def triangles(hood: Neighborhood) -> Tensor:
+    """Number of triangles at each node of an undirected graph without duplicates, ``[N]``.
+
+    Lists, for every edge, the neighbours of its end with fewer of them, and looks up which
+    are joined to the other end: the work is bounded by edges times arboricity.
+    """
+    n = hood.num_nodes
+    known = torch.sort(hood.source * n + hood.target).values
+    neighbors = known % max(n, 1)
+    start = torch.cat([hood.degree.new_zeros(1), hood.degree.cumsum(0)])
+    low, high = hood.pairs
+    swap = hood.degree[low] > hood.degree[high]
+    small, large = torch.where(swap, high, low), torch.where(swap, low, high)
+    count = torch.zeros(n, dtype=torch.float64, device=known.device)
+    work = hood.degree[small].cumsum(0)
+    begin = 0
+    while begin < small.numel():
+        spent = work[begin - 1] if begin else work.new_zeros(())
+        end = int(torch.searchsorted(work, spent + _WALKS_PER_CHUNK, right=True))
+        end = max(end, begin + 1)
+        a, b = small[begin:end], large[begin:end]
+        width = hood.degree[a]
+        edge = torch.repeat_interleave(width)
+        offset = torch.arange(edge.numel(), device=a.device) - (width.cumsum(0) - width)[edge]
+        third = neighbors[start[a[edge]] + offset]
+        wanted = b[edge] * n + third
+        place = torch.searchsorted(known, wanted).clamp_max(known.numel() - 1)
+        # Every triangle is met once from each of its three edges: credit the opposite corner.
+        count += torch.bincount(third[known[place] == wanted], minlength=n)
+        begin = end
+    return count
