@@ -12,7 +12,7 @@ from argnn.errors import ConfigError, DataError
 
 DRAWN_FRACTIONS = (0.6, 0.2, 0.2)
 DRAWN_SEED = 0
-_KEPT = ("geometry", "geometry_names")
+_KEPT = ("geometry", "geometry_names", "region")
 
 
 def assemble(
@@ -41,7 +41,7 @@ def assemble(
     class_names = _class_names(source, y, origin)
     (train, val, test), split_rule = _masks(source, y, origin)
     edge_index, edge_rule = _arranged(edge_index, x.size(0), directed, undirected_source)
-    x, feature_rule = (_row_normalized(x, origin)) if row_normalize else (x, "as stored")
+    x, feature_rule = _row_normalized(x, origin) if row_normalize else (x, "as stored")
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
     graph.edge_rule = edge_rule + _dropped(source)
@@ -53,7 +53,7 @@ def assemble(
 
 
 def _tensor(source: Data, field: str, origin: str) -> Tensor:
-    value = source[field] if field in source else None
+    value = source.get(field)
     if not isinstance(value, Tensor):
         found = "nothing" if value is None else type(value).__name__
         raise DataError(f"{origin}: {field} must be an array (got {found})")

@@ -30,8 +30,8 @@ def stratified_splits(y: Tensor, fractions: Sequence[float], count: int, seed: i
         Training, validation and test masks, each ``[N, count]``.
 
     Example:
-        >>> train, val, test = stratified_splits(torch.tensor([0] * 5 + [1] * 5), (0.6, 0.2, 0.2), 1, 0)
-        >>> [int(mask.sum()) for mask in (train, val, test)]
+        >>> y = torch.tensor([0] * 5 + [1] * 5)
+        >>> [int(mask.sum()) for mask in stratified_splits(y, (0.6, 0.2, 0.2), 1, 0)]
         [6, 2, 2]
     """
     _check_fractions(fractions)

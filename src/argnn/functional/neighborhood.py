@@ -153,11 +153,14 @@ def _csr(row: Tensor, column: Tensor, value: Tensor, size: tuple[int, int]) -> T
     merged = value.new_zeros(key.numel()).index_add_(0, inverse, value)
     counts = torch.bincount(key // max(size[1], 1), minlength=size[0])
     crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return csr_tensor(crow, key % max(size[1], 1), merged, size)
+
+
+def csr_tensor(crow: Tensor, column: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:
+    """A CSR tensor from its three arrays, which the caller vouches for."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # "CSR support is in beta state"
-        return torch.sparse_csr_tensor(
-            crow, key % max(size[1], 1), merged, size, check_invariants=True
-        )
+        return torch.sparse_csr_tensor(crow, column, value, size, check_invariants=False)
 
 
 #: What every function of this package takes as its edges.

@@ -1,0 +1,22 @@
+"""Graphs: registered data sets, files of the user, planted graphs, and their splits."""
+
+from argnn.data.digits import digits
+from argnn.data.loading import load
+from argnn.data.specs import DATASETS, DatasetSpec
+from argnn.data.splits import check_masks, split_masks, stratified_splits
+from argnn.data.synthetic import clique, cycle, grid, mixed, tree
+
+__all__ = [
+    "DATASETS",
+    "DatasetSpec",
+    "check_masks",
+    "clique",
+    "cycle",
+    "digits",
+    "grid",
+    "load",
+    "mixed",
+    "split_masks",
+    "stratified_splits",
+    "tree",
+]

@@ -1,0 +1,101 @@
+"""Where files are kept, and our own store of processed graphs.
+
+The store holds safetensors files, which carry numbers only: unlike PyG's ``.pt`` files, opening one
+cannot run code.
+"""
+
+import hashlib
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.data.splits import MASK_NAMES
+from argnn.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+# Part of each file: raise it when the content changes, and older files are made anew.
+_FORMAT = "1"
+
+
+def cache_root() -> Path:
+    """The folder for everything that can be made or fetched again."""
+    chosen = os.environ.get("ARGNN_CACHE")
+    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "argnn"
+
+
+def writable_folder(path: Path) -> Path:
+    """Create a folder if it is not there, or say in one line why that fails."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot create the folder {path} ({error.strerror}); "
+            "set ARGNN_CACHE to a folder that can be written"
+        ) from error
+    if not os.access(path, os.W_OK):
+        raise DataError(
+            f"cannot write to the folder {path}; set ARGNN_CACHE to a folder that can be written"
+        )
+    return path
+
+
+def store_graph(path: Path, graph: Data) -> None:
+    """Write ``x``, ``edge_index``, ``y`` and the masks of a graph; all or nothing.
+
+    Features are nearly all zeros in the benchmark graphs, so that only the others are kept.
+    """
+    flat = graph.x.flatten()
+    index = flat.nonzero().squeeze(1)
+    tensors = {
+        "x_shape": torch.tensor(graph.x.shape),
+        "x_index": index,
+        "x_value": flat[index],
+        "edge_index": graph.edge_index.contiguous(),
+        "y": graph.y.contiguous(),
+        **{name: graph[name].contiguous() for name in MASK_NAMES},
+    }
+    writable_folder(path.parent)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
+        unfinished = Path(folder) / path.name
+        save_file(tensors, unfinished, metadata={"format": _FORMAT, "digest": _digest(tensors)})
+        unfinished.replace(path)
+
+
+def stored_graph(path: Path) -> Data | None:
+    """Read what :func:`store_graph` wrote; nothing if it is absent, outdated or damaged."""
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict)
+    except (SafetensorError, OSError) as error:
+        logger.warning("%s is damaged and is made anew (%s)", path, error)
+        return None
+    if metadata.get("format") != _FORMAT or metadata.get("digest") != _digest(tensors):
+        logger.warning("%s is damaged or outdated and is made anew", path)
+        return None
+    return _graph_from(tensors)
+
+
+def _graph_from(tensors: dict[str, Tensor]) -> Data:
+    shape = tensors.pop("x_shape").tolist()
+    x = torch.zeros(shape)
+    x.view(-1)[tensors.pop("x_index")] = tensors.pop("x_value")
+    return Data(x=x, **tensors)
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}".encode())
+        digest.update(tensors[name].numpy().data)
+    return digest.hexdigest()

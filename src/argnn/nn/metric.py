@@ -1,0 +1,194 @@
+"""Where the metric of a node comes from: learned by a small network, or fixed."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import reset
+
+from argnn import functional as AF
+from argnn.functional.metric import xavier_half_width
+from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
+from argnn.functional.structure import NUM_DESCRIPTORS
+
+METRIC_INPUTS = ("features", "structure", "both")
+METRIC_INITS = ("uniform", "ones", "degree", "xavier")
+
+
+class ConstantMetric(nn.Module):
+    r"""The same metric :math:`\mathbf{g}_i = c\,\mathbf{1}` at every node.
+
+    The paper's fixed geometries: Euclidean :math:`c = 1`, hyperbolic 0.5, spherical 2.
+
+    Args:
+        metric_channels: Size :math:`D` of the metric.
+        value: :math:`c > 0`.
+    """
+
+    def __init__(self, metric_channels: int, value: float = 0.5) -> None:
+        super().__init__()
+        if value <= 0:
+            raise ValueError(f"value must be positive (got {value})")
+        self.metric_channels = metric_channels
+        self.value = value
+
+    def reset_parameters(self) -> None:
+        """Nothing is learned here."""
+
+    def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
+        """Metric diagonals, ``[N, D]``."""
+        return h.new_full((h.size(0), self.metric_channels), self.value)
+
+    def extra_repr(self) -> str:
+        """Size and value."""
+        return f"{self.metric_channels}, value={self.value}"
+
+
+class MetricNet(nn.Module):
+    r"""Metric of every node from its neighbourhood (:eq:`metric`).
+
+    .. math:: \mathbf{g}_i = \mathrm{softplus}(\mathrm{MLP}(\boldsymbol\phi_i)) + \epsilon
+
+    with :math:`\boldsymbol\phi_i = [\mathbf{h}_i; \mathbf{a}_i]` in the paper. The last layer of
+    the network starts at zero weight, so that the metric starts exactly at the named
+    initialisation.
+
+    Args:
+        in_channels: Size of the node features.
+        metric_channels: Size :math:`D` of the metric.
+        inputs: ``"features"`` is the paper's :math:`[\mathbf{h}_i; \mathbf{a}_i]`,
+            ``"structure"`` the structural descriptor :math:`\mathbf{s}_i` alone, and ``"both"``
+            is :math:`[\mathbf{h}_i; \mathbf{a}_i; \mathbf{v}_i; \mathbf{s}_i]` with the
+            dispersion :math:`\mathbf{v}_i` of the neighbours.
+        hidden_channels: Width of the hidden layers.
+        num_layers: Number of linear layers: 1, 2 or 3.
+        init: Metric at the start, before ``start`` scales it: ``"ones"``; ``"uniform"`` in
+            [0.5, 1.5] and ``"xavier"`` in :math:`1 \pm \sqrt{3/D}`, drawn per channel; or
+            ``"degree"``, :math:`(1+\log(1+d_i))` divided by its mean over the nodes (the paper
+            names a degree-based start without defining it).
+        start: Factor on the metric at the start; away from 1 messages flow from the first step.
+        spread: Scale of the last layer's random weights at the start, 1 being PyTorch's own.
+        floor: Smallest metric :math:`\epsilon`.
+        ceiling: Largest metric; none by default.
+        sharpness: :math:`\beta` of the softplus.
+        norm: Whether hidden layers are layer-normalised.
+        closed: Whether :math:`\mathbf{a}_i` is a mean over node :math:`i` and its neighbours.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        metric_channels: int,
+        *,
+        inputs: str = "features",
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        init: str = "xavier",
+        start: float = 1.0,
+        spread: float = 0.0,
+        floor: float = 1e-6,
+        ceiling: float | None = None,
+        sharpness: float = 1.0,
+        norm: bool = False,
+        closed: bool = False,
+    ) -> None:
+        super().__init__()
+        _check_choice("inputs", inputs, METRIC_INPUTS)
+        _check_choice("init", init, METRIC_INITS)
+        if num_layers not in (1, 2, 3):
+            raise ValueError(f"num_layers of a metric network must be 1, 2 or 3 (got {num_layers})")
+        if floor <= 0 or (ceiling is not None and ceiling <= floor):
+            raise ValueError(f"need 0 < floor < ceiling (got {floor} and {ceiling})")
+        if start <= 2 * floor:
+            raise ValueError(f"start must lie above twice the floor {floor} (got {start})")
+        self.in_channels = in_channels
+        self.metric_channels = metric_channels
+        self.inputs, self.init, self.closed = inputs, init, closed
+        self.start, self.spread = start, spread
+        self.floor, self.ceiling, self.sharpness = floor, ceiling, sharpness
+        sizes = [self._input_size(), *[hidden_channels] * (num_layers - 1), metric_channels]
+        self.lins = nn.ModuleList(Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(size) if norm else nn.Identity() for size in sizes[1:-1]
+        )
+        self.reset_parameters()
+
+    def _input_size(self) -> int:
+        return {
+            "features": 2 * self.in_channels,
+            "structure": NUM_DESCRIPTORS,
+            "both": 3 * self.in_channels + NUM_DESCRIPTORS,
+        }[self.inputs]
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew and put the metric back to its start."""
+        reset(self.lins)
+        reset(self.norms)
+        last: Any = self.lins[-1]
+        with torch.no_grad():
+            last.weight.mul_(self.spread)
+            last.bias.copy_(self._raw(self._start_per_channel().to(last.bias.device)))
+
+    def _start_per_channel(self) -> Tensor:
+        if self.init in ("ones", "degree"):
+            return torch.full((self.metric_channels,), self.start)
+        half = 0.5 if self.init == "uniform" else xavier_half_width(self.metric_channels)
+        return self.start * torch.empty(self.metric_channels).uniform_(1 - half, 1 + half)
+
+    def _raw(self, g: Tensor) -> Tensor:
+        lowest = 2 * self.floor
+        return AF.raw_from_diagonal(g.clamp_min(lowest), floor=self.floor, sharpness=self.sharpness)
+
+    def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
+        """Metric diagonals, ``[N, D]``.
+
+        Args:
+            h: Node features, ``[N, in_channels]``.
+            edge_index: Source and target of each edge, ``[2, E]``; neighbours are taken
+                without regard to direction.
+        """
+        hood = neighborhood(edge_index, h.size(0))
+        z = self._describe(h, hood)
+        for lin, norm in zip(self.lins[:-1], self.norms, strict=True):
+            z = norm(lin(z)).relu()
+        raw = self.lins[-1](z)
+        if self.init == "degree":
+            raw = raw + self._degree_offset(hood).to(raw)
+        return AF.positive_diagonal(
+            raw, floor=self.floor, ceiling=self.ceiling, sharpness=self.sharpness
+        )
+
+    def _describe(self, h: Tensor, hood: Neighborhood) -> Tensor:
+        if self.inputs == "structure":
+            return AF.structural_descriptor(hood, h.size(0)).to(h)
+        both = hood.relation("undirected")
+        parts = [h, self._neighbor_mean(h, both)]
+        if self.inputs == "both":
+            parts += [
+                AF.neighbor_dispersion(h, both),
+                AF.structural_descriptor(hood, h.size(0)).to(h),
+            ]
+        return torch.cat(parts, dim=-1)
+
+    def _neighbor_mean(self, h: Tensor, both: Neighborhood) -> Tensor:
+        if not self.closed:
+            return AF.neighbor_mean(h, both)
+        size = (both.degree + 1).to(h).unsqueeze(-1)
+        return (AF.aggregate(h, both, "sum") + h) / size
+
+    def _degree_offset(self, hood: Neighborhood) -> Tensor:
+        """Raw values that move the start from ``start`` to the degree profile, ``[N, 1]``."""
+        size = 1 + hood.relation("undirected").degree.float().log1p()
+        g = self.start * size / size.mean().clamp_min(1.0)
+        base = torch.full_like(g, self.start)
+        return (self._raw(g) - self._raw(base)).unsqueeze(-1)
+
+    def extra_repr(self) -> str:
+        """What the network sees and where it starts."""
+        return f"inputs={self.inputs!r}, init={self.init!r}, start={self.start}"
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {choices} (got {value!r})")

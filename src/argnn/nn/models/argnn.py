@@ -1,0 +1,179 @@
+"""Adaptive Riemannian Graph Neural Networks."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn import JumpingKnowledge, Linear
+from torch_geometric.nn.inits import reset
+
+from argnn.errors import ConfigError
+from argnn.functional.features import input_linear
+from argnn.functional.neighborhood import Edges
+from argnn.nn.conv import ARConv
+from argnn.nn.models.base import AbstractNodeModel
+from argnn.nn.models.formulation import Formulation, formulation
+
+
+class ARGNN(AbstractNodeModel):
+    """A stack of :class:`~argnn.nn.ARConv` layers, each with its own learned metric.
+
+    Args:
+        in_channels: Size of the node features.
+        hidden_channels: Width of the layers.
+        out_channels: Number of scores per node.
+        num_layers: Number of convolutions.
+        preset: ``"default"``, ``"paper"`` or ``"reference"``.
+        **overrides: Single switches, by the names of
+            :class:`~argnn.nn.models.formulation.Formulation`.
+
+    Example:
+        >>> import torch
+        >>> model = ARGNN(4, 8, 3, num_layers=2)
+        >>> pair = torch.tensor([[0, 1], [1, 0]])
+        >>> scores, metrics = model.forward_with_metric(torch.randn(2, 4), pair)
+        >>> scores.shape, [g.shape for g in metrics]
+        (torch.Size([2, 3]), [torch.Size([2, 8]), torch.Size([2, 8])])
+    """
+
+    citation: ClassVar[str] = "Wang, Ding, Li, Fan: Adaptive Riemannian GNNs, AAAI 2026"
+    space: ClassVar[str] = "learned diagonal metric per node"
+    search_space: ClassVar[dict[str, list[Any]]] = {
+        "self_path": [True, False],
+        "normalization": ["sym", "rw", "sum"],
+        "metric": ["fixed", "structure", "both"],
+        "modulation": ["operator", "scalar"],
+        "num_layers": [1, 2, 3, 4, 5],
+        "hidden_channels": [64, 128],
+        "dropout": [0.0, 0.3, 0.5, 0.7],
+        "input_dropout": [0.0, 0.5],
+        "lr": [0.005, 0.01],
+        "weight_decay": [0.0, 1e-3, 3e-3],
+    }
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 3,
+        *,
+        preset: str = "default",
+        **overrides: Any,
+    ) -> None:
+        super().__init__()
+        for name, size in (
+            ("in_channels", in_channels),
+            ("hidden_channels", hidden_channels),
+            ("out_channels", out_channels),
+            ("num_layers", num_layers),
+        ):
+            if size < 1:
+                raise ConfigError(f"{name} must be positive (got {size})")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.hidden_channels, self.num_layers = hidden_channels, num_layers
+        self.formulation = form = formulation(preset, overrides)
+        self.encoder = Linear(in_channels, hidden_channels) if form.encoder else None
+        self.encoder_norm = _norm(form.norm, hidden_channels)
+        sizes = self._layer_sizes()
+        self.convs = nn.ModuleList(_conv(a, b, form) for a, b in sizes)
+        self.norms = nn.ModuleList(_norm(form.norm, b) for _, b in sizes)
+        self.jump = self._jump()
+        self.head = Linear(self._read_out_size(), out_channels) if form.head == "linear" else None
+
+    def _layer_sizes(self) -> list[tuple[int, int]]:
+        form = self.formulation
+        first = self.hidden_channels if form.encoder else self.in_channels
+        last = self.out_channels if form.head == "conv" else self.hidden_channels
+        sizes = [first, *[self.hidden_channels] * (self.num_layers - 1), last]
+        return list(zip(sizes, sizes[1:], strict=False))
+
+    def _num_states(self) -> int:
+        """How many hidden states the read-out sees where it sees all."""
+        return self.num_layers + int(self._reads_input())
+
+    def _reads_input(self) -> bool:
+        return self.formulation.encoder and self.formulation.self_path
+
+    def _jump(self) -> JumpingKnowledge | None:
+        mode = self.formulation.jump
+        return (
+            None
+            if mode == "last"
+            else JumpingKnowledge(mode, self.hidden_channels, self._num_states())
+        )
+
+    def _read_out_size(self) -> int:
+        parts = self._num_states() if self.formulation.jump == "cat" else 1
+        return parts * self.hidden_channels
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for part in (
+            self.encoder,
+            self.encoder_norm,
+            self.convs,
+            self.norms,
+            self.jump,
+            self.head,
+        ):
+            reset(part)
+
+    def metric_parameters(self) -> list[nn.Parameter]:
+        """The parameters of all metric networks."""
+        names = self.named_parameters()
+        return [parameter for name, parameter in names if ".metric_net." in name]
+
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores ``[N, out_channels]``, and each layer's metric ``[N, D]``."""
+        states, metrics = self.hidden_states(x, edge_index)
+        if self.head is None:
+            return states[-1], metrics
+        return self.head(states[-1] if self.jump is None else self.jump(states)), metrics
+
+    def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
+        """What the read-out sees, one ``[N, D]`` per layer, and each layer's metric."""
+        h = self._encode(x)
+        states, metrics = ([h] if self._reads_input() else []), []
+        layers: Iterable[tuple[Any, Any]] = zip(self.convs, self.norms, strict=True)
+        for depth, (conv, norm) in enumerate(layers, start=1):
+            g = conv.metric(h, edge_index)
+            h = norm(conv(h, edge_index, g))
+            if self.head is not None or depth < self.num_layers:
+                h = F.dropout(h.relu(), self.formulation.dropout, self.training)
+            states.append(h)
+            metrics.append(g)
+        return states, metrics
+
+    def _encode(self, x: Tensor) -> Tensor:
+        form = self.formulation
+        if self.encoder is None:
+            return F.dropout(x, form.input_dropout, self.training)
+        h = input_linear(
+            x, self.encoder.weight, self.encoder.bias, form.input_dropout, self.training
+        )
+        return F.dropout(self.encoder_norm(h).relu(), form.dropout, self.training)
+
+
+def _norm(kind: str, channels: int) -> nn.Module:
+    if kind == "layer":
+        return nn.LayerNorm(channels)
+    return nn.BatchNorm1d(channels) if kind == "batch" else nn.Identity()
+
+
+def _conv(in_channels: int, out_channels: int, form: Formulation) -> ARConv:
+    return ARConv(
+        in_channels,
+        out_channels,
+        modulation=form.modulation,
+        attention=form.attention,
+        self_path=form.self_path,
+        direction=form.direction,
+        normalization=form.normalization,
+        hops=form.hops,
+        eps0=form.eps0,
+        neighbor_norm=form.neighbor_norm,
+        metric=form.metric,
+        metric_options=form.metric_options(),
+    )

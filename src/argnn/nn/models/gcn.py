@@ -1,0 +1,50 @@
+"""Graph convolutional network, PyG's own."""
+
+from typing import Any, ClassVar
+
+from torch import Tensor
+from torch_geometric.nn import GCN as PyGGCN
+
+from argnn.nn.models.base import AbstractNodeModel
+
+
+class GCN(AbstractNodeModel):
+    """The graph convolutional network of Kipf and Welling.
+
+    Args:
+        in_channels: Size of the node features.
+        hidden_channels: Width of the layers.
+        out_channels: Number of scores per node.
+        num_layers: Number of convolutions.
+        dropout: Dropout on the hidden features.
+    """
+
+    citation: ClassVar[str] = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
+    space: ClassVar[str] = "Euclidean"
+    search_space: ClassVar[dict[str, list[Any]]] = {
+        "hidden_channels": [32, 64],
+        "dropout": [0.2, 0.5, 0.7],
+        "lr": [0.002, 0.01, 0.05],
+        "weight_decay": [0.0, 5e-5, 5e-4],
+    }
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.net = PyGGCN(in_channels, hidden_channels, num_layers, out_channels, dropout=dropout)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.net.reset_parameters()
+
+    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores ``[N, out_channels]`` and no metric."""
+        return self.net(x, edge_index), []

@@ -1,0 +1,95 @@
+"""Penalties on the learned metric field: an energy of `functional` and its weight."""
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from argnn import functional as AF
+from argnn.functional.neighborhood import Edges, neighborhood
+
+
+class Regularizer(nn.Module, ABC):
+    r"""A non-negative energy times a weight, summed over the layers.
+
+    The weight is fixed or, with ``learnable=True``, :math:`e^{\theta}` with
+    :math:`\theta` learned ("adaptive regularisation", algorithm 3): positive by construction.
+    The derivative of the total loss with respect to such a weight is the energy itself, which
+    is never negative: plain descent can only shrink it. :meth:`effective_weight` shows where
+    it went.
+
+    Args:
+        weight: The weight, or where a learnable one starts.
+        reduction: ``"sum"`` as in the paper, or ``"mean"``.
+        learnable: Whether the weight is a parameter.
+    """
+
+    def __init__(self, weight: float, *, reduction: str = "sum", learnable: bool = False) -> None:
+        super().__init__()
+        if weight < 0 or not math.isfinite(weight):
+            raise ValueError(f"weight must be finite and not negative (got {weight})")
+        if learnable and weight == 0:
+            raise ValueError("a learnable weight must start above 0 (got 0)")
+        if reduction not in AF.ricci.REDUCTIONS:
+            raise ValueError(f"reduction must be one of {AF.ricci.REDUCTIONS} (got {reduction!r})")
+        self.initial_weight = weight
+        self.reduction = reduction
+        self.learnable = learnable
+        if learnable:
+            self.log_weight = nn.Parameter(torch.tensor(math.log(weight)))
+
+    def reset_parameters(self) -> None:
+        """Put a learnable weight back to its start."""
+        if self.learnable:
+            with torch.no_grad():
+                self.log_weight.fill_(math.log(self.initial_weight))
+
+    def effective_weight(self) -> float:
+        """The weight as it stands now."""
+        return float(self.log_weight.exp()) if self.learnable else self.initial_weight
+
+    def forward(self, metrics: list[Tensor], edge_index: Edges) -> Tensor:
+        """Weighted energy of all layers, a scalar.
+
+        Args:
+            metrics: Metric diagonals of each layer, ``[N, D]`` each.
+            edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
+        """
+        if not metrics:
+            return torch.zeros(())
+        both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")
+        energy = torch.stack([self.energy(g, both) for g in metrics]).sum()
+        return energy * (self.log_weight.exp() if self.learnable else self.initial_weight)
+
+    @abstractmethod
+    def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
+        """Energy of one layer's metric, a scalar."""
+
+    def extra_repr(self) -> str:
+        """Weight and reduction."""
+        return f"{self.effective_weight():g}, reduction={self.reduction!r}"
+
+
+class RicciRegularizer(Regularizer):
+    r"""Weight times :math:`\mathcal{L}_{\mathrm{Ricci}}` (:eq:`ricci_energy`)."""
+
+    def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
+        """Squared discrete Ricci curvature."""
+        return AF.ricci_energy(g, edge_index, self.reduction)
+
+
+class SmoothnessRegularizer(Regularizer):
+    r"""Weight times :math:`\mathcal{L}_{\mathrm{smooth}}` (:eq:`smoothness_energy`)."""
+
+    def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
+        """Squared differences along the edges."""
+        return AF.smoothness_energy(g, edge_index, self.reduction)
+
+
+class MagnitudeRegularizer(Regularizer):
+    r"""Weight times :math:`\sum_i \|\mathbf{g}_i\|^2`: not in the paper, but in its public code."""
+
+    def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
+        """Squared size of the metric."""
+        return AF.ricci.reduce_energy(g.square(), self.reduction)
