@@ -15,7 +15,7 @@ from torch_geometric.datasets import Actor, Planetoid, WebKB, WikipediaNetwork
 
 from argnn.data.cache import cache_root, store_graph, stored_graph, writable_folder
 from argnn.data.raw_checks import RawFiles, vetted_files
-from argnn.data.specs import DatasetSpec
+from argnn.data.specs import DatasetSpec, check_counts
 from argnn.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ def load_benchmark(spec: DatasetSpec, root: str | Path | None = None) -> Data:
     graph = stored_graph(path)
     if graph is None:
         graph = _processed(spec, vetted_files(spec, files, folder))
+        check_counts(spec, graph)
         store_graph(path, graph)
     return graph
 
@@ -77,15 +78,19 @@ def _fingerprint(files: RawFiles) -> str:
 
 def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
     with tempfile.TemporaryDirectory(dir=writable_folder(cache_root())) as root:
-        folder = Path(root) / spec.folder
-        folder.mkdir(parents=True)
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
         try:
+            folder = Path(root) / spec.folder
+            folder.mkdir(parents=True)
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
             with _quiet():
                 graph: Data = _pyg_dataset(spec, Path(root))[0]
+        except OSError as error:
+            raise DataError(f"{spec.name}: cannot write to {root}: {error.strerror}") from error
         except Exception as error:  # the files were checked one by one; together they may not fit
-            raise DataError(f"{spec.name}: PyG cannot process the raw files ({error})") from error
+            raise DataError(
+                f"{spec.name}: PyG cannot process the raw files ({_first_line(error)})"
+            ) from error
     return graph
 
 
@@ -117,6 +122,10 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def _download(spec: DatasetSpec, folder: Path) -> None:
     """Fetch the raw files with PyG's own class, check them, and only then put them in place."""
     hint = f"put the files in {folder}, or set ARGNN_DATA"
@@ -133,8 +142,9 @@ def _download(spec: DatasetSpec, folder: Path) -> None:
             with _quiet():
                 _pyg_dataset(spec, Path(root), only_download=True)
         except Exception as error:  # every network library has its own errors
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise DataError(f"{spec.name}: download failed ({reason}); {hint}") from error
+            raise DataError(
+                f"{spec.name}: download failed ({_first_line(error)}); {hint}"
+            ) from error
         fetched = Path(root) / spec.folder
         vetted_files(spec, _read(spec, fetched), fetched)
         _put_in_place(fetched, folder)

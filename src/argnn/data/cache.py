@@ -63,10 +63,14 @@ def store_graph(path: Path, graph: Data) -> None:
         **{name: graph[name].contiguous() for name in MASK_NAMES},
     }
     writable_folder(path.parent)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
-        unfinished = Path(folder) / path.name
-        save_file(tensors, unfinished, metadata={"format": _FORMAT, "digest": _digest(tensors)})
-        unfinished.replace(path)
+    metadata = {"format": _FORMAT, "digest": _digest(tensors)}
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
+            unfinished = Path(folder) / path.name
+            save_file(tensors, unfinished, metadata=metadata)
+            unfinished.replace(path)
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"cannot write {path} ({error})") from error
 
 
 def stored_graph(path: Path) -> Data | None:

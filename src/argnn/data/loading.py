@@ -48,7 +48,7 @@ def load(
         'self-loops removed, both directions listed, duplicates merged'
     """
     if isinstance(source, Data):
-        name = source.get("name") or "graph"
+        name = str(source.get("name") or "graph")
         return assemble(
             source, origin=name, name=name, directed=directed, row_normalize=row_normalize
         )

@@ -22,9 +22,8 @@ def load_npz(path: Path) -> Data:
     Only the types are checked here; shapes and values are checked where every graph is assembled.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise DataError(f"{path}: not an npz archive")
+        # numpy leaves a file open that it cannot read, unless it was opened here.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             _check_names(archive.files, path)
             fields = {name: _field(archive, name, path) for name in archive.files}
     except FileNotFoundError as error:

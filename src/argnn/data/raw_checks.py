@@ -55,12 +55,9 @@ def _vetted_planetoid(spec: DatasetSpec, files: RawFiles, folder: Path) -> RawFi
         return files[path(part).name]
 
     decoded: dict[str, Any] = {}
-    for part in ("x", "tx", "allx"):
-        decoded[part] = _matrix(content(part), spec.features, path(part))
-        rows = decoded[part].shape[0]
-        decoded[part[:-1] + "y"] = _one_hot(
-            content(part[:-1] + "y"), rows, spec.classes, path(part[:-1] + "y")
-        )
+    for x, y in (("x", "y"), ("tx", "ty"), ("allx", "ally")):
+        decoded[x] = _matrix(content(x), spec.features, path(x))
+        decoded[y] = _one_hot(content(y), (decoded[x].shape[0], spec.classes), path(y))
     decoded["graph"] = _neighbors(content("graph"), spec.nodes, path("graph"))
     first, count = decoded["allx"].shape[0], decoded["tx"].shape[0]
     _check_test_index(content("test.index"), range(first, spec.nodes), count, path("test.index"))
@@ -71,16 +68,17 @@ def _matrix(content: bytes, columns: int, path: Path) -> csr_matrix:
     matrix = decode_pickle(content, str(path))
     if not isinstance(matrix, csr_matrix) or matrix.shape[1] != columns:
         raise DataError(f"{path}: expected a sparse matrix of {columns} columns")
-    if not np.isfinite(matrix.data).all():
-        row = int(np.searchsorted(matrix.indptr, np.flatnonzero(~np.isfinite(matrix.data))[0]))
-        raise DataError(f"{path}: a feature near row {row} is not finite")
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(bad):
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        raise DataError(f"{path}: a feature of row {row} is not finite (got {matrix.data[bad[0]]})")
     return matrix
 
 
-def _one_hot(content: bytes, rows: int, classes: int, path: Path) -> NDArray[Any]:
+def _one_hot(content: bytes, shape: tuple[int, int], path: Path) -> NDArray[Any]:
     labels = decode_pickle(content, str(path))
-    if not isinstance(labels, np.ndarray) or labels.shape != (rows, classes):
-        raise DataError(f"{path}: expected labels of shape [{rows}, {classes}]")
+    if not isinstance(labels, np.ndarray) or labels.shape != shape:
+        raise DataError(f"{path}: expected labels of shape {list(shape)}")
     return labels
 
 
@@ -120,13 +118,14 @@ def _check_node_file(spec: DatasetSpec, content: bytes, path: Path) -> None:
         raise DataError(f"{path}, line 1: expected the header 'node_id, feature, label'")
     if len(lines) != spec.nodes:
         raise DataError(f"{path}: expected {spec.nodes} lines of nodes (got {len(lines)})")
+    expected = range(spec.nodes)
     seen: set[int] = set()
     for number, line in enumerate(lines, start=2):
         node, features, label = _fields(line, 3, path, number)
         identity = _parsed(int, node, path, number, "a node id")
         # PyG takes the line number for the node id, except for Actor, which is not sorted.
-        fits = identity in range(spec.nodes) if spec.loader == "actor" else identity == number - 2
-        if not fits or identity in seen:
+        allowed = expected if spec.loader == "actor" else expected[number - 2 : number - 1]
+        if identity in seen or identity not in allowed:
             raise DataError(f"{path}, line {number}: node id {identity} is out of place")
         seen.add(identity)
         if _parsed(int, label, path, number, "a label") not in range(spec.classes):
@@ -138,18 +137,10 @@ def _check_node_file(spec: DatasetSpec, content: bytes, path: Path) -> None:
 
 def _check_features(spec: DatasetSpec, text: str, path: Path, number: int) -> None:
     if spec.loader == "actor":
-        for field in text.split(","):
-            if _parsed(int, field, path, number, "a feature id") not in range(spec.features):
-                raise DataError(
-                    f"{path}, line {number}: feature ids go from 0 to {spec.features - 1} "
-                    f"(got {field})"
-                )
+        _check_feature_ids(text, spec.features, path, number)
         return
     # Nearly every line is zeros and ones; comparing whole strings spares ten million conversions.
-    if (
-        len(text) == 2 * spec.features - 1
-        and text.replace("0", "1") == "1," * (spec.features - 1) + "1"
-    ):
+    if text.replace("0", "1") == ",".join("1" * spec.features):
         return
     fields = text.split(",")
     if len(fields) != spec.features:
@@ -159,6 +150,14 @@ def _check_features(spec: DatasetSpec, text: str, path: Path, number: int) -> No
     for field in fields:
         if not math.isfinite(_parsed(float, field, path, number, "a feature")):
             raise DataError(f"{path}, line {number}: a feature is not finite (got {field})")
+
+
+def _check_feature_ids(text: str, count: int, path: Path, number: int) -> None:
+    for field in text.split(","):
+        if _parsed(int, field, path, number, "a feature id") not in range(count):
+            raise DataError(
+                f"{path}, line {number}: feature ids go from 0 to {count - 1} (got {field})"
+            )
 
 
 def _check_edge_file(spec: DatasetSpec, content: bytes, path: Path) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from argnn.functional.dropout import dropout as drop
 from argnn.functional.neighborhood import csr_tensor
 
 #: Share of non-zero entries up to which the sparse product pays.
@@ -110,7 +111,7 @@ def input_linear(
     """
     features = sparse_features(x)
     if features is None:
-        return F.linear(F.dropout(x, dropout, training), weight, bias)
-    value = F.dropout(features.value, dropout, training)
+        return F.linear(drop(x, dropout, training), weight, bias)
+    value = drop(features.value, dropout, training)
     out: Tensor = _SparseLinear.apply(weight, features, value)
     return out if bias is None else out + bias

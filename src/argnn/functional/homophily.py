@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from argnn.functional.neighborhood import neighborhood
+from argnn.functional.neighborhood import Edges, neighborhood
 
 
-def edge_homophily(edge_index: Tensor, y: Tensor) -> float:
+def edge_homophily(edge_index: Edges, y: Tensor) -> float:
     r"""Share of edges whose ends have the same label (:eq:`homophily`).
 
     Each unordered pair counts once; self-loops, and pairs with an unlabelled end (a negative
@@ -29,7 +29,7 @@ def edge_homophily(edge_index: Tensor, y: Tensor) -> float:
     return (y[low] == y[high])[known].double().mean().item()
 
 
-def node_homophily(edge_index: Tensor, y: Tensor) -> float:
+def node_homophily(edge_index: Edges, y: Tensor) -> float:
     r"""Mean over nodes of the share of neighbours with the node's label (:eq:`homophily`).
 
     Nodes without a labelled neighbour have no such share and are left out; PyG counts them

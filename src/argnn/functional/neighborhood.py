@@ -50,6 +50,11 @@ class Neighborhood:
         return torch.bincount(self.target, minlength=self.num_nodes)
 
     @cached_property
+    def has_no_isolated_node(self) -> bool:
+        """Whether every node has a neighbour."""
+        return bool((self.degree > 0).all())
+
+    @cached_property
     def out_degree(self) -> Tensor:
         """Number of edges out of each node, ``[N]``."""
         return torch.bincount(self.source, minlength=self.num_nodes)
@@ -250,5 +255,5 @@ def neighbor_dispersion(h: Tensor, edge_index: Edges) -> Tensor:
     """
     hood = neighborhood(edge_index, h.size(0))
     mean, mean_square = aggregate(h, hood, "rw"), aggregate(h * h, hood, "rw")
-    own = h * (hood.degree > 0).unsqueeze(-1)
-    return (mean_square - 2 * own * mean + own * own).clamp_min(0)
+    own = h if hood.has_no_isolated_node else h * (hood.degree > 0).unsqueeze(-1)
+    return torch.addcmul(mean_square, own, torch.sub(own, mean, alpha=2)).clamp_min(0)

@@ -149,27 +149,34 @@ class MetricNet(nn.Module):
                 without regard to direction.
         """
         hood = neighborhood(edge_index, h.size(0))
-        z = self._describe(h, hood)
-        for lin, norm in zip(self.lins[:-1], self.norms, strict=True):
-            z = norm(lin(z)).relu()
-        raw = self.lins[-1](z)
+        raw = self._first_layer(h, hood)
+        for norm, lin in zip(self.norms, self.lins[1:], strict=True):
+            raw = lin(norm(raw).relu())
         if self.init == "degree":
             raw = raw + self._degree_offset(hood).to(raw)
         return AF.positive_diagonal(
             raw, floor=self.floor, ceiling=self.ceiling, sharpness=self.sharpness
         )
 
-    def _describe(self, h: Tensor, hood: Neighborhood) -> Tensor:
+    def _first_layer(self, h: Tensor, hood: Neighborhood) -> Tensor:
+        """The first linear layer, part by part: the inputs are never concatenated."""
+        first: Any = self.lins[0]
+        parts = self._inputs(h, hood)
+        weights = first.weight.split([part.size(-1) for part in parts], dim=-1)
+        out: Tensor = first.bias
+        for part, weight in zip(parts, weights, strict=True):
+            out = torch.addmm(out, part, weight.t())
+        return out
+
+    def _inputs(self, h: Tensor, hood: Neighborhood) -> list[Tensor]:
         if self.inputs == "structure":
-            return AF.structural_descriptor(hood, h.size(0)).to(h)
+            return [AF.structural_descriptor(hood, h.size(0)).to(h)]
         both = hood.relation("undirected")
         parts = [h, self._neighbor_mean(h, both)]
         if self.inputs == "both":
-            parts += [
-                AF.neighbor_dispersion(h, both),
-                AF.structural_descriptor(hood, h.size(0)).to(h),
-            ]
-        return torch.cat(parts, dim=-1)
+            parts.append(AF.neighbor_dispersion(h, both))
+            parts.append(AF.structural_descriptor(hood, h.size(0)).to(h))
+        return parts
 
     def _neighbor_mean(self, h: Tensor, both: Neighborhood) -> Tensor:
         if not self.closed:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch_geometric.nn import JumpingKnowledge, Linear
 from torch_geometric.nn.inits import reset
 
 from argnn.errors import ConfigError
+from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
 from argnn.nn.conv import ARConv
@@ -141,7 +141,7 @@ class ARGNN(AbstractNodeModel):
             g = conv.metric(h, edge_index)
             h = norm(conv(h, edge_index, g))
             if self.head is not None or depth < self.num_layers:
-                h = F.dropout(h.relu(), self.formulation.dropout, self.training)
+                h = dropout(h.relu(), self.formulation.dropout, self.training)
             states.append(h)
             metrics.append(g)
         return states, metrics
@@ -149,11 +149,11 @@ class ARGNN(AbstractNodeModel):
     def _encode(self, x: Tensor) -> Tensor:
         form = self.formulation
         if self.encoder is None:
-            return F.dropout(x, form.input_dropout, self.training)
+            return dropout(x, form.input_dropout, self.training)
         h = input_linear(
             x, self.encoder.weight, self.encoder.bias, form.input_dropout, self.training
         )
-        return F.dropout(self.encoder_norm(h).relu(), form.dropout, self.training)
+        return dropout(self.encoder_norm(h).relu(), form.dropout, self.training)
 
 
 def _norm(kind: str, channels: int) -> nn.Module:

@@ -1,0 +1,21 @@
+"""Training: configuration, tasks and the loop. Data comes as arguments; no file is opened."""
+
+from argnn.train.config import TRAIN_PRESETS, TrainConfig, train_config
+from argnn.train.loop import EpochRecord, FitResult, Snapshot, fit
+from argnn.train.scores import NodeScores, node_scores
+from argnn.train.tasks import NodeClassification, Task, Validation
+
+__all__ = [
+    "TRAIN_PRESETS",
+    "EpochRecord",
+    "FitResult",
+    "NodeClassification",
+    "NodeScores",
+    "Snapshot",
+    "Task",
+    "TrainConfig",
+    "Validation",
+    "fit",
+    "node_scores",
+    "train_config",
+]

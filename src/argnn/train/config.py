@@ -1,0 +1,131 @@
+"""How a model is trained, as plain frozen data."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from argnn.errors import ConfigError
+from argnn.registry import resolve, suggestion
+
+SCHEDULES = ("constant", "step", "cosine")
+PENALTY_WEIGHTS = ("fixed", "theory", "theorem")
+REDUCTIONS = ("sum", "mean")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything `fit` needs besides model, graph and task.
+
+    Attributes:
+        epochs: Most epochs to train for.
+        lr: Learning rate of the weights.
+        metric_lr: Learning rate of the metric networks; as ``lr`` where not given.
+        penalty_lr: Learning rate of adaptive penalty weights; as ``lr`` where not given.
+        weight_decay: L2 weight of Adam on weights and metric networks.
+        clip_norm: Largest norm of the gradient; larger ones are scaled down.
+        schedule: ``"constant"``, ``"step"`` (``step_factor`` every ``step_size`` epochs) or
+            ``"cosine"`` (to zero over ``epochs``).
+        step_size: Epochs between two steps of the step schedule.
+        step_factor: What a step multiplies the learning rates by.
+        patience: Stop after this many epochs without a better validation score; 0 never stops.
+        tolerance: Stop when the gradient's norm falls below it; 0 never stops.
+        evaluate_every: Epochs between two looks at the validation score.
+        checkpoint_every: Epochs between two checkpoints; 0 writes none.
+        seed: Seed of dropout, and of the weights where a runner builds the model.
+        ricci_weight: Weight of the Ricci energy where weights are fixed.
+        smoothness_weight: Weight of the smoothness energy where weights are fixed.
+        magnitude_weight: Weight of the squared metric; not in the paper, but in its code.
+        penalty_weights: ``"fixed"`` takes the weights above; ``"theory"`` and ``"theorem"``
+            take the first two from the paper's formulas with training-label homophily.
+        penalty_adaptive: Whether the weights are learned, starting from the above.
+        penalty_reduction: ``"sum"`` as in the paper, or ``"mean"``.
+    """
+
+    epochs: int = 200
+    lr: float = 5e-3
+    metric_lr: float | None = None
+    penalty_lr: float | None = None
+    weight_decay: float = 1e-3
+    clip_norm: float | None = None
+    schedule: str = "constant"
+    step_size: int = 50
+    step_factor: float = 0.1
+    patience: int = 0
+    tolerance: float = 0.0
+    evaluate_every: int = 1
+    checkpoint_every: int = 0
+    seed: int = 0
+    ricci_weight: float = 0.0
+    smoothness_weight: float = 0.0
+    magnitude_weight: float = 0.0
+    penalty_weights: str = "fixed"
+    penalty_adaptive: bool = False
+    penalty_reduction: str = "mean"
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "step_size", "evaluate_every"):
+            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        for name in ("lr", "metric_lr", "penalty_lr", "clip_norm", "step_factor"):
+            value = getattr(self, name)
+            positive = value is None or (value > 0 and math.isfinite(value))
+            _require(positive, name, "positive", value)
+        for name in (
+            "weight_decay",
+            "patience",
+            "tolerance",
+            "checkpoint_every",
+            "seed",
+            "ricci_weight",
+            "smoothness_weight",
+            "magnitude_weight",
+        ):
+            value = getattr(self, name)
+            _require(value >= 0 and math.isfinite(value), name, "finite and not negative", value)
+        for name, choices in (
+            ("schedule", SCHEDULES),
+            ("penalty_weights", PENALTY_WEIGHTS),
+            ("penalty_reduction", REDUCTIONS),
+        ):
+            value = getattr(self, name)
+            _require(value in choices, name, f"one of {', '.join(choices)}", repr(value))
+
+
+def _require(holds: bool, name: str, expected: str, got: object) -> None:
+    if not holds:
+        raise ConfigError(f"{name} must be {expected} (got {got})")
+
+
+#: The optimiser settings that belong to each preset of the model.
+TRAIN_PRESETS: Mapping[str, TrainConfig] = {
+    "paper": TrainConfig(weight_decay=1e-4, penalty_weights="theory", penalty_reduction="sum"),
+    "reference": TrainConfig(
+        weight_decay=5e-4,
+        clip_norm=1.0,
+        schedule="step",
+        smoothness_weight=1e-3,
+        magnitude_weight=1e-2,
+    ),
+    "default": TrainConfig(),
+}
+
+
+def train_config(preset: str, overrides: Mapping[str, Any]) -> TrainConfig:
+    """A preset with some settings changed; an unknown setting is an error."""
+    known = {field.name for field in fields(TrainConfig)}
+    for name in overrides:
+        if name not in known:
+            raise ConfigError(f"unknown training setting '{name}'; {suggestion(name, known)}")
+    return replace(resolve(preset, TRAIN_PRESETS, "preset"), **overrides)
+
+
+def learning_rate_factor(config: TrainConfig, epoch: int) -> float:
+    """What the schedule multiplies the learning rates by in an epoch, counted from 1.
+
+    A function of the epoch alone: a resumed run needs no scheduler state.
+    """
+    if config.schedule == "step":
+        return config.step_factor ** ((epoch - 1) // config.step_size)
+    if config.schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * (epoch - 1) / config.epochs))
+    return 1.0

@@ -1,0 +1,309 @@
+"""The training loop: one function, and the state it can be stopped and continued with."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from argnn.errors import RunError, TrainingDiverged
+from argnn.nn import AbstractNodeModel, Regularizer
+from argnn.train.config import TrainConfig, learning_rate_factor
+from argnn.train.penalties import build_penalties
+from argnn.train.tasks import Task, Validation
+
+
+class Graph(Protocol):
+    """What `fit` reads of a graph: features and edges, no labels."""
+
+    x: Tensor
+    edge_index: Tensor
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What one epoch left behind. Validation is None where it was not looked at."""
+
+    epoch: int
+    loss: float
+    task_loss: float
+    penalty: float
+    gradient_norm: float
+    val_score: float | None = None
+    val_loss: float | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything needed to continue a run as if it had never stopped."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+
+
+@dataclass
+class _Progress:
+    """What the loop remembers from epoch to epoch besides weights."""
+
+    history: list[EpochRecord] = field(default_factory=list)
+    best_epoch: int = 0
+    best: Validation = field(default_factory=lambda: Validation(-math.inf, math.inf))
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """How training went. The model holds the weights of :attr:`best_epoch`.
+
+    Attributes:
+        best_epoch: The epoch with the best validation score, counted from 1.
+        val_score: Its validation score.
+        val_loss: Its validation loss.
+        epochs_run: How many epochs were trained in all.
+        stopped_by: ``"epochs"``, ``"patience"`` or ``"tolerance"``.
+        penalty_weights: Final weight of each penalty, by name.
+        history: One record per epoch.
+        seconds: Time spent in this call.
+    """
+
+    best_epoch: int
+    val_score: float
+    val_loss: float
+    epochs_run: int
+    stopped_by: str
+    penalty_weights: dict[str, float]
+    history: list[EpochRecord]
+    seconds: float
+
+
+def fit(
+    model: AbstractNodeModel,
+    graph: Graph,
+    task: Task,
+    config: TrainConfig,
+    *,
+    on_epoch: Callable[[EpochRecord], None] | None = None,
+    save: Callable[[Snapshot], None] | None = None,
+    resume_from: Snapshot | None = None,
+) -> FitResult:
+    """Train a model and leave it with the weights of its best validation epoch.
+
+    Neither ``graph`` nor ``task`` carries a test label. On one machine and device the same
+    seed gives the same bits, also when a run was stopped and continued in between.
+
+    Args:
+        model: The model, with its initial weights.
+        graph: Features ``x`` and edges ``edge_index``.
+        task: Loss and validation score.
+        config: Optimiser, penalties, stopping.
+        on_epoch: Called after every epoch.
+        save: Called with a snapshot every ``config.checkpoint_every`` epochs.
+        resume_from: A snapshot to continue from.
+
+    Raises:
+        TrainingDiverged: The loss or the gradient is no longer finite.
+    """
+    began = time.perf_counter()
+    devices = [graph.x.device] if graph.x.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(config.seed)
+        loop = _Loop(model, graph, task, config)
+        if resume_from is not None:
+            loop.restore(resume_from)
+        stopped_by = loop.stop_reason()
+        while stopped_by is None:
+            record = loop.run_epoch()
+            if on_epoch is not None:
+                on_epoch(record)
+            if save is not None and loop.checkpoint_is_due():
+                save(loop.snapshot())
+            stopped_by = loop.stop_reason()
+    return loop.finish(stopped_by, time.perf_counter() - began)
+
+
+class _Loop:
+    def __init__(
+        self, model: AbstractNodeModel, graph: Graph, task: Task, config: TrainConfig
+    ) -> None:
+        self.model, self.graph, self.task, self.config = model, graph, task, config
+        self.progress = _Progress()
+        with torch.no_grad():
+            metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
+        self.penalties = build_penalties(
+            config, graph.edge_index, graph.x.size(0), metrics, task
+        ).to(graph.x.device)
+        self.optimizer = torch.optim.Adam(self._parameter_groups())
+        self.initial_rates = [group["lr"] for group in self.optimizer.param_groups]
+
+    def _parameter_groups(self) -> list[dict[str, Any]]:
+        """Weights, metric networks and penalty weights, each with its learning rate (alg. 3)."""
+        config = self.config
+        metric = self.model.metric_parameters()
+        in_metric = {id(parameter) for parameter in metric}
+        weights = [p for p in self.model.parameters() if id(p) not in in_metric]
+        groups: list[dict[str, Any]] = [
+            {"params": weights, "lr": config.lr, "weight_decay": config.weight_decay},
+            {
+                "params": metric,
+                "lr": config.metric_lr or config.lr,
+                "weight_decay": config.weight_decay,
+            },
+            {"params": list(self.penalties.parameters()), "lr": config.penalty_lr or config.lr},
+        ]
+        return [group for group in groups if group["params"]]
+
+    @property
+    def epoch(self) -> int:
+        """Number of finished epochs."""
+        return len(self.progress.history)
+
+    def run_epoch(self) -> EpochRecord:
+        epoch = self.epoch + 1
+        factor = learning_rate_factor(self.config, epoch)
+        for group, rate in zip(self.optimizer.param_groups, self.initial_rates, strict=True):
+            group["lr"] = rate * factor
+        loss, task_loss, gradient_norm = self._step(epoch)
+        validation = self._validate(epoch) if self._evaluation_is_due(epoch) else None
+        record = EpochRecord(
+            epoch=epoch,
+            loss=loss,
+            task_loss=task_loss,
+            penalty=loss - task_loss,
+            gradient_norm=gradient_norm,
+            val_score=None if validation is None else validation.score,
+            val_loss=None if validation is None else validation.loss,
+        )
+        self.progress.history.append(record)
+        return record
+
+    def _step(self, epoch: int) -> tuple[float, float, float]:
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        scores, metrics = self.model.forward_with_metric(self.graph.x, self.graph.edge_index)
+        task_loss = self.task.loss(scores)
+        loss = task_loss
+        for penalty in self.penalties:
+            loss = loss + penalty(metrics, self.graph.edge_index)
+        self._require_finite("loss", float(loss.detach()), epoch)
+        loss.backward()
+        limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
+        gradient_norm = float(nn.utils.clip_grad_norm_(self._parameters(), limit))
+        self._require_finite("gradient norm", gradient_norm, epoch)
+        self.optimizer.step()
+        return float(loss.detach()), float(task_loss.detach()), gradient_norm
+
+    def _parameters(self) -> list[nn.Parameter]:
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def _require_finite(self, name: str, value: float, epoch: int) -> None:
+        if not math.isfinite(value):
+            raise TrainingDiverged(
+                f"the {name} became {value} in epoch {epoch} "
+                f"(lr {self.config.lr:g}); a smaller lr or a clip_norm may help"
+            )
+
+    def _evaluation_is_due(self, epoch: int) -> bool:
+        return epoch % self.config.evaluate_every == 0 or epoch == self.config.epochs
+
+    @torch.no_grad()
+    def _validate(self, epoch: int) -> Validation:
+        self.model.eval()
+        validation = self.task.validate(self.model(self.graph.x, self.graph.edge_index))
+        self._require_finite("validation loss", validation.loss, epoch)
+        if validation.key > self.progress.best.key:
+            self.progress.best, self.progress.best_epoch = validation, epoch
+            self.progress.best_weights = _copy(self.model.state_dict())
+        return validation
+
+    def stop_reason(self) -> str | None:
+        """Why training is over, or None while it is not."""
+        if self.epoch == 0:
+            return None
+        if self.progress.history[-1].gradient_norm < self.config.tolerance:
+            return "tolerance"
+        if 0 < self.config.patience <= self.epoch - self.progress.best_epoch:
+            return "patience"
+        return "epochs" if self.epoch >= self.config.epochs else None
+
+    def checkpoint_is_due(self) -> bool:
+        every = self.config.checkpoint_every
+        return every > 0 and self.epoch % every == 0
+
+    def snapshot(self) -> Snapshot:
+        tensors = {
+            **_prefixed("model", self.model.state_dict()),
+            **_prefixed("penalty", self.penalties.state_dict()),
+            **_prefixed("best", self.progress.best_weights),
+            "rng/cpu": torch.get_rng_state(),
+        }
+        if self.graph.x.device.type == "cuda":
+            tensors["rng/cuda"] = torch.cuda.get_rng_state(self.graph.x.device)
+        for index, state in self.optimizer.state_dict()["state"].items():
+            tensors.update(_prefixed(f"optimizer/{index}", state))
+        values = {
+            "best_epoch": self.progress.best_epoch,
+            "best_score": self.progress.best.score,
+            "best_loss": self.progress.best.loss,
+            "history": [asdict(record) for record in self.progress.history],
+        }
+        return Snapshot({name: t.detach().cpu().clone() for name, t in tensors.items()}, values)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        try:
+            self._restore(snapshot)
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise RunError(f"the checkpoint does not fit this run: {error}") from error
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        tensors, values = snapshot.tensors, snapshot.values
+        self.model.load_state_dict(_unprefixed("model", tensors))
+        self.penalties.load_state_dict(_unprefixed("penalty", tensors))
+        state = self.optimizer.state_dict()
+        count = sum(len(group["params"]) for group in state["param_groups"])
+        state["state"] = {i: _unprefixed(f"optimizer/{i}", tensors) for i in range(count)}
+        self.optimizer.load_state_dict(
+            {**state, "state": {i: s for i, s in state["state"].items() if s}}
+        )
+        self.progress = _Progress(
+            history=[EpochRecord(**record) for record in values["history"]],
+            best_epoch=values["best_epoch"],
+            best=Validation(values["best_score"], values["best_loss"]),
+            best_weights=_unprefixed("best", tensors),
+        )
+        torch.set_rng_state(tensors["rng/cpu"])
+        if self.graph.x.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["rng/cuda"], self.graph.x.device)
+
+    def finish(self, stopped_by: str, seconds: float) -> FitResult:
+        self.model.load_state_dict(self.progress.best_weights)
+        self.model.eval()
+        return FitResult(
+            best_epoch=self.progress.best_epoch,
+            val_score=self.progress.best.score,
+            val_loss=self.progress.best.loss,
+            epochs_run=self.epoch,
+            stopped_by=stopped_by,
+            penalty_weights={
+                type(penalty).__name__: penalty.effective_weight()
+                for penalty in self.penalties
+                if isinstance(penalty, Regularizer)
+            },
+            history=self.progress.history,
+            seconds=seconds,
+        )
+
+
+def _copy(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in state.items()}
+
+
+def _prefixed(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}/{name}": tensor for name, tensor in state.items()}
+
+
+def _unprefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    start = f"{prefix}/"
+    return {name[len(start) :]: t for name, t in tensors.items() if name.startswith(start)}

@@ -1,0 +1,44 @@
+"""The penalties of a run, with weights from the config or from theory."""
+
+from torch import Tensor, nn
+
+from argnn import functional as AF
+from argnn.functional.neighborhood import Edges, neighborhood
+from argnn.nn import MagnitudeRegularizer, Regularizer, RicciRegularizer, SmoothnessRegularizer
+from argnn.train.config import TrainConfig
+from argnn.train.tasks import Task
+
+
+def build_penalties(
+    config: TrainConfig, edge_index: Edges, num_nodes: int, metrics: list[Tensor], task: Task
+) -> nn.ModuleList:
+    """One regulariser per positive weight; none for a model without a metric."""
+    if not metrics:
+        return nn.ModuleList()
+    ricci, smoothness = _weights(config, edge_index, num_nodes, metrics, task)
+    kinds: list[tuple[type[Regularizer], float]] = [
+        (RicciRegularizer, ricci),
+        (SmoothnessRegularizer, smoothness),
+        (MagnitudeRegularizer, config.magnitude_weight),
+    ]
+    return nn.ModuleList(
+        kind(weight, reduction=config.penalty_reduction, learnable=config.penalty_adaptive)
+        for kind, weight in kinds
+        if weight > 0
+    )
+
+
+def _weights(
+    config: TrainConfig, edge_index: Edges, num_nodes: int, metrics: list[Tensor], task: Task
+) -> tuple[float, float]:
+    if config.penalty_weights == "fixed":
+        return config.ricci_weight, config.smoothness_weight
+    hood = neighborhood(edge_index, num_nodes)
+    return AF.theory_weights(
+        homophily=task.homophily(hood),
+        num_nodes=num_nodes,
+        num_edges=hood.pairs.size(1),
+        num_layers=len(metrics),
+        hidden_channels=metrics[-1].size(-1),
+        form="main" if config.penalty_weights == "theory" else "theorem",
+    )

@@ -1,0 +1,211 @@
+"""The real graphs, from the raw files; skipped where these are not at hand."""
+
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.datasets import Planetoid, WebKB
+from torch_geometric.utils import contains_self_loops, is_undirected
+
+from argnn.data import DATASETS, load
+from argnn.data.benchmarks import load_benchmark
+from argnn.data.cache import stored_graph
+from argnn.errors import DataError
+
+GRAPHS = [name for name, spec in DATASETS.items() if not spec.embedded]
+TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
+
+
+def listing(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graph_keeps_the_contract_and_its_source_untouched(
+    name, benchmark_root, cache, monkeypatch, capfd
+):
+    spec = DATASETS[name]
+    before = listing(benchmark_root / spec.folder)
+    graph = load(name, root=benchmark_root)
+    assert listing(benchmark_root / spec.folder) == before
+    assert graph.x.shape == (spec.nodes, spec.features)
+    assert graph.edge_index.shape == (2, 2 * spec.edges)
+    assert is_undirected(graph.edge_index)
+    assert not contains_self_loops(graph.edge_index)
+    assert graph.class_count == len(graph.class_names) == spec.classes
+    assert graph.y.min() == 0
+    used = graph.train_mask.int() + graph.val_mask.int() + graph.test_mask.int()
+    assert used.shape == (spec.nodes, 10)
+    assert used.max() == 1
+    assert [path.suffix for path in cache.rglob("*") if path.is_file()] == [".safetensors"]
+    assert capfd.readouterr() == ("", "")
+
+    monkeypatch.setattr("argnn.data.benchmarks._processed", None)
+    again = load(name, root=benchmark_root)
+    assert all(torch.equal(graph[field], again[field]) for field in TENSORS)
+
+
+def test_result_equals_that_of_pyg_alone(benchmark_root, copied, capfd):
+    root = copied("Cora")
+    pyg = Planetoid(str(root), "Cora", split="geom-gcn")[0]
+    ours = load_benchmark(DATASETS["cora"], benchmark_root)
+    assert all(torch.equal(pyg[field], ours[field]) for field in TENSORS)
+
+
+def test_directions_of_a_directed_source_are_kept(benchmark_root, copied):
+    pyg = WebKB(str(copied("texas")), "Texas")[0]
+    graph = load("texas", root=benchmark_root, directed=True)
+    loops = int((pyg.edge_index[0] == pyg.edge_index[1]).sum())
+    assert graph.edge_index.size(1) == 325 - loops
+    assert not is_undirected(graph.edge_index)
+
+
+def test_undirected_source_stays_undirected(benchmark_root):
+    graph = load("cora", root=benchmark_root, directed=True)
+    assert is_undirected(graph.edge_index)
+    assert graph.edge_rule.endswith("(the source is undirected)")
+
+
+def test_row_normalization_keeps_zero_rows(benchmark_root):
+    graph = load("chameleon", root=benchmark_root, row_normalize=True)
+    total = graph.x.sum(dim=1)
+    assert int((total == 0).sum()) == 233
+    assert torch.allclose(total[total > 0], torch.tensor(1.0))
+
+
+def test_data_root_of_the_environment_is_used(benchmark_root, monkeypatch):
+    monkeypatch.setenv("ARGNN_DATA", str(benchmark_root))
+    assert load("texas").num_nodes == 183
+
+
+def test_cornell_old_has_the_features_of_texas(benchmark_root):
+    old, texas = (load(name, root=benchmark_root) for name in ("cornell-old", "texas"))
+    assert torch.equal(old.x, texas.x)
+    assert not torch.equal(old.x, load("cornell", root=benchmark_root).x)
+
+
+def test_damaged_cache_is_made_anew(benchmark_root, cache):
+    graph = load("texas", root=benchmark_root)
+    (stored,) = (cache / "processed").iterdir()
+    stored.write_bytes(stored.read_bytes()[:1000])
+    again = load("texas", root=benchmark_root)
+    assert all(torch.equal(graph[field], again[field]) for field in TENSORS)
+    assert stored_graph(stored) is not None
+
+
+class Hostile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_hostile_pickle_is_refused_before_it_runs(copied, tmp_path, cache):
+    root = copied("Cora")
+    target = tmp_path / "created"
+    bad = root / "Cora/geom-gcn/raw/ind.cora.x"
+    bad.write_bytes(pickle.dumps(Hostile(target)))
+    with pytest.raises(DataError, match=r"ind\.cora\.x: refused: the pickle asks for '"):
+        load("cora", root=root)
+    assert not target.exists()
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["out1_node_feature_label.txt", "out1_graph_edges.txt", "texas_split_0.6_0.2_3.npz"]
+)
+def test_truncated_raw_file_is_named(copied, name):
+    root = copied("texas")
+    path = root / "texas/raw" / name
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(DataError, match=name) as caught:
+        load("texas", root=root)
+    assert "\n" not in str(caught.value)
+
+
+def test_changed_edges_are_noticed_by_their_number(copied):
+    root = copied("texas")
+    path = root / "texas/raw/out1_graph_edges.txt"
+    path.write_text(path.read_text() + "0\t2\n")
+    with pytest.raises(DataError, match="texas: expected 325 stored edges .got 326."):
+        load("texas", root=root)
+
+
+def test_missing_raw_file_is_named(copied):
+    root = copied("texas")
+    path = root / "texas/raw/texas_split_0.6_0.2_9.npz"
+    path.unlink()
+    with pytest.raises(DataError, match=f"texas: raw file missing: {path}; check the data root"):
+        load("texas", root=root)
+
+
+def test_given_root_is_never_filled_by_a_download(tmp_path, monkeypatch):
+    monkeypatch.setattr("argnn.data.benchmarks._download", None)
+    with pytest.raises(DataError, match="raw file missing"):
+        load("texas", root=tmp_path)
+
+
+def test_offline_mode_says_so(cache):
+    with pytest.raises(DataError, match="texas: not in the cache, and ARGNN_OFFLINE forbids"):
+        load("texas")
+    assert not cache.exists()
+
+
+def test_old_cornell_cannot_be_downloaded(monkeypatch):
+    monkeypatch.delenv("ARGNN_OFFLINE")
+    with pytest.raises(DataError, match="cornell-old: this version cannot be downloaded"):
+        load("cornell-old")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("cora", Planetoid), ("texas", WebKB)])
+def test_download_fetches_checks_and_keeps_the_raw_files(
+    name, kind, benchmark_root, cache, monkeypatch
+):
+    source = benchmark_root / DATASETS[name].folder
+
+    def fetch(self):
+        for path in source.iterdir():
+            shutil.copy(path, self.raw_dir)
+
+    monkeypatch.delenv("ARGNN_OFFLINE")
+    monkeypatch.setattr(kind, "download", fetch)
+    graph = load(name)
+    raw = cache / "raw" / DATASETS[name].folder
+    assert {path.name for path in raw.iterdir()} == set(DATASETS[name].raw_files)
+    assert [path.name for path in raw.parent.iterdir()] == ["raw"], "nothing temporary is left"
+    monkeypatch.setattr(kind, "download", None)
+    assert torch.equal(load(name).x, graph.x)
+
+
+def test_download_of_a_hostile_pickle_does_not_run(benchmark_root, cache, monkeypatch, tmp_path):
+    source = benchmark_root / DATASETS["cora"].folder
+    target = tmp_path / "created"
+
+    def fetch(self):
+        for path in source.iterdir():
+            shutil.copy(path, self.raw_dir)
+        bad = Path(self.raw_dir) / "ind.cora.graph"
+        bad.chmod(0o644)
+        bad.write_bytes(pickle.dumps(Hostile(target)))
+
+    monkeypatch.delenv("ARGNN_OFFLINE")
+    monkeypatch.setattr(Planetoid, "download", fetch)
+    with pytest.raises(DataError, match="refused"):
+        load("cora")
+    assert not target.exists()
+    assert not (cache / "raw" / DATASETS["cora"].folder).exists()
+
+
+def test_failing_download_is_one_line(cache, monkeypatch):
+    def fail(self):
+        raise ConnectionError("no route to host\nmore")
+
+    monkeypatch.delenv("ARGNN_OFFLINE")
+    monkeypatch.setattr(WebKB, "download", fail)
+    with pytest.raises(DataError, match="texas: download failed .no route to host.") as caught:
+        load("texas")
+    assert "\n" not in str(caught.value)
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
