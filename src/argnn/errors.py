@@ -17,5 +17,5 @@ class RunError(ArgnnError):
     """A run folder cannot be written, read or continued."""
 
 
-class TrainingDiverged(ArgnnError):
+class DivergenceError(ArgnnError):
     """The loss or a gradient stopped being finite."""

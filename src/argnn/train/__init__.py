@@ -4,6 +4,7 @@ from argnn.train.config import TRAIN_PRESETS, TrainConfig, train_config
 from argnn.train.loop import EpochRecord, FitResult, Snapshot, fit
 from argnn.train.scores import NodeScores, node_scores
 from argnn.train.tasks import NodeClassification, Task, Validation
+from argnn.train.trial import Recipe, Trial, TrialReport, choose_switches
 
 __all__ = [
     "TRAIN_PRESETS",
@@ -11,10 +12,14 @@ __all__ = [
     "FitResult",
     "NodeClassification",
     "NodeScores",
+    "Recipe",
     "Snapshot",
     "Task",
     "TrainConfig",
+    "Trial",
+    "TrialReport",
     "Validation",
+    "choose_switches",
     "fit",
     "node_scores",
     "train_config",

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from argnn.errors import RunError, TrainingDiverged
+from argnn.errors import RunError, DivergenceError
 from argnn.nn import AbstractNodeModel, Regularizer
 from argnn.train.config import TrainConfig, learning_rate_factor
 from argnn.train.penalties import build_penalties
@@ -104,7 +104,7 @@ def fit(
         resume_from: A snapshot to continue from.
 
     Raises:
-        TrainingDiverged: The loss or the gradient is no longer finite.
+        DivergenceError: The loss or the gradient is no longer finite.
     """
     began = time.perf_counter()
     devices = [graph.x.device] if graph.x.device.type == "cuda" else []
@@ -200,7 +200,7 @@ class _Loop:
 
     def _require_finite(self, name: str, value: float, epoch: int) -> None:
         if not math.isfinite(value):
-            raise TrainingDiverged(
+            raise DivergenceError(
                 f"the {name} became {value} in epoch {epoch} "
                 f"(lr {self.config.lr:g}); a smaller lr or a clip_norm may help"
             )

@@ -1,0 +1,128 @@
+"""Choose the switches of ARGNN for a graph nobody has tuned: a short trial on validation.
+
+Two rounds of short runs on one split. The first compares whole recipes, the second varies
+the winner's metric and, on a directed graph, its edge directions. The budget is fixed:
+at most :data:`MAX_TRIALS` runs of :data:`TRIAL_EPOCHS` epochs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from argnn.nn import ARGNN
+from argnn.train.config import train_config
+from argnn.train.loop import Graph, fit
+from argnn.train.tasks import Task
+
+TRIAL_EPOCHS = 60
+MAX_TRIALS = 9
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A complete set of switches: arguments of the model and of the training."""
+
+    name: str
+    model: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+
+    def varied(self, name: str, **model: Any) -> "Recipe":
+        """The same recipe with some switches of the model changed."""
+        return Recipe(f"{self.name}, {name}", {**self.model, **model}, self.train)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One short run and its validation score."""
+
+    recipe: Recipe
+    val_score: float
+    val_loss: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """All short runs, and the recipe with the best validation score."""
+
+    trials: list[Trial]
+
+    @property
+    def chosen(self) -> Recipe:
+        """The winner; ties go to the smaller validation loss, then to the earlier run."""
+        return max(self.trials, key=lambda trial: (trial.val_score, -trial.val_loss)).recipe
+
+
+_WITH_SELF: dict[str, Any] = {"hidden_channels": 128, "num_layers": 2, "metric": "both"}
+_WITHOUT_SELF: dict[str, Any] = {
+    "hidden_channels": 64,
+    "num_layers": 4,
+    "metric": "structure",
+    "self_path": False,
+    "dropout": 0.0,
+    "input_dropout": 0.0,
+}
+_UNREGULARIZED = {"lr": 0.01, "weight_decay": 0.0}
+
+#: The first round: what the project's search found to matter most.
+RECIPES: tuple[Recipe, ...] = (
+    Recipe("self path, sym", {**_WITH_SELF, "normalization": "sym"}),
+    Recipe("self path, rw", {**_WITH_SELF, "normalization": "rw"}),
+    Recipe("self path, sum", {**_WITH_SELF, "normalization": "sum"}),
+    Recipe("no self path, sym", {**_WITHOUT_SELF, "normalization": "sym"}, _UNREGULARIZED),
+    Recipe("no self path, rw", {**_WITHOUT_SELF, "normalization": "rw"}, _UNREGULARIZED),
+)
+
+
+def choose_switches(
+    graph: Graph,
+    task: Task,
+    num_classes: int,
+    *,
+    directed: bool,
+    seed: int = 0,
+    on_trial: Callable[[Trial], None] | None = None,
+) -> TrialReport:
+    """Run the trial.
+
+    Args:
+        graph: Features and edges.
+        task: Loss and validation score; carries no test label.
+        num_classes: Number of scores per node.
+        directed: Whether the edges have directions worth trying.
+        seed: Seed of every short run.
+        on_trial: Called after each short run.
+    """
+    trials: list[Trial] = []
+
+    def run(recipe: Recipe) -> None:
+        trials.append(_short_run(recipe, graph, task, num_classes, seed))
+        if on_trial is not None:
+            on_trial(trials[-1])
+
+    for recipe in RECIPES:
+        run(recipe)
+    for recipe in _variations(TrialReport(trials).chosen, directed):
+        run(recipe)
+    assert len(trials) <= MAX_TRIALS
+    return TrialReport(trials)
+
+
+def _variations(recipe: Recipe, directed: bool) -> list[Recipe]:
+    other = "structure" if recipe.model["metric"] == "both" else "both"
+    metrics = ["fixed", other] if recipe.model.get("self_path", True) else ["fixed"]
+    varied = [recipe.varied(f"{metric} metric", metric=metric) for metric in metrics]
+    if directed:
+        varied += [recipe.varied(f"{d} edges", direction=d) for d in ("out", "both")]
+    return varied
+
+
+def _short_run(recipe: Recipe, graph: Graph, task: Task, num_classes: int, seed: int) -> Trial:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = ARGNN(graph.x.size(1), out_channels=num_classes, **recipe.model)
+    config = train_config("default", {**recipe.train, "epochs": TRIAL_EPOCHS, "seed": seed})
+    result = fit(model.to(graph.x.device), graph, task, config)
+    return Trial(recipe, result.val_score, result.val_loss, result.seconds)
