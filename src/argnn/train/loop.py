@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from argnn.errors import RunError, DivergenceError
+from argnn.errors import DivergenceError, RunError
 from argnn.nn import AbstractNodeModel, Regularizer
 from argnn.train.config import TrainConfig, learning_rate_factor
 from argnn.train.penalties import build_penalties
