@@ -30,6 +30,8 @@ def suggestion(name: str, choices: Iterable[str]) -> str:
 
 def canonical_name(name: str, mapping: Mapping[str, object], kind: str) -> str:
     """The key of ``mapping`` that ``name`` means, whatever its case and dashes."""
+    if name in mapping:
+        return name
     by_fold = {_fold(key): key for key in mapping}
     key = by_fold.get(_fold(name))
     if key is None:

@@ -17,6 +17,8 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
         p: Probability in [0, 1).
         training: Whether dropout is active.
     """
+    if not 0 <= p < 1:
+        raise ValueError(f"p must be in [0, 1) (got {p})")
     if not training or p == 0 or x.numel() == 0:
         return x
     if x.device.type != "cpu":

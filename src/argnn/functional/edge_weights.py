@@ -151,6 +151,8 @@ def propagate(
         neighbor_norm: See :func:`edge_attention`.
     """
     hood = neighborhood(edge_index, h.size(0))
+    dtype = accumulation_dtype(h.dtype)
+    h, g = h.to(dtype), g.to(dtype)
     weight = edge_modulation(h, g, hood.edge_index, eps0)
     if attention:
         weight = (

@@ -43,7 +43,8 @@ def raw_from_diagonal(g: Tensor, *, floor: float = 1e-6, sharpness: float = 1.0)
 
 def inner_product(u: Tensor, v: Tensor, g: Tensor) -> Tensor:
     r"""Metric inner product :math:`\langle u, v\rangle_G = \sum_k g_k u_k v_k`, ``[...]``."""
-    return (g * u * v).sum(-1)
+    dtype = accumulation_dtype(u.dtype)
+    return (g.to(dtype) * u.to(dtype) * v.to(dtype)).sum(-1).to(u.dtype)
 
 
 def norm(u: Tensor, g: Tensor) -> Tensor:
@@ -70,7 +71,8 @@ def geodesic_distance(x: Tensor, y: Tensor, g: Tensor) -> Tensor:
         >>> geodesic_distance(x, y, torch.ones(2)).item()
         5.0
     """
-    return norm(x - y, g)
+    dtype = accumulation_dtype(x.dtype)
+    return norm(x.to(dtype) - y.to(dtype), g.to(dtype)).to(x.dtype)
 
 
 def expmap(h: Tensor, v: Tensor) -> Tensor:

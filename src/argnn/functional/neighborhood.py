@@ -6,8 +6,8 @@ What an edge list means, here and in every function of this package:
 * :math:`\mathcal{N}(i)` are the sources of edges into :math:`i` without :math:`i` itself, so a
   self-loop is ignored by every sum over neighbours;
 * a duplicate edge counts as often as it is listed, as in PyG;
-* energies and homophily count each unordered pair once, however often and in whichever
-  direction it is listed.
+* the smoothness energy, NRMD and homophily count each unordered pair once, however often and
+  in whichever direction it is listed.
 """
 
 import warnings
@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from argnn.functional.precision import accumulation_dtype
+
 NORMALIZATIONS = ("sum", "sym", "rw")
 DIRECTIONS = ("undirected", "out", "in", "both")
 
@@ -25,9 +27,11 @@ class Neighborhood:
     """Everything about the edges that does not depend on features.
 
     Holds only tensors derived from ``edge_index``, never ``edge_index`` itself: the cache
-    below would otherwise keep its own keys alive.
+    below would otherwise keep its own keys alive. What is derived is made outside of
+    inference mode, since it outlives the call and may be needed for training later.
     """
 
+    @torch.inference_mode(False)
     def __init__(self, edge_index: Tensor, num_nodes: int) -> None:
         _check_edge_index(edge_index, num_nodes)
         loop = edge_index[0] == edge_index[1]
@@ -40,26 +44,31 @@ class Neighborhood:
         self._relations: dict[str, Neighborhood] = {}
 
     @cached_property
+    @torch.inference_mode(False)
     def edge_index(self) -> Tensor:
         """The edges without self-loops, ``[2, E']``."""
         return torch.stack([self.source, self.target])
 
     @cached_property
+    @torch.inference_mode(False)
     def degree(self) -> Tensor:
         """Number of edges into each node, ``[N]``."""
         return torch.bincount(self.target, minlength=self.num_nodes)
 
     @cached_property
+    @torch.inference_mode(False)
     def has_no_isolated_node(self) -> bool:
         """Whether every node has a neighbour."""
         return bool((self.degree > 0).all())
 
     @cached_property
+    @torch.inference_mode(False)
     def out_degree(self) -> Tensor:
         """Number of edges out of each node, ``[N]``."""
         return torch.bincount(self.source, minlength=self.num_nodes)
 
     @cached_property
+    @torch.inference_mode(False)
     def pairs(self) -> Tensor:
         """Each unordered pair of neighbours once, ``[2, P]``."""
         low = torch.minimum(self.source, self.target)
@@ -68,6 +77,7 @@ class Neighborhood:
         return torch.stack([key // self.num_nodes, key % self.num_nodes])
 
     @cached_property
+    @torch.inference_mode(False)
     def is_undirected(self) -> bool:
         """Whether every edge is listed in both directions."""
         forward = torch.unique(self.source * self.num_nodes + self.target)
@@ -87,7 +97,9 @@ class Neighborhood:
         if direction == "in":
             return self
         if direction not in self._relations:
-            self._relations[direction] = Neighborhood(self._directed(direction), self.num_nodes)
+            with torch.inference_mode(False):
+                edges = self._directed(direction)
+                self._relations[direction] = Neighborhood(edges, self.num_nodes)
         return self._relations[direction]
 
     def _directed(self, direction: str) -> Tensor:
@@ -116,10 +128,10 @@ class Neighborhood:
         """The weighted adjacency as a matrix product with a fast transpose."""
         key = (normalization, dtype)
         if key not in self._operators:
-            weight = self.edge_weight(normalization, dtype)
-            self._operators[key] = LinearOperator(
-                self.source, self.target, weight, (self.num_nodes, self.num_nodes)
-            )
+            size = (self.num_nodes, self.num_nodes)
+            with torch.inference_mode(False):
+                weight = self.edge_weight(normalization, dtype)
+                self._operators[key] = LinearOperator(self.source, self.target, weight, size)
         return self._operators[key]
 
 
@@ -181,6 +193,8 @@ def neighborhood(edge_index: Edges, num_nodes: int) -> Neighborhood:
     changed in place is prepared anew. What is prepared already is returned as it is.
     """
     if isinstance(edge_index, Neighborhood):
+        if edge_index.num_nodes != num_nodes:
+            raise ValueError(f"edges among {edge_index.num_nodes} nodes, but {num_nodes} nodes")
         return edge_index
     if edge_index.is_inference():  # such tensors do not say whether they were changed
         return Neighborhood(edge_index, num_nodes)
@@ -221,10 +235,8 @@ def aggregate(x: Tensor, edge_index: Edges, normalization: str = "sum") -> Tenso
         normalization: ``"sum"``, ``"sym"`` or ``"rw"``, see :meth:`Neighborhood.edge_weight`.
     """
     hood = neighborhood(edge_index, x.size(0))
-    if x.dtype in (torch.float32, torch.float64):
-        return hood.operator(normalization, x.dtype) @ x
-    # MKL has no half-precision CSR product: sum in float32.
-    return (hood.operator(normalization, torch.float32) @ x.float()).to(x.dtype)
+    dtype = accumulation_dtype(x.dtype)
+    return (hood.operator(normalization, dtype) @ x.to(dtype)).to(x.dtype)
 
 
 def neighbor_mean(h: Tensor, edge_index: Edges) -> Tensor:
@@ -251,9 +263,13 @@ def neighbor_dispersion(h: Tensor, edge_index: Edges) -> Tensor:
         v_{ik} = \frac{1}{|\mathcal{N}(i)|}\sum_{j \in \mathcal{N}(i)} (h_{jk} - h_{ik})^2
 
     Evaluated as :math:`\overline{h_j^2} - 2 h_i \overline{h_j} + h_i^2`, clamped at zero, so
-    that no tensor of size ``E x D`` appears.
+    that no tensor of size ``E x D`` appears, on features shifted to mean zero, so that less
+    cancels.
     """
     hood = neighborhood(edge_index, h.size(0))
+    dtype = h.dtype
+    h = h.to(accumulation_dtype(dtype))
+    h = h - h.detach().mean(0)
     mean, mean_square = aggregate(h, hood, "rw"), aggregate(h * h, hood, "rw")
     own = h if hood.has_no_isolated_node else h * (hood.degree > 0).unsqueeze(-1)
-    return torch.addcmul(mean_square, own, torch.sub(own, mean, alpha=2)).clamp_min(0)
+    return torch.addcmul(mean_square, own, torch.sub(own, mean, alpha=2)).clamp_min(0).to(dtype)

@@ -72,8 +72,12 @@ def ricci_flow(g: Tensor, edge_index: Edges, steps: int, step_size: float) -> Te
         raise ValueError(f"steps must not be negative (got {steps})")
     if not 0 < step_size <= 1:
         raise ValueError(f"step_size must be in (0, 1] for a positive metric (got {step_size})")
+    if g.numel() == 0:
+        return g
+    lowest, highest = g.detach().amin(0), g.detach().amax(0)
     for _ in range(steps):
-        g = g - 2 * step_size * discrete_ricci(g, edge_index)
+        # The clamp only undoes rounding: a step is a mean of values inside the range.
+        g = (g - 2 * step_size * discrete_ricci(g, edge_index)).clamp(lowest, highest)
     return g
 
 

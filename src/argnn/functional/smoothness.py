@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from argnn.functional.neighborhood import Edges, neighborhood
-from argnn.functional.precision import accumulation_dtype, default_eps
+from argnn.functional.precision import accumulation_dtype
 from argnn.functional.ricci import reduce_energy
 
 
@@ -40,8 +40,11 @@ def nrmd(g: Tensor, edge_index: Edges) -> Tensor:
 
     Zero where there are no edges. Each unordered pair counts once.
     """
-    difference, first, second = _pair_difference(g, edge_index)
-    scale = 0.5 * (first.norm(dim=-1) + second.norm(dim=-1)) + default_eps(g.dtype)
+    # In float64: the squares of metrics of 1e30 leave float32.
+    difference, first, second = _pair_difference(
+        g.to(accumulation_dtype(g.dtype)).double(), edge_index
+    )
+    scale = 0.5 * (first.norm(dim=-1) + second.norm(dim=-1))
     return reduce_energy(difference.norm(dim=-1) / scale, "mean").to(g.dtype)
 
 

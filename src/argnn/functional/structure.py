@@ -22,7 +22,8 @@ def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     """
     hood = neighborhood(edge_index, num_nodes)
     if "structural_descriptor" not in hood.derived:
-        hood.derived["structural_descriptor"] = _descriptor(hood)
+        with torch.inference_mode(False):
+            hood.derived["structural_descriptor"] = _descriptor(hood)
     return hood.derived["structural_descriptor"]
 
 
