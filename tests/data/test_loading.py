@@ -56,6 +56,6 @@ def test_data_object_is_validated_and_copied():
 
 
 def test_registered_graph_with_wrong_counts_is_refused(monkeypatch):
-    monkeypatch.setitem(_EMBEDDED, "mixed", lambda: mixed(regions_per_kind=2))
-    with pytest.raises(DataError, match="mixed: expected 984 nodes"):
+    monkeypatch.setitem(_EMBEDDED, "mixed", lambda: mixed(regions_per_kind=12))
+    with pytest.raises(DataError, match="mixed: expected 1648 nodes"):
         load("mixed")

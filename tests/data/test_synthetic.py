@@ -54,7 +54,7 @@ def test_same_seed_same_graph_other_seed_other_graph():
 
 
 def test_counts_do_not_depend_on_the_seed():
-    assert {(mixed(s).num_nodes, mixed(s).num_edges) for s in range(5)} == {(984, 7218)}
+    assert {(mixed(s).num_nodes, mixed(s).num_edges) for s in range(5)} == {(1648, 11990)}
 
 
 def test_regions_have_their_geometry():
@@ -71,9 +71,9 @@ def test_regions_have_their_geometry():
         assert nodes < edges.size(1) < 2 * nodes
 
 
-def test_there_are_twelve_regions_of_each_kind():
+def test_there_are_twenty_regions_of_each_kind():
     graph = mixed()
-    assert [len(regions_of(graph, kind)) for kind in GEOMETRIES] == [12] * 4
+    assert [len(regions_of(graph, kind)) for kind in GEOMETRIES] == [20] * 4
     assert graph.geometry_names == list(GEOMETRIES)
 
 
@@ -108,7 +108,18 @@ def test_noise_hides_the_signal_of_one_node_but_not_of_a_region():
     assert (together == signal).all()
 
 
-@pytest.mark.parametrize("options", [{"regions_per_kind": 0}, {"noise": -1}, {"extra_bridges": -1}])
+@pytest.mark.parametrize("options", [{"regions_per_kind": 11}, {"noise": -1}, {"extra_bridges": -1}])
 def test_impossible_size_is_named(options):
     with pytest.raises(ConfigError, match=next(iter(options))):
         mixed(**options)
+
+
+def test_splits_keep_regions_whole_and_hold_every_pair_of_signal_and_geometry():
+    graph = mixed()
+    pair = graph.y * len(GEOMETRIES) + graph.geometry
+    for mask in (graph.train_mask, graph.val_mask, graph.test_mask):
+        for split in range(mask.size(1)):
+            inside = graph.region[mask[:, split]].unique()
+            outside = graph.region[~mask[:, split]].unique()
+            assert not set(inside.tolist()) & set(outside.tolist())
+            assert pair[mask[:, split]].unique().numel() == 16

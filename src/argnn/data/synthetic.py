@@ -16,7 +16,7 @@ from argnn.errors import ConfigError
 GEOMETRIES = ("tree", "clique", "cycle", "grid")
 NUM_SIGNALS = 4
 NUM_FEATURES = 16
-FRACTIONS = (0.48, 0.32, 0.2)
+FRACTIONS = (0.4, 0.4, 0.2)
 
 
 def tree(num_nodes: int, branching: int = 2) -> Tensor:
@@ -67,7 +67,7 @@ def grid(num_rows: int, num_columns: int) -> Tensor:
 def mixed(
     seed: int = 0,
     *,
-    regions_per_kind: int = 12,
+    regions_per_kind: int = 20,
     noise: float = 1.0,
     extra_bridges: int = 12,
     num_splits: int = 10,
@@ -80,11 +80,14 @@ def mixed(
     signal and geometry are equally frequent, so that neither alone tells the label; both together
     do. Averaging over neighbors removes the noise, but not every average keeps the geometry.
 
+    Splits keep regions whole: a model cannot recognise a test node by the noise of its training
+    neighbors, it has to know the geometry.
+
     Sizes do not depend on the seed, hence neither do the numbers of nodes and edges.
 
     Args:
         seed: Fixes signals, noise, bridges and splits.
-        regions_per_kind: Regions of each geometry; a multiple of four balances the signals.
+        regions_per_kind: Regions of each geometry; multiples of twenty balance signals and splits.
         noise: The standard deviation :math:`\sigma`; the prototypes have norm two.
         extra_bridges: Edges between regions beyond those that make the graph connected.
         num_splits: How many splits to draw.
@@ -99,25 +102,27 @@ def mixed(
     signal = _signals(regions_per_kind, rng)
     bridges = _bridges(region, extra_bridges, rng)
     y = torch.from_numpy((signal + kind) % NUM_SIGNALS)[region]
-    train, val, test = stratified_splits(y, FRACTIONS, num_splits, seed)
+    pair = torch.from_numpy(signal * len(GEOMETRIES) + kind)
+    train, val, test = stratified_splits(pair, FRACTIONS, num_splits, seed)
     source = Data(
         x=torch.from_numpy(_noisy_features(signal[region], noise, rng)),
         edge_index=torch.cat([edge_index, bridges], dim=1),
         y=y,
-        train_mask=train,
-        val_mask=val,
-        test_mask=test,
+        train_mask=train[region],
+        val_mask=val[region],
+        test_mask=test[region],
         geometry=torch.from_numpy(kind)[region],
         geometry_names=list(GEOMETRIES),
         region=region,
-        split_rule=f"{num_splits} stratified 48/32/20 splits drawn with seed {seed}",
+        split_rule=f"{num_splits} splits of whole regions at 40/40/20, drawn with seed {seed}",
     )
     return assemble(source, origin="mixed", name="mixed")
 
 
 def _check_sizes(regions_per_kind: int, noise: float, extra_bridges: int) -> None:
-    if regions_per_kind < 1:
-        raise ConfigError(f"regions_per_kind must be at least 1 (got {regions_per_kind})")
+    # Three regions for every signal: one each for training, validation and test.
+    if regions_per_kind < 3 * NUM_SIGNALS:
+        raise ConfigError(f"regions_per_kind must be at least 12 (got {regions_per_kind})")
     if not 0 <= noise < float("inf"):
         raise ConfigError(f"noise must not be negative (got {noise})")
     # There are always more free pairs than this, so that drawing them comes to an end.
