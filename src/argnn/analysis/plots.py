@@ -1,0 +1,130 @@
+"""Pictures of a learned geometry; matplotlib and igraph are imported where they are used."""
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.analysis.geometry import MetricStatistics, learned_metrics, metric_statistics
+from argnn.functional.neighborhood import neighborhood
+from argnn.nn import AbstractNodeModel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Points = NDArray[np.float64]
+
+# Okabe and Ito's palette: told apart by people with any kind of colour vision.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+FIELD_COLORS = "cividis"
+_EDGE_COLOR = "#9a9a9a"
+
+
+def layout(graph: Data, seed: int = 0) -> Points:
+    """Positions of the nodes in the plane by a force-directed drawing, ``[N, 2]``."""
+    import igraph
+
+    igraph.set_random_number_generator(random.Random(seed))
+    pairs = neighborhood(graph.edge_index, graph.num_nodes).pairs
+    drawing = igraph.Graph(n=graph.num_nodes, edges=pairs.t().tolist())
+    placed = drawing.layout_fruchterman_reingold(niter=1000, grid="nogrid")
+    igraph.set_random_number_generator(None)
+    return np.array(placed.coords, dtype=np.float64)
+
+
+def draw_graph(points: Points, edge_index: Tensor, ax: "Axes", **color: Any) -> Any:
+    """Draw edges as thin lines and nodes as dots; returns the dots, for a colour bar."""
+    from matplotlib.collections import LineCollection
+
+    source, target = edge_index.numpy()
+    once = source < target
+    lines = list(np.stack([points[source[once]], points[target[once]]], axis=1))
+    ax.add_collection(LineCollection(lines, colors=_EDGE_COLOR, linewidths=0.25, alpha=0.5))
+    dots = ax.scatter(points[:, 0], points[:, 1], s=9, linewidths=0, zorder=2, **color)
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    return dots
+
+
+def draw_groups(points: Points, graph: Data, ax: "Axes") -> "Axes":
+    """The graph coloured by known geometry where there is one, else by class."""
+    groups, names = _groups(graph)
+    colors = np.array(PALETTE)[groups % len(PALETTE)]
+    draw_graph(points, graph.edge_index, ax, c=colors)
+    for index, name in enumerate(names):
+        ax.scatter([], [], s=20, c=PALETTE[index % len(PALETTE)], label=name)
+    ax.legend(loc="best", frameon=False, fontsize=8, ncols=1 + (len(names) > 5))
+    return ax
+
+
+def draw_metric_rows(g: Tensor, graph: Data, ax: "Axes") -> Any:
+    """The metric as a heat map: one row per node, sorted by group, one column per axis."""
+    groups, names = _groups(graph)
+    order = np.argsort(groups, kind="stable")
+    log_g = g.double().log().numpy()
+    columns = np.argsort(log_g.mean(0))
+    image = ax.imshow(
+        log_g[order][:, columns], aspect="auto", cmap=FIELD_COLORS, interpolation="nearest"
+    )
+    borders = np.searchsorted(groups[order], np.arange(len(names) + 1))
+    for border in borders[1:-1]:
+        ax.axhline(border - 0.5, color="white", linewidth=0.8)
+    ax.set_yticks((borders[:-1] + borders[1:]) / 2, names, fontsize=8)
+    ax.set_xlabel("metric axis, sorted")
+    return image
+
+
+def draw_by_group(values: Tensor, graph: Data, ax: "Axes") -> "Axes":
+    """The distribution of a node statistic within each group."""
+    groups, names = _groups(graph)
+    parts = [values.numpy()[groups == index] for index in range(len(names))]
+    boxes = ax.boxplot(parts, patch_artist=True, widths=0.6, showfliers=False)
+    for index, (box, median) in enumerate(zip(boxes["boxes"], boxes["medians"], strict=True)):
+        box.set(facecolor=PALETTE[index % len(PALETTE)], linewidth=0.8)
+        median.set(color="black")
+    ax.set_xticks(range(1, len(names) + 1), names, fontsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def geometry_figure(graph: Data, model: AbstractNodeModel, path: Path) -> MetricStatistics:
+    """Four views of the metric of the last layer, written as a picture.
+
+    Args:
+        graph: The graph; grouped by ``geometry`` where it has one, else by class.
+        model: A model with a learned metric.
+        path: Where to write; the suffix says the format.
+
+    Returns:
+        The statistics that were drawn.
+    """
+    from matplotlib.figure import Figure
+
+    g = learned_metrics(model, graph)[-1]
+    statistics = metric_statistics(g, graph.edge_index)
+    points = layout(graph)
+    figure = Figure(figsize=(11, 8.2), layout="constrained")
+    (groups, field), (rows, boxes) = figure.subplots(2, 2)
+
+    groups.set_title("Known geometry" if "geometry" in graph else "Classes")
+    draw_groups(points, graph, groups)
+    field.set_title("Learned metric: mean log g of each node")
+    value = statistics.log_scale.numpy()
+    dots = draw_graph(points, graph.edge_index, field, c=value, cmap=FIELD_COLORS)
+    figure.colorbar(dots, ax=field, shrink=0.7)
+    rows.set_title("Learned metric: log g, one row per node")
+    figure.colorbar(draw_metric_rows(g, graph, rows), ax=rows, shrink=0.7)
+    boxes.set_title("Mean log g by " + ("geometry" if "geometry" in graph else "class"))
+    draw_by_group(statistics.log_scale, graph, boxes)
+    figure.savefig(path, dpi=110)
+    return statistics
+
+
+def _groups(graph: Data) -> tuple[NDArray[np.int64], list[str]]:
+    if "geometry" in graph:
+        return graph.geometry.numpy(), list(graph.geometry_names)
+    return graph.y.clamp_min(0).numpy(), list(graph.class_names)
