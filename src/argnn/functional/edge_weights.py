@@ -27,8 +27,11 @@ def channel_modulation(g: Tensor, eps0: float | Tensor = 0.0) -> Tensor:
         [0.0, 0.6000000238418579]
     """
     dtype = accumulation_dtype(g.dtype)
-    t = torch.tanh(-g.to(dtype).clamp_min(torch.finfo(dtype).tiny).log())
-    return (eps0 + (1 - eps0) * t).to(g.dtype)
+    # In place where autograd allows it: allocation is what these cheap operations cost.
+    t = g.to(dtype).clamp_min(torch.finfo(dtype).tiny).log().neg_().tanh_()
+    if isinstance(eps0, Tensor) or eps0 != 0:
+        t = eps0 + (1 - eps0) * t
+    return t.to(g.dtype)
 
 
 def edge_modulation(

@@ -1,9 +1,11 @@
 """Where the metric of a node comes from: learned by a small network, or fixed."""
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
@@ -28,8 +30,8 @@ class ConstantMetric(nn.Module):
 
     def __init__(self, metric_channels: int, value: float = 0.5) -> None:
         super().__init__()
-        if value <= 0:
-            raise ValueError(f"value must be positive (got {value})")
+        if not 0 < value < math.inf:
+            raise ValueError(f"value must be positive and finite (got {value})")
         self.metric_channels = metric_channels
         self.value = value
 
@@ -98,10 +100,17 @@ class MetricNet(nn.Module):
         _check_choice("init", init, METRIC_INITS)
         if num_layers not in (1, 2, 3):
             raise ValueError(f"num_layers of a metric network must be 1, 2 or 3 (got {num_layers})")
-        if floor <= 0 or (ceiling is not None and ceiling <= floor):
-            raise ValueError(f"need 0 < floor < ceiling (got {floor} and {ceiling})")
-        if start <= 2 * floor:
-            raise ValueError(f"start must lie above twice the floor {floor} (got {start})")
+        if hidden_channels < 1:
+            raise ValueError(f"hidden_channels must be positive (got {hidden_channels})")
+        if not 0 < sharpness < math.inf:
+            raise ValueError(f"sharpness must be positive and finite (got {sharpness})")
+        highest = math.inf if ceiling is None else ceiling
+        if not 0 < 2 * floor < start < highest:
+            # At or beyond its bounds a metric has no gradient.
+            raise ValueError(
+                f"need 0 < 2 * floor < start < ceiling (got floor {floor}, start {start}, "
+                f"ceiling {ceiling})"
+            )
         self.in_channels = in_channels
         self.metric_channels = metric_channels
         self.inputs, self.init, self.closed = inputs, init, closed
@@ -163,9 +172,9 @@ class MetricNet(nn.Module):
         first: Any = self.lins[0]
         parts = self._inputs(h, hood)
         weights = first.weight.split([part.size(-1) for part in parts], dim=-1)
-        out: Tensor = first.bias
-        for part, weight in zip(parts, weights, strict=True):
-            out = torch.addmm(out, part, weight.t())
+        out = F.linear(parts[0], weights[0], first.bias)
+        for part, weight in zip(parts[1:], weights[1:], strict=True):
+            out.addmm_(part, weight.t())  # in place: no backward needs the partial sum
         return out
 
     def _inputs(self, h: Tensor, hood: Neighborhood) -> list[Tensor]:

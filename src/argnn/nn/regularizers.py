@@ -47,7 +47,7 @@ class Regularizer(nn.Module, ABC):
 
     def effective_weight(self) -> float:
         """The weight as it stands now."""
-        return float(self.log_weight.exp()) if self.learnable else self.initial_weight
+        return float(self.log_weight.detach().exp()) if self.learnable else self.initial_weight
 
     def forward(self, metrics: list[Tensor], edge_index: Edges) -> Tensor:
         """Weighted energy of all layers, a scalar.

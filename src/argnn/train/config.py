@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from argnn.errors import ConfigError
-from argnn.registry import resolve, suggestion
+from argnn.registry import check_type, resolve, suggestion
 
 SCHEDULES = ("constant", "step", "cosine")
 PENALTY_WEIGHTS = ("fixed", "theory", "theorem")
@@ -64,6 +64,8 @@ class TrainConfig:
     penalty_reduction: str = "mean"
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            check_type(field.name, getattr(self, field.name), str(field.type))
         for name in ("epochs", "step_size", "evaluate_every"):
             _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         for name in ("lr", "metric_lr", "penalty_lr", "clip_norm", "step_factor"):
@@ -89,6 +91,9 @@ class TrainConfig:
         ):
             value = getattr(self, name)
             _require(value in choices, name, f"one of {', '.join(choices)}", repr(value))
+        weights = (self.ricci_weight, self.smoothness_weight, self.magnitude_weight)
+        if self.penalty_adaptive and self.penalty_weights == "fixed" and not any(weights):
+            raise ConfigError("penalty_adaptive needs a penalty weight above 0 to start from")
 
 
 def _require(holds: bool, name: str, expected: str, got: object) -> None:

@@ -133,7 +133,7 @@ class _Loop:
         with torch.no_grad():
             metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
         self.penalties = build_penalties(
-            config, graph.edge_index, graph.x.size(0), metrics, task
+            config, graph.edge_index, metrics, model.hidden_channels, task
         ).to(graph.x.device)
         self.optimizer = torch.optim.Adam(self._parameter_groups())
         self.initial_rates = [group["lr"] for group in self.optimizer.param_groups]
@@ -166,7 +166,8 @@ class _Loop:
         for group, rate in zip(self.optimizer.param_groups, self.initial_rates, strict=True):
             group["lr"] = rate * factor
         loss, task_loss, gradient_norm = self._step(epoch)
-        validation = self._validate(epoch) if self._evaluation_is_due(epoch) else None
+        due = self._evaluation_is_due(epoch) or gradient_norm < self.config.tolerance
+        validation = self._validate(epoch) if due else None
         record = EpochRecord(
             epoch=epoch,
             loss=loss,
@@ -224,9 +225,11 @@ class _Loop:
             return None
         if self.progress.history[-1].gradient_norm < self.config.tolerance:
             return "tolerance"
-        if 0 < self.config.patience <= self.epoch - self.progress.best_epoch:
-            return "patience"
-        return "epochs" if self.epoch >= self.config.epochs else None
+        if self.epoch >= self.config.epochs:
+            return "epochs"
+        waited = self.epoch - self.progress.best_epoch
+        evaluated = self.progress.best_epoch > 0
+        return "patience" if evaluated and 0 < self.config.patience <= waited else None
 
     def checkpoint_is_due(self) -> bool:
         every = self.config.checkpoint_every
@@ -258,24 +261,32 @@ class _Loop:
             raise RunError(f"the checkpoint does not fit this run: {error}") from error
 
     def _restore(self, snapshot: Snapshot) -> None:
-        tensors, values = snapshot.tensors, snapshot.values
+        # Copies: Adam changes its state in place, and a snapshot may be used again.
+        tensors, values = _copy(snapshot.tensors), snapshot.values
         self.model.load_state_dict(_unprefixed("model", tensors))
         self.penalties.load_state_dict(_unprefixed("penalty", tensors))
-        state = self.optimizer.state_dict()
-        count = sum(len(group["params"]) for group in state["param_groups"])
-        state["state"] = {i: _unprefixed(f"optimizer/{i}", tensors) for i in range(count)}
-        self.optimizer.load_state_dict(
-            {**state, "state": {i: s for i, s in state["state"].items() if s}}
-        )
+        self._restore_optimizer(tensors)
+        best_weights = _unprefixed("best", tensors)
+        if values["best_epoch"] > 0 and best_weights.keys() != self.model.state_dict().keys():
+            raise ValueError("the weights of the best epoch are incomplete")
         self.progress = _Progress(
             history=[EpochRecord(**record) for record in values["history"]],
             best_epoch=values["best_epoch"],
             best=Validation(values["best_score"], values["best_loss"]),
-            best_weights=_unprefixed("best", tensors),
+            best_weights=best_weights,
         )
         torch.set_rng_state(tensors["rng/cpu"])
         if self.graph.x.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["rng/cuda"], self.graph.x.device)
+
+    def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        state = self.optimizer.state_dict()
+        for index in range(len(self._parameters())):
+            entry = _unprefixed(f"optimizer/{index}", tensors)
+            if not entry:
+                raise ValueError(f"the state of the optimizer lacks parameter {index}")
+            state["state"][index] = entry
+        self.optimizer.load_state_dict(state)
 
     def finish(self, stopped_by: str, seconds: float) -> FitResult:
         self.model.load_state_dict(self.progress.best_weights)

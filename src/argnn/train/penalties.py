@@ -10,12 +10,24 @@ from argnn.train.tasks import Task
 
 
 def build_penalties(
-    config: TrainConfig, edge_index: Edges, num_nodes: int, metrics: list[Tensor], task: Task
+    config: TrainConfig,
+    edge_index: Edges,
+    metrics: list[Tensor],
+    hidden_channels: int,
+    task: Task,
 ) -> nn.ModuleList:
-    """One regulariser per positive weight; none for a model without a metric."""
+    """One regulariser per positive weight; none for a model without a metric.
+
+    Args:
+        config: Which weights to take.
+        edge_index: Source and target of each edge, ``[2, E]``.
+        metrics: Metric diagonals of each layer, for their number and the nodes'.
+        hidden_channels: Width of the layers.
+        task: For the homophily of the training labels.
+    """
     if not metrics:
         return nn.ModuleList()
-    ricci, smoothness = _weights(config, edge_index, num_nodes, metrics, task)
+    ricci, smoothness = _weights(config, edge_index, metrics, hidden_channels, task)
     kinds: list[tuple[type[Regularizer], float]] = [
         (RicciRegularizer, ricci),
         (SmoothnessRegularizer, smoothness),
@@ -29,16 +41,21 @@ def build_penalties(
 
 
 def _weights(
-    config: TrainConfig, edge_index: Edges, num_nodes: int, metrics: list[Tensor], task: Task
+    config: TrainConfig,
+    edge_index: Edges,
+    metrics: list[Tensor],
+    hidden_channels: int,
+    task: Task,
 ) -> tuple[float, float]:
     if config.penalty_weights == "fixed":
         return config.ricci_weight, config.smoothness_weight
+    num_nodes = metrics[0].size(0)
     hood = neighborhood(edge_index, num_nodes)
     return AF.theory_weights(
         homophily=task.homophily(hood),
         num_nodes=num_nodes,
         num_edges=hood.pairs.size(1),
         num_layers=len(metrics),
-        hidden_channels=metrics[-1].size(-1),
+        hidden_channels=hidden_channels,
         form="main" if config.penalty_weights == "theory" else "theorem",
     )

@@ -50,6 +50,8 @@ class NodeClassification:
     """
 
     def __init__(self, y: Tensor, train_mask: Tensor, val_mask: Tensor) -> None:
+        if y.dim() != 1:
+            raise ConfigError(f"y must have shape [N] (got {list(y.shape)})")
         for name, mask in (("train_mask", train_mask), ("val_mask", val_mask)):
             if mask.shape != y.shape or mask.dtype != torch.bool:
                 raise ConfigError(

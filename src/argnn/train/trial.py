@@ -5,12 +5,14 @@ the winner's metric and, on a directed graph, its edge directions. The budget is
 at most :data:`MAX_TRIALS` runs of :data:`TRIAL_EPOCHS` epochs.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from argnn.errors import DivergenceError
 from argnn.nn import ARGNN
 from argnn.train.config import train_config
 from argnn.train.loop import Graph, fit
@@ -35,7 +37,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Trial:
-    """One short run and its validation score."""
+    """One short run and its validation score, minus infinity where it diverged."""
 
     recipe: Recipe
     val_score: float
@@ -98,7 +100,10 @@ def choose_switches(
     trials: list[Trial] = []
 
     def run(recipe: Recipe) -> None:
-        trials.append(_short_run(recipe, graph, task, num_classes, seed))
+        try:
+            trials.append(_short_run(recipe, graph, task, num_classes, seed))
+        except DivergenceError:  # a recipe that fails on this graph is not chosen
+            trials.append(Trial(recipe, -math.inf, math.inf, 0.0))
         if on_trial is not None:
             on_trial(trials[-1])
 

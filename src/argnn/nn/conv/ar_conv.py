@@ -9,6 +9,7 @@ from torch_geometric.nn.inits import reset, zeros
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from argnn import functional as AF
+from argnn.functional.edge_weights import NEIGHBOR_NORMS
 from argnn.functional.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -81,7 +82,11 @@ class ARConv(MessagePassing):
         bias: bool = True,
     ) -> None:
         super().__init__(aggr="add")
-        _check(modulation, direction, normalization, hops, eps0)
+        if in_channels < 1 or out_channels < 1:
+            raise ValueError(
+                f"in_channels and out_channels must be positive (got {in_channels}, {out_channels})"
+            )
+        _check(modulation, direction, normalization, neighbor_norm, hops, eps0)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.modulation, self.attention = modulation, attention
         self.direction, self.normalization, self.hops = direction, normalization, hops
@@ -135,7 +140,7 @@ class ARConv(MessagePassing):
 
     def _aggregated(self, x: Tensor, hood: Neighborhood) -> Tensor:
         """Sum over directions and hops of constant-weight aggregation."""
-        out = x.new_zeros(x.size(0), self.out_channels)
+        messages = []
         lins = iter(self.lins_neighbor)
         for direction in self._directions():
             relation = hood.relation(direction)
@@ -143,23 +148,25 @@ class ARConv(MessagePassing):
                 message = next(lins)(x)
                 for _ in range(hop):
                     message = AF.aggregate(message, relation, self.normalization)
-                out = out + message
-        return out
+                messages.append(message)
+        return _total(messages)
 
     def _modulated(self, x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
-        out = x.new_zeros(x.size(0), self.out_channels)
-        for direction, lin in zip(self._directions(), self.lins_neighbor, strict=True):
-            out = out + AF.propagate(
-                x,
-                g,
-                lin(x),
-                hood.relation(direction),
-                self.eps0,
-                attention=self.attention,
-                normalization=self.normalization,
-                neighbor_norm=self.neighbor_norm,
-            )
-        return out
+        return _total(
+            [
+                AF.propagate(
+                    x,
+                    g,
+                    lin(x),
+                    hood.relation(direction),
+                    self.eps0,
+                    attention=self.attention,
+                    normalization=self.normalization,
+                    neighbor_norm=self.neighbor_norm,
+                )
+                for direction, lin in zip(self._directions(), self.lins_neighbor, strict=True)
+            ]
+        )
 
     def __repr__(self) -> str:
         return (
@@ -169,10 +176,19 @@ class ARConv(MessagePassing):
         )
 
 
+def _total(messages: list[Tensor]) -> Tensor:
+    total = messages[0]
+    for message in messages[1:]:
+        total = total + message
+    return total
+
+
 def _prepared(edge_index: Edges, x: Tensor) -> Neighborhood:
     """Accept what PyG's convolutions accept: an edge list or a transposed sparse adjacency."""
     if isinstance(edge_index, Tensor) and is_sparse(edge_index):
-        target_source, _ = to_edge_index(edge_index)
+        target_source, value = to_edge_index(edge_index)
+        if not bool((value == 1).all()):
+            raise ValueError("ARConv has no edge weights: the adjacency must hold ones only")
         edge_index = target_source.flip(0)
     return neighborhood(edge_index, x.size(0))
 
@@ -185,11 +201,19 @@ def _metric_module(
     return MetricNet(in_channels, metric_channels, inputs=metric, **({"start": 0.5} | options))
 
 
-def _check(modulation: str, direction: str, normalization: str, hops: int, eps0: float) -> None:
+def _check(
+    modulation: str,
+    direction: str,
+    normalization: str,
+    neighbor_norm: str,
+    hops: int,
+    eps0: float,
+) -> None:
     for name, value, choices in (
         ("modulation", modulation, MODULATIONS),
         ("direction", direction, DIRECTIONS),
         ("normalization", normalization, NORMALIZATIONS),
+        ("neighbor_norm", neighbor_norm, NEIGHBOR_NORMS),
     ):
         if value not in choices:
             raise ValueError(f"{name} must be one of {choices} (got {value!r})")

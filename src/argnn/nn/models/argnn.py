@@ -7,12 +7,11 @@ from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge, Linear
 from torch_geometric.nn.inits import reset
 
-from argnn.errors import ConfigError
 from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
 from argnn.nn.conv import ARConv
-from argnn.nn.models.base import AbstractNodeModel
+from argnn.nn.models.base import AbstractNodeModel, check_sizes
 from argnn.nn.models.formulation import Formulation, formulation
 
 
@@ -63,19 +62,12 @@ class ARGNN(AbstractNodeModel):
         **overrides: Any,
     ) -> None:
         super().__init__()
-        for name, size in (
-            ("in_channels", in_channels),
-            ("hidden_channels", hidden_channels),
-            ("out_channels", out_channels),
-            ("num_layers", num_layers),
-        ):
-            if size < 1:
-                raise ConfigError(f"{name} must be positive (got {size})")
+        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.hidden_channels, self.num_layers = hidden_channels, num_layers
         self.formulation = form = formulation(preset, overrides)
         self.encoder = Linear(in_channels, hidden_channels) if form.encoder else None
-        self.encoder_norm = _norm(form.norm, hidden_channels)
+        self.encoder_norm = _norm(form.norm if form.encoder else "none", hidden_channels)
         sizes = self._layer_sizes()
         self.convs = nn.ModuleList(_conv(a, b, form) for a, b in sizes)
         self.norms = nn.ModuleList(_norm(form.norm, b) for _, b in sizes)

@@ -5,6 +5,21 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from argnn.errors import ConfigError
+
+
+def check_sizes(in_channels: int, hidden_channels: int, out_channels: int, num_layers: int) -> None:
+    """Raise unless all sizes of a model are positive."""
+    sizes = {
+        "in_channels": in_channels,
+        "hidden_channels": hidden_channels,
+        "out_channels": out_channels,
+        "num_layers": num_layers,
+    }
+    for name, size in sizes.items():
+        if size < 1:
+            raise ConfigError(f"{name} must be positive (got {size})")
+
 
 class AbstractNodeModel(nn.Module, ABC):
     """A network from node features and edges to one vector of raw scores per node.
@@ -20,6 +35,7 @@ class AbstractNodeModel(nn.Module, ABC):
     search_space: ClassVar[dict[str, list[Any]]]
 
     in_channels: int
+    hidden_channels: int
     out_channels: int
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:

@@ -1,15 +1,33 @@
 """The switches of ARGNN, and the three presets that set them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from argnn.errors import ConfigError
-from argnn.registry import resolve, suggestion
+from argnn.functional.edge_weights import NEIGHBOR_NORMS
+from argnn.functional.neighborhood import DIRECTIONS, NORMALIZATIONS
+from argnn.nn.conv.ar_conv import MODULATIONS
+from argnn.nn.metric import METRIC_INITS, METRIC_INPUTS
+from argnn.registry import check_type, resolve, suggestion
 
 NORMS = ("none", "layer", "batch")
 JUMPS = ("last", "cat", "max", "lstm")
 HEADS = ("linear", "conv")
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "modulation": MODULATIONS,
+    "direction": DIRECTIONS,
+    "normalization": NORMALIZATIONS,
+    "neighbor_norm": NEIGHBOR_NORMS,
+    "metric": ("fixed", *METRIC_INPUTS),
+    "metric_layers": (1, 2, 3),
+    "metric_init": METRIC_INITS,
+    "norm": NORMS,
+    "jump": JUMPS,
+    "head": HEADS,
+}
 
 
 @dataclass(frozen=True)
@@ -76,14 +94,34 @@ class Formulation:
     input_dropout: float = 0.5
 
     def __post_init__(self) -> None:
-        for name, choices in (("norm", NORMS), ("jump", JUMPS), ("head", HEADS)):
-            if getattr(self, name) not in choices:
-                raise ConfigError(f"{name} must be one of {choices} (got {getattr(self, name)!r})")
+        for field in fields(self):
+            check_type(field.name, getattr(self, field.name), str(field.type))
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            _require(value in choices, name, f"one of {', '.join(map(str, choices))}", value)
         for name in ("dropout", "input_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be in [0, 1) (got {getattr(self, name)})")
-        if self.metric_hidden < 1:
-            raise ConfigError(f"metric_hidden must be positive (got {self.metric_hidden})")
+            value = getattr(self, name)
+            _require(0 <= value < 1, name, "in [0, 1)", value)
+        for name in ("metric_value", "metric_sharpness", "metric_floor"):
+            value = getattr(self, name)
+            _require(0 < value < math.inf, name, "positive and finite", value)
+        for name in ("hops", "metric_hidden"):
+            _require(getattr(self, name) >= 1, name, "positive", getattr(self, name))
+        _require(0 <= self.eps0 <= 1, "eps0", "in [0, 1]", self.eps0)
+        _require(
+            0 <= self.metric_spread < math.inf, "metric_spread", "not negative", self.metric_spread
+        )
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        ceiling = math.inf if self.metric_ceiling is None else self.metric_ceiling
+        bounds = (
+            f"between twice metric_floor and metric_ceiling, {2 * self.metric_floor} and {ceiling}"
+        )
+        inside = 2 * self.metric_floor < self.metric_start < ceiling
+        _require(inside, "metric_start", bounds, self.metric_start)
+        if self.hops > 1 and self.modulation == "scalar":
+            raise ConfigError("hops above 1 need modulation='operator'")
         if self.head == "conv" and self.jump != "last":
             raise ConfigError("head='conv' reads scores off the last layer: it needs jump='last'")
 
@@ -103,6 +141,11 @@ class Formulation:
             "norm": self.metric_norm,
             "closed": self.metric_closed,
         }
+
+
+def _require(holds: bool, name: str, expected: str, got: object) -> None:
+    if not holds:
+        raise ConfigError(f"{name} must be {expected} (got {got})")
 
 
 #: ``paper``: the equations as printed. ``reference``: what the public code does. ``default``:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 from torch_geometric.nn import GCN as PyGGCN
 
-from argnn.nn.models.base import AbstractNodeModel
+from argnn.nn.models.base import AbstractNodeModel, check_sizes
 
 
 class GCN(AbstractNodeModel):
@@ -38,7 +38,9 @@ class GCN(AbstractNodeModel):
         dropout: float = 0.5,
     ) -> None:
         super().__init__()
+        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.in_channels, self.out_channels = in_channels, out_channels
+        self.hidden_channels = hidden_channels
         self.net = PyGGCN(in_channels, hidden_channels, num_layers, out_channels, dropout=dropout)
 
     def reset_parameters(self) -> None:

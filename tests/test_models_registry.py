@@ -1,0 +1,180 @@
+"""The contract of every model in the registry: a new entry is tested without a new line here."""
+
+import copy
+import inspect
+from dataclasses import fields
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from argnn.nn import MODELS, AbstractNodeModel
+from argnn.registry import resolve
+from argnn.train import NodeClassification, TrainConfig, fit
+
+IN, HIDDEN, OUT = 5, 8, 3
+NUM_NODES = 12
+TRAINING_SETTINGS = {field.name for field in fields(TrainConfig)}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Two threads on networks this small spend their time waiting for each other."""
+    usual = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(usual)
+
+
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def toy(dtype=torch.float32):
+    """A random undirected graph whose last node is isolated."""
+    generator = torch.Generator().manual_seed(0)
+    pairs = torch.randint(0, NUM_NODES - 1, (2, 24), generator=generator)
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    edge_index = torch.unique(torch.cat([pairs, pairs.flip(0)], dim=1), dim=1)
+    x = torch.randn(NUM_NODES, IN, generator=generator, dtype=torch.float64).to(dtype)
+    return Data(x=x, edge_index=edge_index, y=torch.arange(NUM_NODES) % OUT)
+
+
+def build(name, seed=0, **options):
+    torch.manual_seed(seed)
+    return MODELS[name](
+        **{"in_channels": IN, "hidden_channels": HIDDEN, "out_channels": OUT, **options}
+    )
+
+
+def nudged(model):
+    """Every parameter moved a little, as after some training."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.add_(0.1 * noise.to(parameter))
+    return model
+
+
+@every_model
+def test_registered_name_finds_the_model_and_says_where_it_comes_from(name):
+    model = resolve(name.upper(), MODELS, "model")
+    assert issubclass(model, AbstractNodeModel)
+    assert model.citation.strip()
+    assert model.space.strip()
+    assert inspect.getdoc(model)
+
+
+@every_model
+def test_search_space_values_are_accepted_by_the_model_or_the_training(name):
+    space = MODELS[name].search_space
+    assert space
+    for key, values in space.items():
+        assert isinstance(values, list)
+        assert len(set(values)) == len(values) > 0
+        for value in values:
+            if key in TRAINING_SETTINGS:
+                TrainConfig(**{key: value})
+            else:
+                build(name, **{key: value})
+
+
+@every_model
+def test_model_learns_one_step_on_every_parameter(name):
+    graph, model = toy(), build(name)
+    before = copy.deepcopy(model.state_dict())
+    half = torch.arange(NUM_NODES) < 6
+    task = NodeClassification(graph.y, half, ~half)
+    result = fit(model, graph, task, TrainConfig(epochs=1, lr=0.01))
+    assert result.epochs_run == 1
+    assert [n for n, p in model.named_parameters() if p.grad is None] == []
+    assert any(not torch.equal(t, before[n]) for n, t in model.state_dict().items())
+
+
+@every_model
+def test_model_lowers_its_training_loss(name):
+    graph, model = toy(), build(name)
+    half = torch.arange(NUM_NODES) < 6
+    task = NodeClassification(graph.y, half, ~half)
+    losses = [r.task_loss for r in fit(model, graph, task, TrainConfig(epochs=30, lr=0.02)).history]
+    assert min(losses[-5:]) < losses[0]
+
+
+@every_model
+def test_model_scores_and_metrics_have_the_stated_shapes(name):
+    graph, model = toy(), build(name).eval()
+    scores, metrics = model.forward_with_metric(graph.x, graph.edge_index)
+    assert scores.shape == (NUM_NODES, OUT)
+    assert scores.dtype == graph.x.dtype
+    assert torch.equal(scores, model(graph.x, graph.edge_index))
+    assert all(g.dim() == 2 and g.size(0) == NUM_NODES and (g > 0).all() for g in metrics)
+    assert (model.in_channels, model.out_channels) == (IN, OUT)
+    own = {id(p) for p in model.parameters()}
+    assert all(id(p) in own for p in model.metric_parameters())
+
+
+@every_model
+@pytest.mark.parametrize("seed", [0, 1])
+def test_model_is_permutation_equivariant_and_edge_order_invariant(name, seed):
+    graph, model = toy(torch.float64), nudged(build(name).double()).eval()
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(NUM_NODES, generator=generator)
+    shuffle = torch.randperm(graph.edge_index.size(1), generator=generator)
+    moved = model(graph.x[order], torch.argsort(order)[graph.edge_index][:, shuffle])
+    torch.testing.assert_close(moved, model(graph.x, graph.edge_index)[order], rtol=1e-5, atol=1e-5)
+
+
+@every_model
+def test_model_is_finite_with_isolated_nodes_no_edges_and_one_node(name):
+    graph, model = toy(), nudged(build(name)).eval()
+    none = torch.empty(2, 0, dtype=torch.int64)
+    for x, edge_index in (
+        (graph.x, graph.edge_index),
+        (graph.x, none),
+        (graph.x[:1], none),
+        (torch.zeros_like(graph.x), graph.edge_index),
+        (torch.ones_like(graph.x), graph.edge_index),
+    ):
+        model.zero_grad()
+        scores = model(x, edge_index)
+        assert scores.isfinite().all()
+        scores.square().sum().backward()
+        assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+@every_model
+def test_model_state_dict_round_trip(name):
+    graph, first, second = toy(), nudged(build(name)).eval(), build(name, seed=1).eval()
+    expected = first(graph.x, graph.edge_index)
+    assert not torch.equal(second(graph.x, graph.edge_index), expected)
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(second(graph.x, graph.edge_index), expected)
+
+
+@every_model
+def test_model_repeats_with_the_seed_and_reset_draws_anew(name):
+    graph = toy()
+    first, second = build(name).eval(), build(name).eval()
+    expected = first(graph.x, graph.edge_index)
+    assert torch.equal(second(graph.x, graph.edge_index), expected)
+    torch.manual_seed(3)
+    first.reset_parameters()
+    redrawn = first(graph.x, graph.edge_index)
+    assert not torch.equal(redrawn, expected)
+    nudged(first)
+    torch.manual_seed(3)
+    first.reset_parameters()
+    assert torch.equal(first(graph.x, graph.edge_index), redrawn)
+
+
+@every_model
+@pytest.mark.parametrize("num_layers", [1, 2, 3])
+def test_model_has_every_depth(name, num_layers):
+    graph, model = toy(), build(name, num_layers=num_layers).eval()
+    assert model(graph.x, graph.edge_index).shape == (NUM_NODES, OUT)
+
+
+@every_model
+def test_model_evaluates_without_chance(name):
+    graph, model = toy(), build(name).eval()
+    assert torch.equal(model(graph.x, graph.edge_index), model(graph.x, graph.edge_index))
