@@ -4,7 +4,8 @@ Trains every candidate on all splits of a graph and writes its mean validation a
 masks are never read. Needs a GPU: one training-and-validation step is recorded as a CUDA
 graph and replayed, with the labels of one split after another in its buffers.
 
-    python scripts/search_settings.py OUT.jsonl --budget cora=240 --budget squirrel:directed=60
+    python scripts/search_settings.py FIRST.jsonl --budget cora=240 --budget squirrel:directed=60
+    python scripts/search_settings.py SECOND.jsonl --budget texas=100 --again FIRST.jsonl --seeds 5
 """
 
 import argparse
@@ -178,34 +179,46 @@ def _small() -> Iterator[Candidate]:
         )
 
 
-def search(name: str, seconds: float, out: Path, seed: int = 0) -> None:
+def leaders(name: str, results: Path, count: int) -> Iterator[Candidate]:
+    """The candidates with the best validation accuracy in an earlier search of a graph."""
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    rows = [row for row in rows if row["data"] == name]
+    rows.sort(key=lambda row: -float(row["val_accuracy"]))
+    yield from (row["candidate"] for row in rows[:count])
+
+
+def search(name: str, tried: Iterator[Candidate], seconds: float, out: Path, seeds: range) -> None:
     """Try candidates on one graph until its time is up."""
     data, _, edges = name.partition(":")
     graph = load(data, directed=edges == "directed")
-    began, tried = time.perf_counter(), 0
-    for candidate in candidates(name):
+    began, count = time.perf_counter(), 0
+    for candidate in tried:
         if time.perf_counter() - began > seconds:
             break
-        replay = Replay(graph, candidate)
-        runs = []
-        for split in range(graph.train_mask.size(1)):
-            train_y = torch.where(graph.train_mask[:, split], graph.y, -1)
-            val_y = torch.where(graph.val_mask[:, split], graph.y, -1)
-            runs.append(replay.best_validation(train_y, val_y, seed))
-        accuracies, epochs = zip(*runs, strict=True)
+        runs = validation_runs(graph, candidate, seeds)
+        accuracies = [accuracy for accuracy, _ in runs]
         row = {
             "data": name,
-            "seed": seed,
+            "seeds": len(seeds),
             "candidate": candidate,
             "val_accuracy": sum(accuracies) / len(accuracies),
-            "val_accuracies": accuracies,
-            "epochs": epochs,
+            "epochs": sum(epoch for _, epoch in runs) / len(runs),
         }
         with out.open("a") as stream:
             stream.write(json.dumps(row) + "\n")
-        tried += 1
-        del replay
-    print(f"{name}: {tried} candidates in {time.perf_counter() - began:.0f} s", flush=True)
+        count += 1
+    print(f"{name}: {count} candidates in {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def validation_runs(graph: Any, candidate: Candidate, seeds: range) -> list[tuple[float, int]]:
+    """Best validation accuracy and its epoch for every seed and split."""
+    replay = Replay(graph, candidate)
+    runs = []
+    for seed, split in itertools.product(seeds, range(graph.train_mask.size(1))):
+        train_y = torch.where(graph.train_mask[:, split], graph.y, -1)
+        val_y = torch.where(graph.val_mask[:, split], graph.y, -1)
+        runs.append(replay.best_validation(train_y, val_y, seed))
+    return runs
 
 
 def main() -> None:
@@ -213,10 +226,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--budget", action="append", required=True, metavar="DATA=SECONDS")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--again", type=Path, help="repeat only the leaders of these results")
+    parser.add_argument("--leaders", type=int, default=10)
     arguments = parser.parse_args()
     for budget in arguments.budget:
         name, seconds = budget.split("=")
-        search(name, float(seconds), arguments.out)
+        again = arguments.again
+        tried = leaders(name, again, arguments.leaders) if again else candidates(name)
+        search(name, tried, float(seconds), arguments.out, range(arguments.seeds))
 
 
 if __name__ == "__main__":

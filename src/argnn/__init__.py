@@ -1,7 +1,28 @@
 """Adaptive Riemannian Graph Neural Networks: every node learns its own metric tensor."""
 
-from argnn import functional, nn
-from argnn.nn import ARGNN, ARConv
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from argnn.version import __version__
 
-__all__ = ["ARGNN", "ARConv", "__version__", "functional", "nn"]
+if TYPE_CHECKING:
+    from argnn import data, functional, nn, train
+    from argnn.nn import ARGNN, ARConv
+
+__all__ = ["ARGNN", "ARConv", "__version__", "data", "functional", "nn", "train"]
+
+_MODULES = {"data", "functional", "nn", "train"}
+_NAMES = {"ARGNN": "argnn.nn", "ARConv": "argnn.nn"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names when they are first used: torch takes seconds, `argnn --help` must not."""
+    if name in _MODULES:
+        return import_module(f"argnn.{name}")
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'argnn' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -108,7 +108,9 @@ def test_noise_hides_the_signal_of_one_node_but_not_of_a_region():
     assert (together == signal).all()
 
 
-@pytest.mark.parametrize("options", [{"regions_per_kind": 11}, {"noise": -1}, {"extra_bridges": -1}])
+@pytest.mark.parametrize(
+    "options", [{"regions_per_kind": 11}, {"noise": -1}, {"extra_bridges": -1}]
+)
 def test_impossible_size_is_named(options):
     with pytest.raises(ConfigError, match=next(iter(options))):
         mixed(**options)

@@ -252,7 +252,7 @@ def test_metric_is_finite_and_positive_on_degenerate_graphs(name, inputs, init):
         ({"floor": -1.0}, "floor"),
         (
             {"floor": 0.5, "ceiling": 0.5, "start": 2.0},
-            "start < ceiling .*floor 0.5, start 2.0, ceiling 0.5",
+            "start < ceiling .*start 2.0, ceiling 0.5",
         ),
         ({"ceiling": -1.0}, "ceiling"),
         ({"start": 0.0}, "start 0.0"),

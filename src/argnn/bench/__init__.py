@@ -1,0 +1,1 @@
+"""The runner: configuration, splits in parallel, results in files."""

@@ -1,0 +1,163 @@
+"""The demonstration: argnn beside a GCN on two embedded graphs, and a page about it."""
+
+import base64
+import html
+import importlib.util
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from argnn.bench.parallel import Job, Silent, Watcher, run_jobs, write_scores
+from argnn.bench.prepare import Plan, Request, prepare
+from argnn.bench.report import PROTOCOL, summary
+from argnn.bench.run import Row, trained_model
+from argnn.bench.tables import SCORE_NAMES, per_cent
+from argnn.bench.threads import core_count
+from argnn.errors import ConfigError, RunError
+from argnn.io import RunFolder, create_run
+
+GRAPHS = ("mixed", "digits")
+MODELS = ("argnn", "gcn")
+SPLITS = (0, 1)
+
+_MARK = ".argnn-demo"
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse}td,th{padding:.3rem .8rem;border-bottom:1px solid #ccc;"
+    "text-align:right}td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}img{max-width:100%}"
+)
+
+
+@dataclass(frozen=True)
+class DemoReport:
+    """What the demonstration found and where it was written.
+
+    Attributes:
+        results: Data, model and summary of each comparison.
+        num_splits: Number of splits behind each mean.
+        protocol: How epochs were chosen, in words.
+        picture: The picture of the learned geometry.
+        page: The self-contained report.
+    """
+
+    results: list[dict[str, Any]]
+    num_splits: int
+    protocol: str
+    picture: Path
+    page: Path
+
+
+def run_demo(
+    out: Path, watcher: Watcher | None = None, overrides: Sequence[str] = ()
+) -> DemoReport:
+    """Train both models on both graphs, and write the report.
+
+    Args:
+        out: Folder of the report; one that an earlier demonstration wrote is replaced.
+        watcher: Is told how training goes.
+        overrides: Settings of both models, such as ``epochs=5``.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ConfigError("the picture needs matplotlib: pip install 'argnn[plot]'")
+    from argnn.analysis.plots import geometry_figure
+
+    _require_ours(out)
+    plans = [_plan(data, model, overrides) for data in GRAPHS for model in MODELS]
+    _make_empty(out)
+    folders = [_folder(out, plan) for plan in plans]
+    rows = _run(plans, folders, watcher or Silent())
+    results = [
+        {"data": plan.config.data, "model": plan.config.model, "summary": summary(found)}
+        for plan, found in zip(plans, rows, strict=True)
+    ]
+    picture, page = out / "geometry.png", out / "report.html"
+    geometry_figure(plans[0].graph, trained_model(folders[0], SPLITS[0]), picture)
+    page.write_text(_page(results, plans, picture), encoding="utf-8")
+    return DemoReport(results, len(SPLITS), PROTOCOL, picture, page)
+
+
+def _plan(data: str, model: str, overrides: Sequence[str]) -> Plan:
+    split = ",".join(str(split) for split in SPLITS)
+    return prepare(
+        Request(data, model=model, split=split, device="cpu", overrides=tuple(overrides))
+    )
+
+
+def _require_ours(out: Path) -> None:
+    """Raise unless ``out`` is free or was written by a demonstration."""
+    taken = out.exists() or out.is_symlink()
+    if taken and (not out.is_dir() or out.is_symlink()):
+        raise RunError(f"{out}: not a folder; choose another --out")
+    if taken and any(out.iterdir()) and not (out / _MARK).is_file():
+        raise RunError(f"{out}: holds files that argnn demo did not write; choose another --out")
+
+
+def _make_empty(out: Path) -> None:
+    try:
+        if out.exists():
+            shutil.rmtree(out)
+        out.mkdir(parents=True)
+        (out / _MARK).touch()
+    except OSError as error:
+        raise RunError(f"cannot write the folder {out} ({error.strerror})") from error
+
+
+def _folder(out: Path, plan: Plan) -> RunFolder:
+    path = out / "runs" / f"{plan.config.data}-{plan.config.model}"
+    return create_run(path, plan.config.to_json())
+
+
+def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) -> list[list[Row]]:
+    """All splits of all plans in one set of workers; one list of rows per plan."""
+    jobs = [
+        Job(plan.config, split, folder)
+        for plan, folder in zip(plans, folders, strict=True)
+        for split in SPLITS
+    ]
+    graphs = {plan.config.graph["digest"]: plan.graph for plan in plans}
+    found: dict[tuple[Path, int], Row] = {}
+    for job, row in run_jobs(jobs, graphs, core_count(), watcher):
+        if "error" in row:
+            raise RunError(f"split {row['split']} of {row['data']} failed: {row['error']}")
+        watcher.finished(job, row)
+        found[job.folder.root, job.split] = row
+    rows = [[found[folder.root, split] for split in SPLITS] for folder in folders]
+    for folder, part in zip(folders, rows, strict=True):
+        write_scores(part, folder)
+    return rows
+
+
+def _page(results: Sequence[Mapping[str, Any]], plans: Sequence[Plan], picture: Path) -> str:
+    image = base64.b64encode(picture.read_bytes()).decode()
+    names = ["data", "model", *SCORE_NAMES.values(), "validation accuracy"]
+    notes = [f"{p.config.data}, {p.config.model}: {p.config.source}" for p in plans]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            f'<html lang="en"><meta charset="utf-8"><title>argnn demo</title>'
+            f"<style>{_STYLE}</style>",
+            "<h1>argnn demo</h1>",
+            f"<p>Test scores in per cent, means over {len(SPLITS)} splits; "
+            f"{html.escape(PROTOCOL)}.</p>",
+            f"<table><tr>{_cells('th', names)}</tr>",
+            *(f"<tr>{_cells('td', _values(result))}</tr>" for result in results),
+            "</table>",
+            "<h2>Learned geometry</h2>",
+            f'<img alt="learned geometry" src="data:image/png;base64,{image}">',
+            "<h2>Settings</h2>",
+            f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>",
+            "</html>",
+        ]
+    )
+
+
+def _cells(tag: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
+
+
+def _values(result: Mapping[str, Any]) -> list[str]:
+    found = result["summary"]
+    scores = [per_cent(found["test"][name]["mean"]) for name in SCORE_NAMES]
+    return [result["data"], result["model"], *scores, per_cent(found["val_accuracy"]["mean"])]

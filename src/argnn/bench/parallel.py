@@ -1,0 +1,259 @@
+"""Run several splits, one after the other or in several processes."""
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, resource_tracker
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch_geometric.data import Data
+
+from argnn.bench.config import RunConfig
+from argnn.bench.prepare import Plan
+from argnn.bench.report import summary
+from argnn.bench.run import Row, failed_row, finished_row, run_split, short_row
+from argnn.bench.threads import using_threads
+from argnn.errors import RunError
+from argnn.io import (
+    RunFolder,
+    fingerprint,
+    read_checkpoint,
+    read_tensors,
+    write_json,
+    write_tensors,
+)
+from argnn.train import EpochRecord
+
+_POLL_SECONDS = 0.1
+_TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
+_SLOTS = 3  # epoch, loss, validation score
+
+
+@dataclass(frozen=True)
+class Job:
+    """One split of one configuration."""
+
+    config: RunConfig
+    split: int
+    folder: RunFolder
+
+
+class Watcher(Protocol):
+    """Who wants to know how the jobs are going."""
+
+    def epoch(self, job: Job, epoch: int, loss: float, val_score: float) -> None:
+        """A job has finished an epoch; not every epoch need be told."""
+
+    def finished(self, job: Job, row: Row) -> None:
+        """A job is over; its row holds scores or an error."""
+
+
+class Silent:
+    """Nobody watches."""
+
+    def epoch(self, job: Job, epoch: int, loss: float, val_score: float) -> None:
+        """Ignore it."""
+
+    def finished(self, job: Job, row: Row) -> None:
+        """Ignore it."""
+
+
+def run_splits(plan: Plan, folder: RunFolder, watcher: Watcher | None = None) -> list[Row]:
+    """Run all splits of a plan that are not finished yet.
+
+    After each split ``scores.json`` is written anew. A split that fails leaves a row with its
+    error, and the others go on.
+
+    Returns:
+        One row per split, in their order.
+    """
+    config, watcher = plan.config, watcher or Silent()
+    rows = {split: row for split in config.splits if (row := finished_row(folder, split))}
+    jobs = [Job(config, split, folder) for split in config.splits if split not in rows]
+    _check_checkpoints(jobs, rows, folder)
+    folder.note(f"{len(jobs)} of {len(config.splits)} splits to run, {plan.workers} at a time")
+    write_scores(_ordered(config, rows), folder)
+    graphs = {config.graph["digest"]: plan.graph}
+    for job, row in run_jobs(jobs, graphs, plan.workers, watcher):
+        rows[job.split] = row
+        folder.note(_log_line(row))
+        write_scores(_ordered(config, rows), folder)
+        watcher.finished(job, row)
+    return _ordered(config, rows)
+
+
+def _check_checkpoints(jobs: Sequence[Job], rows: Mapping[int, Row], folder: RunFolder) -> None:
+    """Refuse a bad checkpoint before any work is done, and drop those that are not needed."""
+    for split in rows:
+        folder.checkpoint(split).unlink(missing_ok=True)
+    for job in jobs:
+        path = folder.checkpoint(job.split)
+        if path.exists():
+            read_checkpoint(path, fingerprint(job.config.to_json()))
+
+
+def _ordered(config: RunConfig, rows: Mapping[int, Row]) -> list[Row]:
+    return [rows[split] for split in config.splits if split in rows]
+
+
+def write_scores(rows: Sequence[Row], folder: RunFolder) -> None:
+    """Write ``scores.json``: a summary, and one row per split."""
+    short = [short_row(row) for row in rows]
+    write_json(folder.scores, {"summary": summary(rows), "splits": short})
+
+
+def _log_line(row: Row) -> str:
+    if "error" in row:
+        return f"split {row['split']} failed: {row.get('traceback', row['error'])}"
+    return (
+        f"split {row['split']} finished: epoch {row['chosen_epoch']} of {row['epochs_run']}, "
+        f"{row['seconds']:.1f} s"
+    )
+
+
+def run_jobs(
+    jobs: Sequence[Job], graphs: Mapping[str, Data], workers: int, watcher: Watcher
+) -> Iterator[tuple[Job, Row]]:
+    """Run jobs and give each with its row as soon as it is over.
+
+    Args:
+        jobs: What to run.
+        graphs: The graph of each configuration, by its checksum.
+        workers: Number of processes; with one, everything runs in this process.
+        watcher: Is told about every epoch.
+    """
+    if min(workers, len(jobs)) <= 1:
+        return _one_by_one(jobs, graphs, watcher)
+    return _at_once(jobs, graphs, min(workers, len(jobs)), watcher)
+
+
+def _one_by_one(
+    jobs: Sequence[Job], graphs: Mapping[str, Data], watcher: Watcher
+) -> Iterator[tuple[Job, Row]]:
+    for job in jobs:
+
+        def tell(record: EpochRecord, job: Job = job) -> None:
+            watcher.epoch(job, record.epoch, record.loss, _score(record))
+
+        with using_threads(job.config.threads):
+            row = _row_of(job, graphs[job.config.graph["digest"]], tell)
+        yield job, row
+
+
+def _row_of(job: Job, graph: Data, on_epoch: Any) -> Row:
+    try:
+        return run_split(job.config, graph, job.split, job.folder, on_epoch)
+    except Exception as error:  # one bad split must not take the others with it
+        return failed_row(job.config, job.split, error)
+
+
+def _score(record: EpochRecord) -> float:
+    return float("nan") if record.val_score is None else record.val_score
+
+
+def _at_once(
+    jobs: Sequence[Job], graphs: Mapping[str, Data], workers: int, watcher: Watcher
+) -> Iterator[tuple[Job, Row]]:
+    context = get_context("spawn")
+    # Plain shared numbers: no queue that a killed worker could leave locked.
+    board = context.RawArray("d", _SLOTS * len(jobs))
+    stop = context.RawValue("b", 0)
+    with tempfile.TemporaryDirectory(prefix="argnn-") as shared:
+        for digest, graph in graphs.items():
+            _pack(graph, Path(shared) / digest)
+        arguments = (shared, list(graphs), board, stop, os.getpid())
+        pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=arguments)
+        try:
+            with _children_ignoring_interrupts():
+                futures = {pool.submit(_work, job, slot): slot for slot, job in enumerate(jobs)}
+            yield from _collected(jobs, futures, board, watcher)
+        finally:
+            stop.value = 1
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _children_ignoring_interrupts() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach: the parent alone decides what it means."""
+    resource_tracker.ensure_running()  # it would unblock the signal when it is started later
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _collected(
+    jobs: Sequence[Job], futures: Mapping[Future[Row], int], board: Any, watcher: Watcher
+) -> Iterator[tuple[Job, Row]]:
+    waiting = set(futures)
+    told = [0] * len(jobs)
+    while waiting:
+        done, waiting = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
+        for slot, job in enumerate(jobs):
+            epoch, loss, score = board[slot * _SLOTS : (slot + 1) * _SLOTS]
+            if epoch > told[slot]:
+                told[slot] = int(epoch)
+                watcher.epoch(job, int(epoch), loss, score)
+        for future in done:
+            job = jobs[futures[future]]
+            yield job, _result(future, job)
+
+
+def _result(future: Future[Row], job: Job) -> Row:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return failed_row(job.config, job.split, RunError("the worker process died"))
+
+
+def _pack(graph: Data, path: Path) -> None:
+    """Leave a graph where workers find it; sent through a pipe, it would start them in turn."""
+    tensors = {name: graph[name] for name in _TENSORS}
+    write_tensors(path, tensors, {"name": graph.name, "class_count": graph.class_count})
+
+
+def _unpacked(path: Path) -> Data:
+    tensors, facts = read_tensors(path)
+    return Data(**tensors, **facts)
+
+
+class _Worker:
+    """What a worker process holds between jobs."""
+
+    graphs: dict[str, Data]
+    board: Any
+    stop: Any
+
+
+def _start_worker(shared: str, digests: Sequence[str], board: Any, stop: Any, parent: int) -> None:
+    threading.Thread(target=_leave_with_parent, args=(parent,), daemon=True).start()
+    _Worker.graphs = {digest: _unpacked(Path(shared) / digest) for digest in digests}
+    _Worker.board, _Worker.stop = board, stop
+
+
+def _leave_with_parent(parent: int) -> None:
+    """End this process when its parent was killed: nobody else would."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _work(job: Job, slot: int) -> Row:
+    def tell(record: EpochRecord) -> None:
+        if _Worker.stop.value:
+            raise RunError("stopped")
+        start = slot * _SLOTS
+        _Worker.board[start : start + _SLOTS] = [record.epoch, record.loss, _score(record)]
+
+    torch.set_num_threads(job.config.threads)
+    return _row_of(job, _Worker.graphs[job.config.graph["digest"]], tell)

@@ -1,0 +1,63 @@
+"""From the rows of several splits to means and intervals."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scipy.stats import t as student_t
+
+SCORES = ("f1", "f1_macro", "accuracy", "auroc", "auprc")
+INTERVAL = "95 % Student-t interval of the mean over splits"
+PROTOCOL = "epoch chosen by validation accuracy; test nodes scored once, after training"
+
+
+def interval_half_width(values: Sequence[float]) -> float | None:
+    """Half the width of the 95 % Student-t interval of the mean; None for a single value.
+
+    Example:
+        >>> round(interval_half_width([1.0, 2.0, 3.0]), 4)
+        2.4841
+    """
+    if len(values) < 2:
+        return None
+    quantile = float(student_t.ppf(0.975, len(values) - 1))
+    return quantile * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def statistic(values: Sequence[float | None]) -> dict[str, Any]:
+    """Mean, standard deviation, interval and count of the values that exist."""
+    known = [value for value in values if value is not None]
+    return {
+        "mean": statistics.fmean(known) if known else None,
+        "sd": statistics.stdev(known) if len(known) > 1 else None,
+        "interval": interval_half_width(known),
+        "n": len(known),
+    }
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Statistics over the splits that were finished, and what was missing."""
+    finished = [row for row in rows if "error" not in row]
+    return {
+        "protocol": PROTOCOL,
+        "interval": INTERVAL,
+        "splits": len(finished),
+        "failed": len(rows) - len(finished),
+        "test": {
+            name: statistic([_score(row, "test", name) for row in finished]) for name in SCORES
+        },
+        "val_accuracy": statistic([_score(row, "val", "accuracy") for row in finished]),
+        "absent_classes": {
+            str(row["split"]): row["test"]["absent_classes"]
+            for row in finished
+            if row["test"] and row["test"]["absent_classes"]
+        },
+        "seconds": sum(row["seconds"] for row in finished),
+    }
+
+
+def _score(row: Mapping[str, Any], part: str, name: str) -> float | None:
+    scores = row[part]
+    value: float | None = None if scores is None else scores[name]
+    return value

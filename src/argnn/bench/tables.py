@@ -1,0 +1,103 @@
+"""Results as Rich tables; printing them is left to the command line."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+SCORE_NAMES = {
+    "f1": "F1 (weighted)",
+    "f1_macro": "F1 (macro)",
+    "accuracy": "accuracy",
+    "auroc": "AUROC",
+    "auprc": "AUPRC",
+}
+
+
+def per_cent(value: float | None, digits: int = 2) -> str:
+    """A share in per cent.
+
+    Example:
+        >>> per_cent(0.8765), per_cent(None)
+        ('87.65', '-')
+    """
+    return "-" if value is None else f"{100 * value:.{digits}f}"
+
+
+def with_interval(statistic: Mapping[str, Any]) -> str:
+    """A mean in per cent, with its interval where there is one."""
+    text = per_cent(statistic["mean"])
+    return text if statistic["interval"] is None else f"{text} ± {per_cent(statistic['interval'])}"
+
+
+def score_table(summary: Mapping[str, Any]) -> Table:
+    """Test scores and validation accuracy of a run."""
+    several = summary["splits"] > 1
+    table = Table()
+    table.add_column("score")
+    table.add_column("mean ± interval, %" if several else "%", justify="right")
+    if several:
+        table.add_column("sd", justify="right")
+        table.add_column("splits", justify="right")
+    rows = [(f"test {SCORE_NAMES[name]}", value) for name, value in summary["test"].items()]
+    for name, value in [*rows, ("validation accuracy", summary["val_accuracy"])]:
+        cells = [per_cent(value["sd"]), str(value["n"])] if several else []
+        table.add_row(name, with_interval(value), *cells)
+    return table
+
+
+def trial_table(trial: Mapping[str, Any]) -> Table:
+    """The short runs that chose the switches; the choice is marked."""
+    table = Table(title="short runs on validation", title_justify="left")
+    for name in ("", "switches", "validation accuracy, %", "loss", "s"):
+        table.add_column(name, justify="left" if name in ("", "switches") else "right")
+    for run in trial["runs"]:
+        table.add_row(
+            "*" if run["name"] == trial["chosen"] else "",
+            run["name"],
+            per_cent(run["val_score"]),
+            f"{run['val_loss']:.3f}",
+            f"{run['seconds']:.1f}",
+        )
+    return table
+
+
+def dataset_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """All data sets."""
+    table = Table()
+    numbers = ("nodes", "edges", "features", "classes", "splits", "homophily")
+    for name in ("name", *numbers, "status", "citation"):
+        table.add_column(name, justify="right" if name in numbers else "left", no_wrap=True)
+    table.columns[-1].no_wrap = False
+    for row in rows:
+        homophily = "-" if row["homophily"] is None else f"{row['homophily']:.2f}"
+        sizes = [str(row[name]) for name in numbers[:-1]]
+        table.add_row(row["name"], *sizes, homophily, row["status"], row["citation"])
+    return table
+
+
+def model_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """All models."""
+    table = Table(show_lines=True)
+    for name in ("name", "space", "citation", "search space"):
+        table.add_column(name)
+    for row in rows:
+        choices = [
+            f"{name}: {', '.join(str(value) for value in values)}"
+            for name, values in row["search_space"].items()
+        ]
+        table.add_row(row["name"], row["space"], row["citation"], "\n".join(choices))
+    return table
+
+
+def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
+    """Several models side by side on the same splits; a result names data, model and summary."""
+    table = Table(title="test scores in per cent", title_justify="left")
+    for name in ("data", "model", *SCORE_NAMES.values(), "validation accuracy"):
+        table.add_column(name, justify="left" if name in ("data", "model") else "right")
+    for result in results:
+        summary = result["summary"]
+        cells = [per_cent(summary["test"][name]["mean"]) for name in SCORE_NAMES]
+        cells.append(per_cent(summary["val_accuracy"]["mean"]))
+        table.add_row(result["data"], result["model"], *cells)
+    return table

@@ -1,0 +1,237 @@
+"""Run folders and the files in them: JSON and safetensors, written whole or not at all.
+
+Nothing here pickles: opening a file of somebody else's run cannot run code.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from argnn.errors import RunError
+
+# safetensors writes several metadata entries in random order; one entry keeps equal runs equal
+# byte for byte.
+_METADATA_KEY = "argnn"
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never a part."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
+            unfinished = Path(folder) / path.name
+            with unfinished.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+    except OSError as error:
+        raise RunError(f"cannot write {path} ({error.strerror})") from error
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write strict JSON: NaN and infinity are refused, as other programs could not read them."""
+    write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path, required: Iterable[str] = ()) -> dict[str, Any]:
+    """Read a JSON object that holds at least the ``required`` keys."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RunError(f"{path}: no such file") from error
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise RunError(f"{path}: damaged, not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise RunError(f"{path}: damaged, must hold an object (got {type(value).__name__})")
+    missing = [key for key in required if key not in value]
+    if missing:
+        raise RunError(f"{path}: damaged, has no '{missing[0]}'")
+    return value
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Write tensors and some facts about them; equal content gives equal bytes."""
+    held = {name: _plain(tensor) for name, tensor in tensors.items()}
+    text = json.dumps({**facts, "digest": _digest(held)}, sort_keys=True)
+    write_bytes(path, save(held, metadata={_METADATA_KEY: text}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what :func:`write_tensors` wrote, and check it."""
+    if not path.is_file():
+        raise RunError(f"{path}: no such file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict)
+            facts = dict(json.loads((file.metadata() or {})[_METADATA_KEY]))
+        intact = facts.pop("digest") == _digest(tensors)
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{path}: damaged, not a tensor file of argnn") from error
+    if not intact:
+        raise RunError(f"{path}: damaged, its content does not match its checksum")
+    return tensors, facts
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    # A copy of its own: safetensors refuses tensors that share memory.
+    return tensor.detach().cpu().contiguous().clone()
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
+    """One number for the exact content of some tensors."""
+    return _digest({name: _plain(tensor) for name, tensor in tensors.items()})
+
+
+def fingerprint(config: Mapping[str, Any]) -> str:
+    """One number for a configuration; any change of a value changes it.
+
+    Example:
+        >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+        True
+    """
+    text = json.dumps(config, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_checkpoint(
+    path: Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any], run: str
+) -> None:
+    """Write the state of an unfinished training.
+
+    Args:
+        path: The file.
+        tensors: The tensors of the state.
+        values: Everything else, as JSON; floats come back exactly, infinity included.
+        run: Fingerprint of the configuration that the state belongs to.
+    """
+    write_tensors(path, tensors, {"values": values, "run": run})
+
+
+def read_checkpoint(path: Path, run: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read tensors and values of a checkpoint, and refuse one of another configuration."""
+    tensors, facts = read_tensors(path)
+    if not isinstance(facts.get("values"), dict):
+        raise RunError(f"{path}: damaged, has no 'values'")
+    if facts.get("run") != run:
+        raise RunError(f"{path}: belongs to a run with another configuration")
+    return tensors, facts["values"]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the files of a run are. Splits are numbered as in the data set."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        """The complete configuration."""
+        return self.root / "config.json"
+
+    @property
+    def scores(self) -> Path:
+        """The summary and one row per split."""
+        return self.root / "scores.json"
+
+    @property
+    def log(self) -> Path:
+        """What happened when."""
+        return self.root / "log.txt"
+
+    def weights(self, split: int) -> Path:
+        """Weights of the chosen epoch."""
+        return self.root / f"split-{split}" / "weights.safetensors"
+
+    def result(self, split: int) -> Path:
+        """The complete row of a split; it exists when the split is finished."""
+        return self.root / f"split-{split}" / "result.json"
+
+    def checkpoint(self, split: int) -> Path:
+        """State of an unfinished split."""
+        return self.root / f"split-{split}" / "checkpoint.safetensors"
+
+    def note(self, text: str) -> None:
+        """Add a line, or several, to the log."""
+        stamp = datetime.now().astimezone().isoformat(timespec="seconds")
+        try:
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write("".join(f"{stamp} {line}\n" for line in text.splitlines()))
+        except OSError as error:
+            raise RunError(f"cannot write {self.log} ({error.strerror})") from error
+
+
+def require_free(path: Path) -> None:
+    """Raise unless a new run can be put at ``path`` without touching anything."""
+    if path.is_dir():
+        if (path / "config.json").exists():
+            raise RunError(f"{path}: holds a run already; continue it with --resume {path}")
+        if any(path.iterdir()):
+            raise RunError(f"{path}: the folder is not empty; choose another --out")
+    elif path.exists() or path.is_symlink():
+        raise RunError(f"{path}: not a folder; choose another --out")
+
+
+def create_run(path: Path, config: Mapping[str, Any]) -> RunFolder:
+    """Make the folder of a new run, with its configuration in it."""
+    require_free(path)
+    folder = RunFolder(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        # Opening for creation fails if another process has just taken the folder.
+        folder.log.open("x").close()
+    except FileExistsError as error:
+        raise RunError(f"{path}: another run is starting there; choose another --out") from error
+    except OSError as error:
+        raise RunError(f"cannot create the folder {path} ({error.strerror})") from error
+    write_json(folder.config, {"fingerprint": fingerprint(config), "run": config})
+    return folder
+
+
+def open_run(path: Path) -> tuple[RunFolder, dict[str, Any]]:
+    """An existing run and its configuration, which must be as it was written."""
+    if not path.is_dir():
+        raise RunError(f"{path}: no such run folder")
+    folder = RunFolder(path)
+    stored = read_json(folder.config, ("fingerprint", "run"))
+    config = stored["run"]
+    if not isinstance(config, dict):
+        raise RunError(f"{folder.config}: damaged, 'run' must hold an object")
+    if stored["fingerprint"] != fingerprint(config):
+        raise RunError(
+            f"{folder.config}: was changed after the run began; start a new run with --set instead"
+        )
+    return folder, config
+
+
+def default_run_path(data: str, model: str, preset: str, root: Path = Path("runs")) -> Path:
+    """A free path that says what was run and when."""
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(data).stem)
+    path = root / f"{name}-{model}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
+    count, free = 1, path
+    while free.exists():
+        count += 1
+        free = path.with_name(f"{path.name}-{count}")
+    return free

@@ -1,0 +1,74 @@
+"""The demonstration, with a stand-in for the picture."""
+
+import base64
+import json
+
+import pytest
+
+from argnn.bench.demo import SPLITS, run_demo
+from argnn.errors import ConfigError, RunError
+
+PNG = b"\x89PNG\r\n\x1a\n not really"
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Calls of the function that draws."""
+    calls = []
+
+    def geometry_figure(graph, model, path):
+        calls.append((graph.name, type(model).__name__))
+        path.write_bytes(PNG)
+
+    monkeypatch.setattr("argnn.analysis.plots.geometry_figure", geometry_figure)
+    monkeypatch.setattr("argnn.bench.demo.core_count", lambda: 1)
+    return calls
+
+
+BRIEF = ("epochs=2", "hidden_channels=4")
+
+
+def test_report_is_self_contained(tmp_path, drawn, brief_trial):
+    out = tmp_path / "argnn-demo"
+    report = run_demo(out, overrides=BRIEF)
+    assert drawn == [("mixed", "ARGNN")]
+    assert [(r["data"], r["model"]) for r in report.results] == [
+        ("mixed", "argnn"),
+        ("mixed", "gcn"),
+        ("digits", "argnn"),
+        ("digits", "gcn"),
+    ]
+    assert all(r["summary"]["splits"] == len(SPLITS) for r in report.results)
+    page = report.page.read_text()
+    assert base64.b64encode(PNG).decode() in page
+    assert "http" not in page
+    accuracy = report.results[0]["summary"]["test"]["accuracy"]["mean"]
+    assert f"<td>{100 * accuracy:.2f}</td>" in page
+    scores = json.loads((out / "runs/mixed-argnn/scores.json").read_text())
+    assert scores["summary"]["test"]["accuracy"]["mean"] == accuracy
+
+    (out / "geometry.png").write_text("old")
+    run_demo(out, overrides=BRIEF)
+    assert (out / "geometry.png").read_bytes() == PNG
+
+
+def test_text_is_escaped(tmp_path, drawn, brief_trial, monkeypatch):
+    monkeypatch.setattr("argnn.bench.demo.PROTOCOL", "<script>")
+    page = run_demo(tmp_path / "demo", overrides=BRIEF).page.read_text()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_foreign_folder_is_left_alone(tmp_path, drawn):
+    (tmp_path / "notes.txt").write_text("mine")
+    for out in (tmp_path, tmp_path / "notes.txt"):
+        with pytest.raises(RunError, match="choose another --out"):
+            run_demo(out)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_missing_matplotlib_is_said_before_training(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="the picture needs matplotlib: pip install"):
+        run_demo(tmp_path / "demo")
+    assert not (tmp_path / "demo").exists()

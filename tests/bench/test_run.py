@@ -1,0 +1,315 @@
+"""Running splits: what is written, what is repeated bit for bit, what failure leaves behind."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from argnn.bench.parallel import Silent, run_splits
+from argnn.bench.prepare import Request, prepare, reopen
+from argnn.bench.run import trained_model
+from argnn.data import load
+from argnn.errors import DivergenceError, RunError
+from argnn.io import RunFolder, create_run, read_json
+
+TINY = ("hidden_channels=8", "num_layers=2", "epochs=6", "checkpoint_every=2")
+
+
+def run(out, data="mixed", *more, watcher=None, **changes):
+    fields = {"preset": "reference", "workers": 1, "overrides": (*TINY, *more), **changes}
+    plan = prepare(Request(str(data), **fields))
+    folder = create_run(out, plan.config.to_json())
+    return folder, run_splits(plan, folder, watcher)
+
+
+def without_time(row):
+    # Where a test damages or compares rows, what the clock and the machine say is left out.
+    keys = ("seconds", "peak_memory_mib", "resumed_from_epoch")
+    return {key: value for key, value in row.items() if key not in keys}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        return run(tmp_path_factory.mktemp("finished") / "run", split="0,3")
+
+
+def test_folder_holds_what_it_should(finished):
+    folder, rows = finished
+    names = {str(path.relative_to(folder.root)) for path in folder.root.rglob("*.*")}
+    parts = {f"split-{i}/{name}" for i in (0, 3) for name in ("weights.safetensors", "result.json")}
+    assert names == {"config.json", "scores.json", "log.txt", *parts}
+    assert "split 3 finished: epoch" in folder.log.read_text()
+    assert [row["split"] for row in rows] == [0, 3]
+
+
+def test_row_says_where_it_comes_from(finished):
+    folder, rows = finished
+    row = read_json(folder.result(3))
+    assert row == json.loads(json.dumps(rows[1]))
+    assert (row["data"], row["model"], row["preset"]) == ("mixed", "argnn", "reference")
+    assert (row["seed"], row["epochs_run"], row["stopped_by"]) == (0, 6, "epochs")
+    assert row["config"] == read_json(folder.config)["run"]
+    assert row["versions"].keys() >= {"python", "torch", "torch_geometric", "numpy", "argnn"}
+    assert row["threads"] == row["config"]["threads"]
+    assert row["device"].startswith("cpu")
+    assert row["peak_memory_mib"] > 1
+    assert row["seconds"] > 0
+    assert [record["epoch"] for record in row["history"]] == [1, 2, 3, 4, 5, 6]
+    assert row["git_commit"] is None or len(row["git_commit"]) == 40
+
+
+def test_chosen_epoch_is_the_best_on_validation(finished):
+    for row in finished[1]:
+        best = max(row["history"], key=lambda record: (record["val_score"], -record["val_loss"]))
+        assert row["chosen_epoch"] == best["epoch"]
+        assert row["val"]["accuracy"] == pytest.approx(best["val_score"])
+
+
+def test_stored_weights_give_the_stored_scores(finished):
+    folder, rows = finished
+    graph = load("mixed")
+    model = trained_model(folder, 3)
+    with torch.no_grad():
+        predicted = model(graph.x, graph.edge_index).argmax(-1)
+    mask = graph.test_mask[:, 3]
+    right = (predicted == graph.y)[mask].double().mean().item()
+    assert rows[1]["test"]["accuracy"] == pytest.approx(right)
+    assert rows[1]["test"]["count"] == int(mask.sum())
+
+
+def test_weights_of_another_model_are_refused(finished, tmp_path):
+    from argnn.io import read_tensors, write_tensors
+
+    folder = RunFolder(tmp_path)
+    tensors, facts = read_tensors(finished[0].weights(0))
+    write_tensors(folder.weights(0), tensors, {**facts, "in_channels": 3})
+    with pytest.raises(RunError, match="does not fit the model it names"):
+        trained_model(folder, 0)
+
+
+def test_scores_file_equals_the_rows(finished):
+    folder, rows = finished
+    scores = read_json(folder.scores)
+    assert [row["test"] for row in scores["splits"]] == [row["test"] for row in rows]
+    assert "history" not in scores["splits"][0]
+    accuracy = [row["test"]["accuracy"] for row in rows]
+    assert scores["summary"]["test"]["accuracy"]["mean"] == pytest.approx(np.mean(accuracy))
+
+
+def test_same_seed_same_bytes_other_seed_other_bytes(finished, tmp_path):
+    weights = finished[0].weights(0).read_bytes()
+    same, _ = run(tmp_path / "same", split="0", seed=0)
+    other, _ = run(tmp_path / "other", split="0", seed=1)
+    assert same.weights(0).read_bytes() == weights
+    assert other.weights(0).read_bytes() != weights
+
+
+def relabelled(graph, split):
+    """Every test label replaced by another class."""
+    y, test = graph.y.clone(), graph.test_mask[:, split]
+    y[test] = (y[test] + 1) % graph.class_count
+    return y
+
+
+def save_split(graph, split, y, path):
+    masks = {
+        name: graph[name][:, split].numpy() for name in ("train_mask", "val_mask", "test_mask")
+    }
+    np.savez(path, x=graph.x.numpy(), edge_index=graph.edge_index.numpy(), y=y.numpy(), **masks)
+
+
+def both_ways(graph, split, tmp_path, *more):
+    """The same run with true and with wrong test labels; the whole way, the trial included."""
+    outcomes = []
+    for name, y in (("true", graph.y), ("wrong", relabelled(graph, split))):
+        data = tmp_path / f"{name}.npz"
+        save_split(graph, split, y, data)
+        overrides = ("epochs=8", *more)
+        folder, rows = run(tmp_path / name, data, preset="default", overrides=overrides)
+        config = read_json(folder.config)["run"]
+        outcomes.append((folder.weights(0).read_bytes(), rows[0], config))
+    return outcomes
+
+
+def check_test_labels_are_unseen(outcomes):
+    (weights, row, config), (wrong_weights, wrong_row, wrong_config) = outcomes
+    assert weights == wrong_weights
+    for key in ("chosen_epoch", "epochs_run", "stopped_by", "val", "history"):
+        assert row[key] == wrong_row[key], key
+    assert row["test"] != wrong_row["test"]
+    for key in ("options", "train", "source"):
+        assert config[key] == wrong_config[key], key
+    assert config["trial"]["chosen"] == wrong_config["trial"]["chosen"]
+    scores = [[run["val_score"], run["val_loss"]] for run in config["trial"]["runs"]]
+    assert scores == [[r["val_score"], r["val_loss"]] for r in wrong_config["trial"]["runs"]]
+
+
+def test_test_labels_are_unseen_on_mixed(tmp_path, brief_trial):
+    check_test_labels_are_unseen(both_ways(load("mixed"), 1, tmp_path, "hidden_channels=8"))
+
+
+def test_test_labels_are_unseen_on_texas(tmp_path, brief_trial, benchmark_root):
+    graph = load("texas", root=benchmark_root)
+    check_test_labels_are_unseen(both_ways(graph, 0, tmp_path))
+
+
+def test_empty_test_mask_gives_no_test_scores(small_npz, tmp_path):
+    empty = np.zeros((90, 3), dtype=bool)
+    _, rows = run(tmp_path / "run", small_npz(test_mask=empty))
+    assert rows[0]["test"] is None
+    assert rows[0]["val"]["accuracy"] > 0
+
+
+def test_early_stop_is_recorded(small_npz, tmp_path):
+    _, rows = run(
+        tmp_path / "run", small_npz(), "epochs=100", "patience=3", model="gcn", preset="default"
+    )
+    assert rows[0]["stopped_by"] == "patience"
+    assert rows[0]["epochs_run"] == rows[0]["chosen_epoch"] + 3
+
+
+def test_divergence_is_a_row_and_the_next_split_runs(small_npz, tmp_path, monkeypatch):
+    from argnn.bench import parallel
+
+    def fragile(config, graph, split, folder, on_epoch):
+        if split == 1:
+            raise DivergenceError("the loss became nan in epoch 3")
+        return whole(config, graph, split, folder, on_epoch)
+
+    whole = parallel.run_split
+    monkeypatch.setattr(parallel, "run_split", fragile)
+    folder, rows = run(tmp_path / "run", small_npz(), split="all")
+    assert [row.get("error") for row in rows] == [
+        None,
+        "DivergenceError: the loss became nan in epoch 3",
+        None,
+    ]
+    assert "traceback" not in rows[1]
+    scores = read_json(folder.scores)
+    assert (scores["summary"]["splits"], scores["summary"]["failed"]) == (2, 1)
+    assert scores["splits"][1]["error"] == rows[1]["error"]
+
+    monkeypatch.undo()
+    plan = reopen(prepare_config(folder), None, 1)
+    repaired = run_splits(plan, folder)
+    assert not any("error" in row for row in repaired)
+
+
+def prepare_config(folder):
+    from argnn.bench.config import RunConfig
+
+    return RunConfig.from_json(read_json(folder.config)["run"], "config.json")
+
+
+def test_unforeseen_error_keeps_its_traceback(small_npz, tmp_path, monkeypatch):
+    monkeypatch.setattr("argnn.bench.run.fit", None)
+    folder, rows = run(tmp_path / "run", small_npz())
+    assert rows[0]["error"].startswith("TypeError: 'NoneType'")
+    assert "Traceback" in rows[0]["traceback"]
+    assert "Traceback" in folder.log.read_text()
+
+
+def test_workers_give_the_same_bits(small_npz, tmp_path):
+    path = small_npz()
+    alone, _ = run(tmp_path / "alone", path, split="all")
+    plan = reopen(prepare_config(alone), None, 2)
+    folder = create_run(tmp_path / "together", plan.config.to_json())
+    told = Recorder()
+    rows = run_splits(plan, folder, told)
+    assert [row.get("error") for row in rows] == [None] * 3
+    assert sorted(told.done) == [0, 1, 2]
+    for split in range(3):
+        assert folder.weights(split).read_bytes() == alone.weights(split).read_bytes()
+        assert rows[split]["threads"] == plan.config.threads
+
+
+class Recorder(Silent):
+    def __init__(self):
+        self.done = []
+
+    def finished(self, job, row):
+        self.done.append(job.split)
+
+
+KILLED_RUN = """
+import os, signal, sys
+from pathlib import Path
+from argnn.bench.parallel import Silent, run_splits
+from argnn.bench.prepare import Request, prepare
+from argnn.io import create_run
+
+class Killer(Silent):
+    def epoch(self, job, epoch, loss, val_score):
+        if (job.split, epoch) == (int(sys.argv[2]), 17):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+overrides = ("hidden_channels=8", "num_layers=2", "epochs=23", "checkpoint_every=5")
+request = Request("mixed", preset="reference", split=sys.argv[3], workers=1, overrides=overrides)
+plan = prepare(request)
+run_splits(plan, create_run(Path(sys.argv[1]), plan.config.to_json()), Killer())
+"""
+
+
+def python(*arguments):
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+@pytest.mark.slow
+def test_killed_run_continues_bit_for_bit(tmp_path):
+    killed = RunFolder(tmp_path / "killed")
+    done = python("-c", KILLED_RUN, str(killed.root), "2", "0,2,4")
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert killed.result(0).exists()
+    assert killed.checkpoint(2).exists()
+    assert not killed.result(2).exists()
+    assert not (killed.root / "split-4").exists()
+    before = killed.result(0).stat().st_mtime_ns, killed.result(0).read_bytes()
+
+    resumed = python("-m", "argnn", "train", "--resume", str(killed.root), "--workers", "1")
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert (killed.result(0).stat().st_mtime_ns, killed.result(0).read_bytes()) == before
+    assert not killed.checkpoint(2).exists()
+
+    whole, rows = run(tmp_path / "whole", "mixed", "epochs=23", "checkpoint_every=5", split="0,2,4")
+    for split, row in zip((0, 2, 4), rows, strict=True):
+        assert killed.weights(split).read_bytes() == whole.weights(split).read_bytes()
+        found = read_json(killed.result(split))
+        assert found["history"] == row["history"]
+        assert without_time(found) == without_time(row)
+    assert read_json(killed.result(2))["resumed_from_epoch"] == 15
+    assert read_json(killed.result(4))["resumed_from_epoch"] is None
+
+
+@pytest.mark.slow
+def test_killed_parent_takes_its_workers_along(small_npz, tmp_path):
+    code = """
+import os, signal, sys, time
+from pathlib import Path
+from argnn.bench.parallel import Silent, run_splits
+from argnn.bench.prepare import Request, prepare
+from argnn.io import create_run
+
+class Killer(Silent):
+    def epoch(self, job, epoch, loss, val_score):
+        print("an epoch", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    overrides = ("hidden_channels=8", "epochs=100000")
+    plan = prepare(Request(sys.argv[1], model="gcn", split="0,1", workers=2, overrides=overrides))
+    run_splits(plan, create_run(Path(sys.argv[2]), plan.config.to_json()), Killer())
+"""
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    done = python(str(script), str(small_npz()), str(tmp_path / "run"))
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    # Workers hold the same pipe: it was closed, so that both have ended.
+    assert done.stdout == "an epoch\n"

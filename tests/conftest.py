@@ -1,0 +1,80 @@
+"""Where the benchmark files are, a cache of its own for a test, and small graphs in files."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def benchmark_root() -> Path:
+    """The raw files of the benchmark graphs; tests that need them are skipped without."""
+    chosen = os.environ.get("ARGNN_DATA")
+    root = Path(chosen) if chosen else REPOSITORY.parent / "shared" / "data"
+    if not (root / "Cora").is_dir():
+        pytest.skip(f"the benchmark graphs are not in {root}; set ARGNN_DATA to their folder")
+    return root
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """An empty cache, no data root from outside, and no network."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("ARGNN_CACHE", str(folder))
+    monkeypatch.delenv("ARGNN_DATA", raising=False)
+    monkeypatch.setenv("ARGNN_OFFLINE", "1")
+    return folder
+
+
+@pytest.fixture
+def copied(benchmark_root, tmp_path):
+    """Copy one data set to a root that a test may damage; returns that root."""
+
+    def copy(folder: str) -> Path:
+        root = tmp_path / "copy"
+        shutil.copytree(benchmark_root / folder, root / folder)
+        for path in root.rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        return root
+
+    return copy
+
+
+@pytest.fixture
+def small_npz(tmp_path):
+    """Write a graph of 90 nodes, 3 classes and 3 splits; changes replace single fields."""
+
+    def write(name: str = "small.npz", **changes: np.ndarray) -> Path:
+        rng = np.random.default_rng(0)
+        y = np.arange(90) % 3
+        x = np.eye(3)[y] + rng.normal(size=(90, 3))
+        order = np.stack([rng.permutation(90) for _ in range(3)], axis=1)
+        fields = {
+            "x": x,
+            "edge_index": rng.integers(0, 90, size=(2, 300)),
+            "y": y,
+            "train_mask": order < 40,
+            "val_mask": (order >= 40) & (order < 65),
+            "test_mask": order >= 65,
+        }
+        path = tmp_path / name
+        np.savez(path, **{**fields, **changes})
+        return path
+
+    return write
+
+
+@pytest.fixture
+def one_thread(monkeypatch) -> None:
+    """Threads that wait for a busy core make small runs many times slower."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def brief_trial(monkeypatch) -> None:
+    """Trials of two epochs."""
+    monkeypatch.setattr("argnn.train.trial.TRIAL_EPOCHS", 2)

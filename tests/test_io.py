@@ -1,0 +1,237 @@
+import json
+import math
+
+import pytest
+import torch
+
+from argnn.errors import RunError
+from argnn.io import (
+    RunFolder,
+    create_run,
+    default_run_path,
+    fingerprint,
+    open_run,
+    read_checkpoint,
+    read_json,
+    read_tensors,
+    require_free,
+    tensors_digest,
+    write_checkpoint,
+    write_json,
+    write_tensors,
+)
+
+TENSORS = {
+    "float": torch.randn(3, 4, generator=torch.Generator().manual_seed(0)),
+    "double": torch.tensor(1 / 3, dtype=torch.float64),
+    "bool": torch.tensor([True, False]),
+    "uint8": torch.arange(5, dtype=torch.uint8),
+    "int64": torch.tensor([2**62]),
+    "empty": torch.empty(0, 3),
+    "strided": torch.arange(6.0).view(2, 3).t(),
+}
+
+
+def files(folder):
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+def test_json_round_trip_leaves_only_the_file(tmp_path):
+    path = tmp_path / "new" / "a.json"
+    value = {"a": [1, 0.1, None], "b": "ä"}
+    write_json(path, value)
+    assert read_json(path, ("a", "b")) == value
+    assert files(tmp_path) == ["a.json", "new"]
+
+
+def test_json_refuses_what_is_not_json(tmp_path):
+    path = tmp_path / "a.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(path, {"a": math.nan})
+    assert read_json(path) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file"),
+        (b"", "not JSON"),
+        (b'{"a": 1', "not JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
+        (b"[1]", "must hold an object .got list."),
+        (b'{"b": 1}', "has no 'a'"),
+    ],
+)
+def test_damaged_json_is_one_line_that_names_the_file(tmp_path, content, message):
+    path = tmp_path / "a.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RunError, match=message) as caught:
+        read_json(path, ("a",))
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_json_that_is_a_folder(tmp_path):
+    with pytest.raises(RunError, match="cannot be read"):
+        read_json(tmp_path)
+
+
+def test_tensors_round_trip_exactly(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, TENSORS, {"model": "argnn", "sizes": [1, 2]})
+    tensors, facts = read_tensors(path)
+    assert facts == {"model": "argnn", "sizes": [1, 2]}
+    assert tensors.keys() == TENSORS.keys()
+    for name, tensor in TENSORS.items():
+        assert tensors[name].dtype == tensor.dtype
+        assert torch.equal(tensors[name], tensor)
+
+
+def test_equal_tensors_give_equal_bytes(tmp_path):
+    facts = {str(number): number for number in range(9)}
+    for name in ("a", "b"):
+        write_tensors(tmp_path / name, TENSORS, facts)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_shared_memory_is_written_twice(tmp_path):
+    shared = torch.ones(2)
+    write_tensors(tmp_path / "a", {"x": shared, "y": shared}, {})
+    assert torch.equal(read_tensors(tmp_path / "a")[0]["y"], shared)
+
+
+def test_every_truncation_of_a_tensor_file_is_noticed(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"x": torch.arange(4.0)}, {"a": 1})
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(RunError, match="damaged"):
+            read_tensors(path)
+
+
+def test_a_flipped_bit_is_noticed(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"x": torch.arange(4.0)}, {})
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(RunError, match="does not match its checksum"):
+        read_tensors(path)
+
+
+def test_foreign_tensor_file_is_refused(tmp_path):
+    from safetensors.torch import save_file
+
+    for number, metadata in enumerate([None, {"argnn": "[]"}, {"argnn": "3"}, {"argnn": "{}"}]):
+        path = tmp_path / f"{number}.safetensors"
+        save_file({"x": torch.ones(1)}, path, metadata=metadata)
+        with pytest.raises(RunError, match="not a tensor file of argnn"):
+            read_tensors(path)
+    with pytest.raises(RunError, match="no such file"):
+        read_tensors(tmp_path / "none")
+
+
+def test_checkpoint_keeps_floats_exactly(tmp_path):
+    path = tmp_path / "c.safetensors"
+    values = {"best": -math.inf, "history": [{"loss": 0.1 + 0.2, "val": None}, {"loss": 1e-310}]}
+    write_checkpoint(path, TENSORS, values, "abc")
+    tensors, found = read_checkpoint(path, "abc")
+    assert found == values
+    assert torch.equal(tensors["float"], TENSORS["float"])
+
+
+def test_checkpoint_of_another_configuration_is_refused(tmp_path):
+    path = tmp_path / "c.safetensors"
+    write_checkpoint(path, {}, {}, "abc")
+    with pytest.raises(RunError, match="another configuration"):
+        read_checkpoint(path, "abd")
+    write_tensors(path, {}, {"run": "abc"})
+    with pytest.raises(RunError, match="has no 'values'"):
+        read_checkpoint(path, "abc")
+
+
+def test_fingerprint_sees_every_value():
+    base = {"a": 1, "b": {"c": 0.1}}
+    assert fingerprint(base) == fingerprint({"b": {"c": 0.1}, "a": 1})
+    assert fingerprint(base) != fingerprint({"a": 1, "b": {"c": 0.2}})
+    assert fingerprint({"a": 1}) != fingerprint({"a": 1.0})
+
+
+def test_digest_sees_values_shapes_and_types():
+    base = tensors_digest({"x": torch.zeros(4)})
+    assert base == tensors_digest({"x": torch.zeros(8)[::2]})
+    others = [torch.zeros(2, 2), torch.zeros(4, dtype=torch.int32), torch.tensor([0, 0, 0, 1.0])]
+    assert base not in {tensors_digest({"x": other}) for other in others}
+
+
+def test_new_run_has_its_configuration(tmp_path):
+    folder = create_run(tmp_path / "a" / "run", {"lr": 0.1})
+    assert files(folder.root) == ["config.json", "log.txt"]
+    again, config = open_run(folder.root)
+    assert (again, config) == (folder, {"lr": 0.1})
+    folder.note("one\ntwo")
+    assert [line.split(" ", 1)[1] for line in folder.log.read_text().splitlines()] == ["one", "two"]
+
+
+def test_empty_folder_may_be_used(tmp_path):
+    create_run(tmp_path, {})
+    assert files(tmp_path) == ["config.json", "log.txt"]
+
+
+@pytest.mark.parametrize("kind", ["file", "run", "folder with a file", "dangling link"])
+def test_nothing_is_overwritten(tmp_path, kind):
+    path = tmp_path / "out"
+    if kind == "file":
+        path.write_text("mine")
+    elif kind == "dangling link":
+        path.symlink_to(tmp_path / "nowhere")
+    else:
+        path.mkdir()
+        (path / ("config.json" if kind == "run" else "notes.txt")).write_text("mine")
+    before = files(tmp_path)
+    for refuse in (require_free, lambda path: create_run(path, {})):
+        with pytest.raises(RunError, match=str(path)):
+            refuse(path)
+    assert files(tmp_path) == before
+
+
+def test_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="cannot create the folder"):
+        create_run(tmp_path / "file" / "run", {})
+
+
+def test_changed_configuration_is_noticed(tmp_path):
+    folder = create_run(tmp_path / "run", {"lr": 0.1})
+    stored = json.loads(folder.config.read_text())
+    stored["run"]["lr"] = 0.2
+    folder.config.write_text(json.dumps(stored))
+    with pytest.raises(RunError, match="was changed after the run began"):
+        open_run(folder.root)
+    folder.config.write_text('{"fingerprint": "", "run": 3}')
+    with pytest.raises(RunError, match="'run' must hold an object"):
+        open_run(folder.root)
+
+
+def test_missing_run(tmp_path):
+    with pytest.raises(RunError, match="no such run folder"):
+        open_run(tmp_path / "none")
+    with pytest.raises(RunError, match=r"config.json: no such file"):
+        open_run(tmp_path)
+
+
+def test_default_path_says_what_runs_and_is_free(tmp_path):
+    first = default_run_path("/some/my graph.npz", "argnn", "paper", tmp_path)
+    assert first.name.startswith("my_graph-argnn-paper-20")
+    first.mkdir()
+    second = default_run_path("/some/my graph.npz", "argnn", "paper", tmp_path)
+    assert not second.exists()
+
+
+def test_no_file_of_a_split_lies_outside_its_folder(tmp_path):
+    folder = RunFolder(tmp_path)
+    for path in (folder.weights(3), folder.result(3), folder.checkpoint(3)):
+        assert path.parent == tmp_path / "split-3"
