@@ -16,7 +16,7 @@ _NAMES = {"ARGNN": "argnn.nn", "ARConv": "argnn.nn"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import public names when they are first used: torch takes seconds, `argnn --help` must not."""
+    """Import public names on first use: torch takes seconds, which `argnn --help` must not."""
     if name in _MODULES:
         return import_module(f"argnn.{name}")
     if name in _NAMES:
