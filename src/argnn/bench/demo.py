@@ -59,8 +59,9 @@ def run_demo(
         watcher: Is told how training goes.
         overrides: Settings of both models, such as ``epochs=5``.
     """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigError("the picture needs matplotlib: pip install 'argnn[plot]'")
+    for package in ("matplotlib", "igraph"):
+        if importlib.util.find_spec(package) is None:
+            raise ConfigError(f"the picture needs {package}: pip install 'argnn[plot]'")
     from argnn.analysis.plots import geometry_figure
 
     _require_ours(out)

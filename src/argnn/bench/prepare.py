@@ -1,5 +1,6 @@
 """From what a user asked for to a complete configuration and a graph."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -256,8 +257,9 @@ def _trial_facts(report: TrialReport, split: int) -> dict[str, Any]:
         "runs": [
             {
                 **asdict(trial.recipe),
-                "val_score": trial.val_score,
-                "val_loss": trial.val_loss,
+                # Null where the short run diverged: JSON has no infinity.
+                "val_score": trial.val_score if math.isfinite(trial.val_score) else None,
+                "val_loss": trial.val_loss if math.isfinite(trial.val_loss) else None,
                 "seconds": trial.seconds,
             }
             for trial in report.trials

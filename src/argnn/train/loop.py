@@ -91,7 +91,8 @@ def fit(
 ) -> FitResult:
     """Train a model and leave it with the weights of its best validation epoch.
 
-    Neither ``graph`` nor ``task`` carries a test label. On one machine and device the same
+    Of the graph, ``x`` and ``edge_index`` are read and nothing else; a task holds no test
+    label. On one machine and device the same
     seed gives the same bits, also when a run was stopped and continued in between.
 
     Args:
@@ -128,7 +129,9 @@ class _Loop:
     def __init__(
         self, model: AbstractNodeModel, graph: Graph, task: Task, config: TrainConfig
     ) -> None:
-        self.model, self.graph, self.task, self.config = model, graph, task, config
+        self.model, self.task, self.config = model, task, config
+        # Nothing else of the graph is kept: it may carry labels that training must not see.
+        self.x, self.edge_index = graph.x, graph.edge_index
         self.progress = _Progress()
         with torch.no_grad():
             metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
@@ -183,11 +186,11 @@ class _Loop:
     def _step(self, epoch: int) -> tuple[float, float, float]:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        scores, metrics = self.model.forward_with_metric(self.graph.x, self.graph.edge_index)
+        scores, metrics = self.model.forward_with_metric(self.x, self.edge_index)
         task_loss = self.task.loss(scores)
         loss = task_loss
         for penalty in self.penalties:
-            loss = loss + penalty(metrics, self.graph.edge_index)
+            loss = loss + penalty(metrics, self.edge_index)
         self._require_finite("loss", float(loss.detach()), epoch)
         loss.backward()
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
@@ -212,7 +215,7 @@ class _Loop:
     @torch.no_grad()
     def _validate(self, epoch: int) -> Validation:
         self.model.eval()
-        validation = self.task.validate(self.model(self.graph.x, self.graph.edge_index))
+        validation = self.task.validate(self.model(self.x, self.edge_index))
         self._require_finite("validation loss", validation.loss, epoch)
         if validation.key > self.progress.best.key:
             self.progress.best, self.progress.best_epoch = validation, epoch
@@ -242,8 +245,8 @@ class _Loop:
             **_prefixed("best", self.progress.best_weights),
             "rng/cpu": torch.get_rng_state(),
         }
-        if self.graph.x.device.type == "cuda":
-            tensors["rng/cuda"] = torch.cuda.get_rng_state(self.graph.x.device)
+        if self.x.device.type == "cuda":
+            tensors["rng/cuda"] = torch.cuda.get_rng_state(self.x.device)
         for index, state in self.optimizer.state_dict()["state"].items():
             tensors.update(_prefixed(f"optimizer/{index}", state))
         values = {
@@ -276,8 +279,8 @@ class _Loop:
             best_weights=best_weights,
         )
         torch.set_rng_state(tensors["rng/cpu"])
-        if self.graph.x.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["rng/cuda"], self.graph.x.device)
+        if self.x.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["rng/cuda"], self.x.device)
 
     def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
         state = self.optimizer.state_dict()
