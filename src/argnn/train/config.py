@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from argnn.checks import check_type, require
 from argnn.errors import ConfigError
-from argnn.registry import check_type, resolve, suggestion
+from argnn.registry import resolve, suggestion
 
 SCHEDULES = ("constant", "step", "cosine")
 PENALTY_WEIGHTS = ("fixed", "theory", "theorem")
@@ -67,11 +68,11 @@ class TrainConfig:
         for field in fields(self):
             check_type(field.name, getattr(self, field.name), str(field.type))
         for name in ("epochs", "step_size", "evaluate_every"):
-            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+            require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         for name in ("lr", "metric_lr", "penalty_lr", "clip_norm", "step_factor"):
             value = getattr(self, name)
             positive = value is None or (value > 0 and math.isfinite(value))
-            _require(positive, name, "positive", value)
+            require(positive, name, "positive", value)
         for name in (
             "weight_decay",
             "patience",
@@ -83,22 +84,17 @@ class TrainConfig:
             "magnitude_weight",
         ):
             value = getattr(self, name)
-            _require(value >= 0 and math.isfinite(value), name, "finite and not negative", value)
+            require(value >= 0 and math.isfinite(value), name, "finite and not negative", value)
         for name, choices in (
             ("schedule", SCHEDULES),
             ("penalty_weights", PENALTY_WEIGHTS),
             ("penalty_reduction", REDUCTIONS),
         ):
             value = getattr(self, name)
-            _require(value in choices, name, f"one of {', '.join(choices)}", repr(value))
+            require(value in choices, name, f"one of {', '.join(choices)}", repr(value))
         weights = (self.ricci_weight, self.smoothness_weight, self.magnitude_weight)
         if self.penalty_adaptive and self.penalty_weights == "fixed" and not any(weights):
             raise ConfigError("penalty_adaptive needs a penalty weight above 0 to start from")
-
-
-def _require(holds: bool, name: str, expected: str, got: object) -> None:
-    if not holds:
-        raise ConfigError(f"{name} must be {expected} (got {got})")
 
 
 #: The optimiser settings that belong to each preset of the model.

@@ -21,6 +21,15 @@ def check_sizes(in_channels: int, hidden_channels: int, out_channels: int, num_l
             raise ConfigError(f"{name} must be positive (got {size})")
 
 
+#: What the usual Euclidean networks are tuned over.
+EUCLIDEAN_SEARCH_SPACE: dict[str, list[Any]] = {
+    "hidden_channels": [32, 64],
+    "dropout": [0.2, 0.5, 0.7],
+    "lr": [0.002, 0.01, 0.05],
+    "weight_decay": [0.0, 5e-5, 5e-4],
+}
+
+
 class AbstractNodeModel(nn.Module, ABC):
     """A network from node features and edges to one vector of raw scores per node.
 

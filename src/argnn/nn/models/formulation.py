@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from argnn.checks import check_type, require
 from argnn.errors import ConfigError
 from argnn.functional.edge_weights import NEIGHBOR_NORMS
 from argnn.functional.neighborhood import DIRECTIONS, NORMALIZATIONS
 from argnn.nn.conv.ar_conv import MODULATIONS
 from argnn.nn.metric import METRIC_INITS, METRIC_INPUTS
-from argnn.registry import check_type, resolve, suggestion
+from argnn.registry import resolve, suggestion
 
 NORMS = ("none", "layer", "batch")
 JUMPS = ("last", "cat", "max", "lstm")
@@ -98,17 +99,17 @@ class Formulation:
             check_type(field.name, getattr(self, field.name), str(field.type))
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
-            _require(value in choices, name, f"one of {', '.join(map(str, choices))}", value)
+            require(value in choices, name, f"one of {', '.join(map(str, choices))}", value)
         for name in ("dropout", "input_dropout"):
             value = getattr(self, name)
-            _require(0 <= value < 1, name, "in [0, 1)", value)
+            require(0 <= value < 1, name, "in [0, 1)", value)
         for name in ("metric_value", "metric_sharpness", "metric_floor"):
             value = getattr(self, name)
-            _require(0 < value < math.inf, name, "positive and finite", value)
+            require(0 < value < math.inf, name, "positive and finite", value)
         for name in ("hops", "metric_hidden"):
-            _require(getattr(self, name) >= 1, name, "positive", getattr(self, name))
-        _require(0 <= self.eps0 <= 1, "eps0", "in [0, 1]", self.eps0)
-        _require(
+            require(getattr(self, name) >= 1, name, "positive", getattr(self, name))
+        require(0 <= self.eps0 <= 1, "eps0", "in [0, 1]", self.eps0)
+        require(
             0 <= self.metric_spread < math.inf, "metric_spread", "not negative", self.metric_spread
         )
         self._check_combinations()
@@ -119,7 +120,7 @@ class Formulation:
             f"between twice metric_floor and metric_ceiling, {2 * self.metric_floor} and {ceiling}"
         )
         inside = 2 * self.metric_floor < self.metric_start < ceiling
-        _require(inside, "metric_start", bounds, self.metric_start)
+        require(inside, "metric_start", bounds, self.metric_start)
         if self.hops > 1 and self.modulation == "scalar":
             raise ConfigError("hops above 1 need modulation='operator'")
         if self.head == "conv" and self.jump != "last":
@@ -141,11 +142,6 @@ class Formulation:
             "norm": self.metric_norm,
             "closed": self.metric_closed,
         }
-
-
-def _require(holds: bool, name: str, expected: str, got: object) -> None:
-    if not holds:
-        raise ConfigError(f"{name} must be {expected} (got {got})")
 
 
 #: ``paper``: the equations as printed. ``reference``: what the public code does. ``default``:

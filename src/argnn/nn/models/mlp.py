@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 from torch_geometric.nn import MLP as PyGMLP
 
-from argnn.nn.models.base import AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
 
 
 class MLP(AbstractNodeModel):
@@ -21,12 +21,7 @@ class MLP(AbstractNodeModel):
 
     citation: ClassVar[str] = "reference without edges"
     space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        "hidden_channels": [32, 64],
-        "dropout": [0.2, 0.5, 0.7],
-        "lr": [0.002, 0.01, 0.05],
-        "weight_decay": [0.0, 5e-5, 5e-4],
-    }
+    search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
 
     def __init__(
         self,
