@@ -52,11 +52,6 @@ def test_only_digits_and_mixed_are_embedded():
     assert {name for name, spec in DATASETS.items() if spec.embedded} == {"digits", "mixed"}
 
 
-def test_class_names_are_complete_where_given():
-    for spec in DATASETS.values():
-        assert len(spec.class_names) in (0, spec.classes)
-
-
 def test_matching_counts_pass():
     check_counts(tiny_spec(), tiny_graph())
 

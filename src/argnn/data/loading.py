@@ -76,8 +76,6 @@ def _registered(spec: DatasetSpec, root: str | Path | None) -> Data:
     graph = _EMBEDDED[spec.loader]() if spec.embedded else load_benchmark(spec, root)
     check_counts(spec, graph)
     graph.split_rule = spec.split_rule
-    if spec.class_names:
-        graph.class_names = list(spec.class_names)
     return graph
 
 

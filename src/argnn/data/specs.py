@@ -34,7 +34,6 @@ class DatasetSpec:
         directed: Whether the source distinguishes directions.
         folder: Folder of the raw files below the data root; empty if there are none.
         prefix: What the names of the raw files start with.
-        class_names: Names of the classes, where they are known.
         downloadable: Whether PyG's own class fetches exactly these files.
     """
 
@@ -53,7 +52,6 @@ class DatasetSpec:
     directed: bool = True
     folder: str = ""
     prefix: str = ""
-    class_names: tuple[str, ...] = ()
     downloadable: bool = True
 
     @property
@@ -92,20 +90,6 @@ _YANG = "Yang, Cohen and Salakhutdinov, Revisiting Semi-Supervised Learning, ICM
 _PEI = "Pei et al., Geom-GCN: Geometric Graph Convolutional Networks, ICLR 2020"
 _MUSAE = "Rozemberczki, Allen and Sarkar, Multi-Scale Attributed Node Embedding, 2021; " + _PEI
 
-# The order of the class names follows from the class sizes, which differ within each graph and
-# equal those of the LINQS collections. The other graphs do not say what their classes are.
-_CORA = (
-    "theory",
-    "reinforcement learning",
-    "genetic algorithms",
-    "neural networks",
-    "probabilistic methods",
-    "case based",
-    "rule learning",
-)
-_CITESEER = ("AI", "machine learning", "information retrieval", "databases", "agents", "HCI")
-_PUBMED = ("experimental diabetes", "type 1 diabetes", "type 2 diabetes")
-
 _SPECS = (
     DatasetSpec(
         name="cora",
@@ -121,7 +105,6 @@ _SPECS = (
         directed=False,
         folder="Cora/geom-gcn/raw",
         prefix="cora",
-        class_names=_CORA,
     ),
     DatasetSpec(
         name="citeseer",
@@ -137,7 +120,6 @@ _SPECS = (
         directed=False,
         folder="CiteSeer/geom-gcn/raw",
         prefix="citeseer",
-        class_names=_CITESEER,
     ),
     DatasetSpec(
         name="pubmed",
@@ -153,7 +135,6 @@ _SPECS = (
         directed=False,
         folder="PubMed/geom-gcn/raw",
         prefix="pubmed",
-        class_names=_PUBMED,
     ),
     DatasetSpec(
         name="actor",
