@@ -248,7 +248,6 @@ _SPECS = (
         citation="Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI 1998",
         split_rule="ten stratified 5/15/80 splits drawn with seed 0",
         directed=False,
-        class_names=tuple(str(digit) for digit in range(10)),
     ),
     DatasetSpec(
         name="mixed",
