@@ -23,8 +23,8 @@ def channel_modulation(g: Tensor, eps0: float | Tensor = 0.0) -> Tensor:
         eps0: Baseline that keeps messages alive at ``g = 1``.
 
     Example:
-        >>> channel_modulation(torch.tensor([1.0, 0.5])).tolist()
-        [0.0, 0.6000000238418579]
+        >>> channel_modulation(torch.tensor([2.0, 0.5])).round(decimals=4).tolist()
+        [-0.6000000238418579, 0.6000000238418579]
     """
     dtype = accumulation_dtype(g.dtype)
     # In place where autograd allows it: allocation is what these cheap operations cost.
