@@ -112,14 +112,14 @@ def geometry_figure(graph: Data, model: AbstractNodeModel, path: Path) -> Metric
 
     groups.set_title("Known geometry" if "geometry" in graph else "Classes")
     draw_groups(points, graph, groups)
-    field.set_title("Learned metric: mean log g of each node")
-    value = statistics.log_scale.numpy()
+    field.set_title("Learned metric: log g along its main direction")
+    value = statistics.main_variation.numpy()
     dots = draw_graph(points, graph.edge_index, field, c=value, cmap=FIELD_COLORS)
     figure.colorbar(dots, ax=field, shrink=0.7)
     rows.set_title("Learned metric: log g, one row per node")
     figure.colorbar(draw_metric_rows(g, graph, rows), ax=rows, shrink=0.7)
-    boxes.set_title("Mean log g by " + ("geometry" if "geometry" in graph else "class"))
-    draw_by_group(statistics.log_scale, graph, boxes)
+    boxes.set_title("Main direction by " + ("geometry" if "geometry" in graph else "class"))
+    draw_by_group(statistics.main_variation, graph, boxes)
     figure.savefig(path, dpi=110)
     return statistics
 
