@@ -124,7 +124,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("argnn-demo"),
 ) -> None:
     """Train on two embedded graphs beside a GCN, and draw the learned geometry."""
-    from argnn.bench.demo import run_demo
+    from argnn.bench.demo import NOTE, run_demo
     from argnn.bench.tables import comparison_table
 
     console = _console()
@@ -133,6 +133,7 @@ def demo(
         report = run_demo(out, watcher)
     console.print(comparison_table(report.results))
     console.print(f"Means over {report.num_splits} splits; {report.protocol}.", soft_wrap=True)
+    console.print(NOTE, soft_wrap=True)
     console.print(f"Picture of the learned geometry: {report.picture}", soft_wrap=True)
     console.print(f"Report: {report.page}", soft_wrap=True)
 
