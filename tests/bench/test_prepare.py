@@ -5,7 +5,7 @@ import pytest
 from argnn.bench.prepare import Request, prepare, reopen, worker_count
 from argnn.bench.threads import core_count, threads_for
 from argnn.data import load
-from argnn.errors import ConfigError, DataError, RunError
+from argnn.errors import ConfigError, DataError, DivergenceError, RunError
 
 TINY = ("hidden_channels=4", "epochs=2")
 
@@ -109,3 +109,24 @@ def test_threads_obey_the_environment(monkeypatch):
     for limit, expected in (("", 4), ("3", 3), ("16", 4), ("0", 4), ("many", 4)):
         monkeypatch.setenv("OMP_NUM_THREADS", limit)
         assert threads_for(2) == expected
+
+
+def test_recipe_that_diverges_is_shown_and_not_chosen(small_npz, brief_trial, monkeypatch):
+    from argnn.bench.tables import trial_table
+    from argnn.io import fingerprint
+    from argnn.train import trial
+
+    whole = trial._short_run
+
+    def first_one_fails(recipe, *rest):
+        if recipe is trial.RECIPES[0]:
+            raise DivergenceError("the loss became nan in epoch 1")
+        return whole(recipe, *rest)
+
+    monkeypatch.setattr(trial, "_short_run", first_one_fails)
+    config = prepare(Request(str(small_npz()))).config
+    failed = config.trial["runs"][0]
+    assert (failed["val_score"], failed["val_loss"]) == (None, None)
+    assert config.trial["chosen"] != failed["name"]
+    assert fingerprint(config.to_json())  # strict JSON: no infinity in it
+    assert "diverged" in list(trial_table(config.trial).columns[3].cells)

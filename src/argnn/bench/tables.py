@@ -56,7 +56,7 @@ def trial_table(trial: Mapping[str, Any]) -> Table:
             "*" if run["name"] == trial["chosen"] else "",
             run["name"],
             per_cent(run["val_score"]),
-            f"{run['val_loss']:.3f}",
+            "diverged" if run["val_loss"] is None else f"{run['val_loss']:.3f}",
             f"{run['seconds']:.1f}",
         )
     return table
