@@ -160,5 +160,6 @@ def slow_metric(net, h: Tensor, edges: EdgeList) -> Tensor:
             raw = raw.clamp_min(0)
         raw = raw @ lin.weight.t() + lin.bias
     beta = net.sharpness
-    g = torch.log1p(torch.exp(beta * raw)) / beta + net.floor
+    g = torch.log1p(torch.exp(beta * raw)) / beta
+    g = g.clamp(min=net.floor) if net.clamp else g + net.floor
     return g if net.ceiling is None else g.clamp_max(net.ceiling)

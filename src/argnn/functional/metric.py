@@ -13,7 +13,12 @@ from argnn.functional.precision import accumulation_dtype, safe_sqrt
 
 
 def positive_diagonal(
-    raw: Tensor, *, floor: float = 1e-6, ceiling: float | None = None, sharpness: float = 1.0
+    raw: Tensor,
+    *,
+    floor: float = 1e-6,
+    ceiling: float | None = None,
+    sharpness: float = 1.0,
+    clamp: bool = False,
 ) -> Tensor:
     r"""Metric diagonal from unconstrained values (:eq:`metric`).
 
@@ -24,12 +29,17 @@ def positive_diagonal(
         floor: :math:`\epsilon`, the smallest metric.
         ceiling: :math:`M`, the largest metric; none by default.
         sharpness: :math:`\beta` of the softplus.
+        clamp: Whether the floor cuts smaller values off, as in the public code, instead of
+            being added, as in the paper.
     """
-    g = softplus(raw, beta=sharpness) + floor
+    g = softplus(raw, beta=sharpness)
+    g = g.clamp(min=floor) if clamp else g + floor
     return g if ceiling is None else g.clamp(max=ceiling)
 
 
-def raw_from_diagonal(g: Tensor, *, floor: float = 1e-6, sharpness: float = 1.0) -> Tensor:
+def raw_from_diagonal(
+    g: Tensor, *, floor: float = 1e-6, sharpness: float = 1.0, clamp: bool = False
+) -> Tensor:
     """The values that :func:`positive_diagonal` maps to ``g``; needs ``g > floor``.
 
     Example:
@@ -37,7 +47,7 @@ def raw_from_diagonal(g: Tensor, *, floor: float = 1e-6, sharpness: float = 1.0)
         >>> round(float(positive_diagonal(raw)), 6)
         0.5
     """
-    scaled = sharpness * (g - floor)
+    scaled = sharpness * (g if clamp else g - floor)
     return (scaled + torch.log(-torch.expm1(-scaled))) / sharpness
 
 

@@ -74,6 +74,7 @@ class MetricNet(nn.Module):
         floor: Smallest metric :math:`\epsilon`.
         ceiling: Largest metric; none by default.
         sharpness: :math:`\beta` of the softplus.
+        clamp: Whether the floor cuts smaller values off instead of being added.
         norm: Whether hidden layers are layer-normalised.
         closed: Whether :math:`\mathbf{a}_i` is a mean over node :math:`i` and its neighbours.
     """
@@ -92,6 +93,7 @@ class MetricNet(nn.Module):
         floor: float = 1e-6,
         ceiling: float | None = None,
         sharpness: float = 1.0,
+        clamp: bool = False,
         norm: bool = False,
         closed: bool = False,
     ) -> None:
@@ -115,7 +117,8 @@ class MetricNet(nn.Module):
         self.metric_channels = metric_channels
         self.inputs, self.init, self.closed = inputs, init, closed
         self.start, self.spread = start, spread
-        self.floor, self.ceiling, self.sharpness = floor, ceiling, sharpness
+        self.floor, self.ceiling = floor, ceiling
+        self.sharpness, self.clamp = sharpness, clamp
         sizes = [self._input_size(), *[hidden_channels] * (num_layers - 1), metric_channels]
         self.lins = nn.ModuleList(Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
         self.norms = nn.ModuleList(
@@ -147,7 +150,9 @@ class MetricNet(nn.Module):
 
     def _raw(self, g: Tensor) -> Tensor:
         lowest = 2 * self.floor
-        return AF.raw_from_diagonal(g.clamp_min(lowest), floor=self.floor, sharpness=self.sharpness)
+        return AF.raw_from_diagonal(
+            g.clamp_min(lowest), floor=self.floor, sharpness=self.sharpness, clamp=self.clamp
+        )
 
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
         """Metric diagonals, ``[N, D]``.
@@ -164,7 +169,11 @@ class MetricNet(nn.Module):
         if self.init == "degree":
             raw = raw + self._degree_offset(hood).to(raw)
         return AF.positive_diagonal(
-            raw, floor=self.floor, ceiling=self.ceiling, sharpness=self.sharpness
+            raw,
+            floor=self.floor,
+            ceiling=self.ceiling,
+            sharpness=self.sharpness,
+            clamp=self.clamp,
         )
 
     def _first_layer(self, h: Tensor, hood: Neighborhood) -> Tensor:

@@ -56,6 +56,7 @@ class Formulation:
         metric_floor: Smallest metric.
         metric_ceiling: Largest metric, or none.
         metric_sharpness: :math:`\beta` of the softplus.
+        metric_clamp: Whether the floor cuts smaller metrics off instead of being added.
         metric_norm: Whether the metric network layer-normalises its hidden layers.
         metric_closed: Whether a node belongs to the neighbourhood its metric network averages.
         norm: Normalisation of each layer's result: ``"none"``, ``"layer"`` or ``"batch"``.
@@ -86,6 +87,7 @@ class Formulation:
     metric_floor: float = 1e-6
     metric_ceiling: float | None = None
     metric_sharpness: float = 1.0
+    metric_clamp: bool = False
     metric_norm: bool = False
     metric_closed: bool = False
     norm: str = "layer"
@@ -139,6 +141,7 @@ class Formulation:
             "floor": self.metric_floor,
             "ceiling": self.metric_ceiling,
             "sharpness": self.metric_sharpness,
+            "clamp": self.metric_clamp,
             "norm": self.metric_norm,
             "closed": self.metric_closed,
         }
@@ -176,6 +179,7 @@ PRESETS: Mapping[str, Formulation] = {
         metric_floor=1e-3,
         metric_ceiling=10.0,
         metric_sharpness=2.0,
+        metric_clamp=True,
         metric_norm=True,
         metric_closed=True,
         norm="layer",
