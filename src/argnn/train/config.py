@@ -7,11 +7,11 @@ from typing import Any
 
 from argnn.checks import check_type, require
 from argnn.errors import ConfigError
+from argnn.functional.ricci import REDUCTIONS
 from argnn.registry import resolve, suggestion
 
 SCHEDULES = ("constant", "step", "cosine")
 PENALTY_WEIGHTS = ("fixed", "theory", "theorem")
-REDUCTIONS = ("sum", "mean")
 
 
 @dataclass(frozen=True)
