@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from argnn.version import __version__
 
 if TYPE_CHECKING:
-    from argnn import data, functional, nn, train
+    from argnn import data, functional, kernels, nn, train
     from argnn.nn import ARGNN, ARConv
 
-__all__ = ["ARGNN", "ARConv", "__version__", "data", "functional", "nn", "train"]
+__all__ = ["ARGNN", "ARConv", "__version__", "data", "functional", "kernels", "nn", "train"]
 
-_MODULES = {"data", "functional", "nn", "train"}
+_MODULES = {"data", "functional", "kernels", "nn", "train"}
 _NAMES = {"ARGNN": "argnn.nn", "ARConv": "argnn.nn"}
 
 

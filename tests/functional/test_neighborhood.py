@@ -10,6 +10,7 @@ import reference
 from argnn import functional as AF
 from argnn.functional import neighborhood as NB
 from argnn.functional.neighborhood import Neighborhood, neighborhood
+from argnn.kernels import neighborhood as PREPARED
 
 from .cases import (
     DTYPES,
@@ -273,18 +274,18 @@ class TestCache:
 
     def test_an_entry_dies_with_its_tensor(self):
         gc.collect()
-        before = len(NB._CACHE)
+        before = len(PREPARED._CACHE)
         edge_index = DIRECTED.edge_index
         h, g = fields(DIRECTED)
         NB.neighbor_mean(h, edge_index)  # fills every part of the entry
         AF.smoothness_energy(g, edge_index)
         AF.structural_descriptor(edge_index, 9)
         known = weakref.ref(neighborhood(edge_index, 9))
-        assert len(NB._CACHE) == before + 1
+        assert len(PREPARED._CACHE) == before + 1
         del edge_index
         gc.collect()
         assert known() is None
-        assert len(NB._CACHE) == before
+        assert len(PREPARED._CACHE) == before
 
     def test_a_neighborhood_outlives_its_tensor_where_it_is_held(self):
         hood = neighborhood(DIRECTED.edge_index, 9)

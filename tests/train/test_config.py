@@ -43,7 +43,7 @@ def test_weights_must_be_finite_and_not_negative(name, value):
         TrainConfig(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["schedule", "penalty_weights", "penalty_reduction"])
+@pytest.mark.parametrize("name", ["schedule", "precision", "penalty_weights", "penalty_reduction"])
 def test_choices_are_listed_when_one_is_unknown(name):
     with pytest.raises(ConfigError, match=rf"{name} must be one of .*, .* \(got 'other'\)"):
         TrainConfig(**{name: "other"})

@@ -65,6 +65,18 @@ def test_resuming_from_every_snapshot_gives_the_uninterrupted_run(options, setti
         assert_same_run(result, resumed, model, other)
 
 
+@pytest.mark.parametrize("settings", [{}, {"patience": 8, "lr": 0.2}, {"precision": "bfloat16"}])
+def test_resuming_from_a_checkpoint_between_two_evaluations_gives_the_uninterrupted_run(settings):
+    rare = {"epochs": 18, "evaluate_every": 5, "checkpoint_every": 3, **settings}
+    model, config, result, snapshots = uninterrupted({}, rare)
+    saved_at = [len(snapshot.values["history"]) for snapshot in snapshots]
+    assert saved_at == list(range(3, result.epochs_run + 1, 3))
+    for snapshot in snapshots:
+        other = model_of(GRAPH, seed=99)
+        resumed = fit(other, GRAPH, task_of(GRAPH), config, resume_from=snapshot)
+        assert_same_run(result, resumed, model, other)
+
+
 def test_patience_run_of_these_tests_stops_early():
     *_, result, _ = uninterrupted(*RUNS["patience"])
     assert result.stopped_by == "patience"

@@ -1,13 +1,14 @@
 """The equations of the method as pure functions: tensors in, tensors out.
 
 The meaning of ``edge_index``, of self-loops and of duplicate edges is stated once, in
-:mod:`argnn.functional.neighborhood`.
+:mod:`argnn.kernels.neighborhood`.
 """
 
 from argnn.functional.edge_weights import (
     channel_modulation,
     edge_attention,
     edge_modulation,
+    modulate,
     propagate,
 )
 from argnn.functional.homophily import edge_homophily, node_homophily
@@ -24,7 +25,12 @@ from argnn.functional.metric import (
     positive_diagonal,
     raw_from_diagonal,
 )
-from argnn.functional.neighborhood import aggregate, neighbor_dispersion, neighbor_mean
+from argnn.functional.neighborhood import (
+    aggregate,
+    neighbor_dispersion,
+    neighbor_mean,
+    neighbor_moments,
+)
 from argnn.functional.ollivier import learned_ollivier_ricci, ollivier_ricci
 from argnn.functional.ricci import (
     discrete_ricci,
@@ -33,7 +39,7 @@ from argnn.functional.ricci import (
     ricci_flow_steady_state,
 )
 from argnn.functional.schedules import theory_weights
-from argnn.functional.smoothness import nrmd, smoothness_energy
+from argnn.functional.smoothness import metric_energies, nrmd, smoothness_energy
 from argnn.functional.structure import clustering_coefficient, structural_descriptor
 
 __all__ = [
@@ -53,8 +59,11 @@ __all__ = [
     "learned_ollivier_ricci",
     "log_determinant",
     "logmap",
+    "metric_energies",
+    "modulate",
     "neighbor_dispersion",
     "neighbor_mean",
+    "neighbor_moments",
     "node_homophily",
     "norm",
     "nrmd",

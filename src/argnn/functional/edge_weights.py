@@ -6,6 +6,8 @@ from torch import Tensor
 from argnn.functional.metric import norm
 from argnn.functional.neighborhood import Edges, Neighborhood, neighbor_sum, neighborhood
 from argnn.functional.precision import accumulation_dtype, default_eps, safe_sqrt
+from argnn.kernels import fused
+from argnn.kernels.choice import is_fused
 
 NEIGHBOR_NORMS = ("own", "target")
 
@@ -147,14 +149,22 @@ def propagate(
         h: Node features, ``[N, D]``.
         g: Metric diagonals, ``[N, D]``.
         messages: What each node sends, :math:`\mathbf{W}_m\mathbf{h}_j`, ``[N, D']``.
+            Messages that are ``h`` itself are gathered once: where the widths allow it, apply
+            :math:`\mathbf{W}_m` to the sum instead, which is the same.
         edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
         eps0: Baseline of the modulation.
         attention: Whether to multiply by :math:`\sigma(\alpha_{ij})`.
         normalization: Constant edge weights: ``"sum"``, ``"sym"`` or ``"rw"``.
         neighbor_norm: See :func:`edge_attention`.
     """
+    if neighbor_norm not in NEIGHBOR_NORMS:
+        raise ValueError(f"neighbor_norm must be one of {NEIGHBOR_NORMS} (got {neighbor_norm!r})")
     hood = neighborhood(edge_index, h.size(0))
     dtype = accumulation_dtype(h.dtype)
+    if is_fused(h, g, messages):
+        target_norm = attention and neighbor_norm == "target"
+        weighing = fused.Weighing(attention, target_norm, normalization, default_eps(dtype))
+        return fused.propagate(h, g, messages, _one_number(eps0, h), hood, weighing)
     h, g = h.to(dtype), g.to(dtype)
     weight = edge_modulation(h, g, hood.edge_index, eps0)
     if attention:
@@ -164,6 +174,27 @@ def propagate(
     if normalization != "sum":
         weight = weight * hood.edge_weight(normalization, weight.dtype)
     return _weighted_sum(messages, weight, hood)
+
+
+def _one_number(eps0: float | Tensor, like: Tensor) -> Tensor:
+    """The baseline as a tensor ``[1]`` on the device, made without waiting for it."""
+    dtype = accumulation_dtype(like.dtype)
+    if isinstance(eps0, Tensor):
+        return eps0.to(like.device, dtype).reshape(1)
+    return torch.full((1,), eps0, dtype=dtype, device=like.device)
+
+
+def modulate(z: Tensor, g: Tensor, eps0: float | Tensor = 0.0) -> Tensor:
+    r"""Each channel times its modulation, :math:`\mathbf{T}_i\mathbf{z}_i`, ``[N, D]``.
+
+    Args:
+        z: What the modulation acts on, ``[N, D]``.
+        g: Metric diagonals, ``[N, D]``.
+        eps0: Baseline of the modulation, see :func:`channel_modulation`.
+    """
+    if is_fused(z, g) and not torch.compiler.is_compiling():  # a compiler fuses it by itself
+        return fused.modulate(z, g, _one_number(eps0, z))
+    return channel_modulation(g, eps0) * z
 
 
 def _weighted_sum(messages: Tensor, weight: Tensor, hood: Neighborhood) -> Tensor:

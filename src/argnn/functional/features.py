@@ -89,7 +89,8 @@ class _SparseLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, features, value):  # type: ignore[no-untyped-def]
         ctx.features, ctx.value = features, value
-        return features.matrix(value) @ weight.t()
+        with torch.autocast(weight.device.type, enabled=False):  # no sparse bfloat16 product
+            return features.matrix(value) @ weight.t()
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
@@ -109,7 +110,8 @@ def input_linear(
         dropout: Probability with which an entry of ``x`` is dropped.
         training: Whether dropout is active.
     """
-    features = sparse_features(x)
+    # A compiler cannot trace the search for zeros.
+    features = None if torch.compiler.is_compiling() else sparse_features(x)
     if features is None:
         return F.linear(drop(x, dropout, training), weight, bias)
     value = drop(features.value, dropout, training)

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from argnn.functional.precision import accumulation_dtype, safe_sqrt
+from argnn.kernels import fused
+from argnn.kernels.choice import is_fused
 
 
 def positive_diagonal(
@@ -32,6 +34,8 @@ def positive_diagonal(
         clamp: Whether the floor cuts smaller values off, as in the public code, instead of
             being added, as in the paper.
     """
+    if raw.is_cuda and is_fused(raw) and not torch.compiler.is_compiling():
+        return fused.softplus_diagonal(raw, floor, ceiling, sharpness, clamp)
     g = softplus(raw, beta=sharpness)
     g = g.clamp(min=floor) if clamp else g + floor
     return g if ceiling is None else g.clamp(max=ceiling)

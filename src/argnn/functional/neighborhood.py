@@ -1,221 +1,39 @@
-r"""The neighbourhoods of a graph, prepared once per ``edge_index`` and reused.
+"""Sums over neighbours with constant weights.
 
-What an edge list means, here and in every function of this package:
-
-* row 0 of ``edge_index`` is the source :math:`j`, row 1 the target :math:`i`;
-* :math:`\mathcal{N}(i)` are the sources of edges into :math:`i` without :math:`i` itself, so a
-  self-loop is ignored by every sum over neighbours;
-* a duplicate edge counts as often as it is listed, as in PyG;
-* the smoothness energy, NRMD and homophily count each unordered pair once, however often and
-  in whichever direction it is listed.
+What an edge list means is stated in :mod:`argnn.kernels.neighborhood`, whose names are also
+found here.
 """
-
-import warnings
-from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from argnn.functional.precision import accumulation_dtype
+from argnn.kernels import fused
+from argnn.kernels.choice import is_fused
+from argnn.kernels.neighborhood import (
+    DIRECTIONS,
+    NORMALIZATIONS,
+    Edges,
+    LinearOperator,
+    Neighborhood,
+    csr_tensor,
+    neighborhood,
+)
 
-NORMALIZATIONS = ("sum", "sym", "rw")
-DIRECTIONS = ("undirected", "out", "in", "both")
-
-
-class Neighborhood:
-    """Everything about the edges that does not depend on features.
-
-    Holds only tensors derived from ``edge_index``, never ``edge_index`` itself: the cache
-    below would otherwise keep its own keys alive. What is derived is made outside of
-    inference mode, since it outlives the call and may be needed for training later.
-    """
-
-    @torch.inference_mode(False)
-    def __init__(self, edge_index: Tensor, num_nodes: int) -> None:
-        _check_edge_index(edge_index, num_nodes)
-        loop = edge_index[0] == edge_index[1]
-        self.num_nodes = num_nodes
-        self.is_neighbor = ~loop
-        self.source, self.target = (row.clone() for row in edge_index[:, ~loop])
-        #: Node tensors that other functions derive from the edges alone and want to keep.
-        self.derived: dict[str, Tensor] = {}
-        self._operators: dict[tuple[str, torch.dtype], LinearOperator] = {}
-        self._relations: dict[str, Neighborhood] = {}
-
-    @cached_property
-    @torch.inference_mode(False)
-    def edge_index(self) -> Tensor:
-        """The edges without self-loops, ``[2, E']``."""
-        return torch.stack([self.source, self.target])
-
-    @cached_property
-    @torch.inference_mode(False)
-    def degree(self) -> Tensor:
-        """Number of edges into each node, ``[N]``."""
-        return torch.bincount(self.target, minlength=self.num_nodes)
-
-    @cached_property
-    @torch.inference_mode(False)
-    def has_no_isolated_node(self) -> bool:
-        """Whether every node has a neighbour."""
-        return bool((self.degree > 0).all())
-
-    @cached_property
-    @torch.inference_mode(False)
-    def out_degree(self) -> Tensor:
-        """Number of edges out of each node, ``[N]``."""
-        return torch.bincount(self.source, minlength=self.num_nodes)
-
-    @cached_property
-    @torch.inference_mode(False)
-    def pairs(self) -> Tensor:
-        """Each unordered pair of neighbours once, ``[2, P]``."""
-        low = torch.minimum(self.source, self.target)
-        high = torch.maximum(self.source, self.target)
-        key = torch.unique(low * self.num_nodes + high)
-        return torch.stack([key // self.num_nodes, key % self.num_nodes])
-
-    @cached_property
-    @torch.inference_mode(False)
-    def is_undirected(self) -> bool:
-        """Whether every edge is listed in both directions."""
-        forward = torch.unique(self.source * self.num_nodes + self.target)
-        backward = torch.unique(self.target * self.num_nodes + self.source)
-        return torch.equal(forward, backward)
-
-    def relation(self, direction: str) -> "Neighborhood":
-        """The same nodes with the edges a message travels along.
-
-        Args:
-            direction: ``"in"`` keeps the edges (a node hears from those that point at it),
-                ``"out"`` reverses them (a node hears from those it points at),
-                ``"undirected"`` lists each pair in both directions once.
-        """
-        if direction not in ("undirected", "out", "in"):
-            raise ValueError(f"direction must be 'undirected', 'out' or 'in' (got {direction!r})")
-        if direction == "in":
-            return self
-        if direction not in self._relations:
-            with torch.inference_mode(False):
-                edges = self._directed(direction)
-                self._relations[direction] = Neighborhood(edges, self.num_nodes)
-        return self._relations[direction]
-
-    def _directed(self, direction: str) -> Tensor:
-        if direction == "out":
-            return torch.stack([self.target, self.source])
-        return torch.cat([self.pairs, self.pairs.flip(0)], dim=1)
-
-    def edge_weight(self, normalization: str, dtype: torch.dtype) -> Tensor:
-        r"""Constant weight of each edge, ``[E']``.
-
-        ``"sum"`` is 1, ``"rw"`` is :math:`1/d_i` and ``"sym"`` is
-        :math:`1/\sqrt{d_i d_j}` with the in-degree of the target and the out-degree of
-        the source.
-        """
-        if normalization == "sum":
-            return torch.ones(self.source.numel(), dtype=dtype, device=self.source.device)
-        target_degree = self.degree.to(dtype).index_select(0, self.target)
-        if normalization == "rw":
-            return target_degree.reciprocal()
-        if normalization == "sym":
-            source_degree = self.out_degree.to(dtype).index_select(0, self.source)
-            return (target_degree * source_degree).rsqrt()
-        raise ValueError(f"normalization must be one of {NORMALIZATIONS} (got {normalization!r})")
-
-    def operator(self, normalization: str, dtype: torch.dtype) -> "LinearOperator":
-        """The weighted adjacency as a matrix product with a fast transpose."""
-        key = (normalization, dtype)
-        if key not in self._operators:
-            size = (self.num_nodes, self.num_nodes)
-            with torch.inference_mode(False):
-                weight = self.edge_weight(normalization, dtype)
-                self._operators[key] = LinearOperator(self.source, self.target, weight, size)
-        return self._operators[key]
-
-
-class LinearOperator:
-    """A constant sparse matrix and its transpose, both in CSR.
-
-    PyTorch's own backward of a CSR product transposes at every step; here the transpose is
-    built once and the backward is another CSR product.
-    """
-
-    def __init__(self, column: Tensor, row: Tensor, value: Tensor, size: tuple[int, int]) -> None:
-        self.size = size
-        self.forward_csr = _csr(row, column, value, size)
-        self.backward_csr = _csr(column, row, value, (size[1], size[0]))
-
-    def __matmul__(self, x: Tensor) -> Tensor:
-        """Product with dense ``x``, ``[N, D] -> [M, D]``, differentiable any number of times."""
-        product: Tensor = _Product.apply(x, self.forward_csr, self.backward_csr)
-        return product
-
-
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, matrix, transpose):  # type: ignore[no-untyped-def]
-        ctx.matrix, ctx.transpose = matrix, transpose
-        return matrix @ x
-
-    @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        return _Product.apply(grad.contiguous(), ctx.transpose, ctx.matrix), None, None
-
-
-def _csr(row: Tensor, column: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:
-    """A CSR tensor from unsorted coordinates; weights of duplicates are added."""
-    key, inverse = torch.unique(row * size[1] + column, return_inverse=True)
-    merged = value.new_zeros(key.numel()).index_add_(0, inverse, value)
-    counts = torch.bincount(key // max(size[1], 1), minlength=size[0])
-    crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    return csr_tensor(crow, key % max(size[1], 1), merged, size)
-
-
-def csr_tensor(crow: Tensor, column: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:
-    """A CSR tensor from its three arrays, which the caller vouches for."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "CSR support is in beta state"
-        return torch.sparse_csr_tensor(crow, column, value, size, check_invariants=False)
-
-
-#: What every function of this package takes as its edges.
-Edges = Tensor | Neighborhood
-
-_CACHE: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-
-
-def neighborhood(edge_index: Edges, num_nodes: int) -> Neighborhood:
-    """The prepared neighbourhoods of a graph.
-
-    The same tensor object gives the same result without any work; an ``edge_index`` that was
-    changed in place is prepared anew. What is prepared already is returned as it is.
-    """
-    if isinstance(edge_index, Neighborhood):
-        if edge_index.num_nodes != num_nodes:
-            raise ValueError(f"edges among {edge_index.num_nodes} nodes, but {num_nodes} nodes")
-        return edge_index
-    if edge_index.is_inference():  # such tensors do not say whether they were changed
-        return Neighborhood(edge_index, num_nodes)
-    known: dict[int, tuple[int, Neighborhood]] = _CACHE.setdefault(edge_index, {})
-    version = edge_index._version
-    if num_nodes not in known or known[num_nodes][0] != version:
-        known[num_nodes] = (version, Neighborhood(edge_index, num_nodes))
-    return known[num_nodes][1]
-
-
-def _check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f"edge_index must have shape [2, E] (got {list(edge_index.shape)})")
-    if edge_index.dtype != torch.int64:
-        raise ValueError(f"edge_index must be int64 (got {edge_index.dtype})")
-    if edge_index.numel() == 0:
-        return
-    low, high = int(edge_index.min()), int(edge_index.max())
-    if low < 0 or high >= num_nodes:
-        wrong = low if low < 0 else high
-        raise ValueError(f"edge_index names node {wrong}, but nodes are 0 to {num_nodes - 1}")
+__all__ = [
+    "DIRECTIONS",
+    "NORMALIZATIONS",
+    "Edges",
+    "LinearOperator",
+    "Neighborhood",
+    "aggregate",
+    "csr_tensor",
+    "neighbor_dispersion",
+    "neighbor_mean",
+    "neighbor_moments",
+    "neighbor_sum",
+    "neighborhood",
+]
 
 
 def neighbor_sum(values: Tensor, hood: Neighborhood) -> Tensor:
@@ -236,6 +54,8 @@ def aggregate(x: Tensor, edge_index: Edges, normalization: str = "sum") -> Tenso
     """
     hood = neighborhood(edge_index, x.size(0))
     dtype = accumulation_dtype(x.dtype)
+    if is_fused(x):
+        return fused.aggregate(x, hood, normalization)
     return (hood.operator(normalization, dtype) @ x.to(dtype)).to(x.dtype)
 
 
@@ -261,15 +81,25 @@ def neighbor_dispersion(h: Tensor, edge_index: Edges) -> Tensor:
 
     .. math::
         v_{ik} = \frac{1}{|\mathcal{N}(i)|}\sum_{j \in \mathcal{N}(i)} (h_{jk} - h_{ik})^2
+    """
+    return neighbor_moments(h, edge_index)[1]
 
-    Evaluated as :math:`\overline{h_j^2} - 2 h_i \overline{h_j} + h_i^2`, clamped at zero, so
-    that no tensor of size ``E x D`` appears, on features shifted to mean zero, so that less
-    cancels.
+
+def neighbor_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
+    r""":func:`neighbor_mean` and :func:`neighbor_dispersion`, in one pass over the edges.
+
+    The plain path evaluates the second as
+    :math:`\overline{h_j^2} - 2 h_i \overline{h_j} + h_i^2`, clamped at zero, so that no tensor
+    of size ``E x D`` appears, on features shifted to mean zero, so that less cancels.
     """
     hood = neighborhood(edge_index, h.size(0))
-    dtype = h.dtype
-    h = h.to(accumulation_dtype(dtype))
-    h = h - h.detach().mean(0)
-    mean, mean_square = aggregate(h, hood, "rw"), aggregate(h * h, hood, "rw")
-    own = h if hood.has_no_isolated_node else h * (hood.degree > 0).unsqueeze(-1)
-    return torch.addcmul(mean_square, own, torch.sub(own, mean, alpha=2)).clamp_min(0).to(dtype)
+    dtype = accumulation_dtype(h.dtype)
+    if is_fused(h):
+        return fused.moments(h, hood)
+    shift = h.detach().to(dtype).mean(0)
+    centred = h.to(dtype) - shift
+    mean, mean_square = (aggregate(x, hood, "rw") for x in (centred, centred * centred))
+    has_neighbors = (hood.degree > 0).unsqueeze(-1)
+    own = centred if hood.has_no_isolated_node else centred * has_neighbors
+    dispersion = torch.addcmul(mean_square, own, torch.sub(own, mean, alpha=2)).clamp_min(0)
+    return (mean + shift * has_neighbors).to(h.dtype), dispersion.to(h.dtype)

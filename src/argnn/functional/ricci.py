@@ -5,6 +5,8 @@ from torch import Tensor
 
 from argnn.functional.neighborhood import Edges, neighbor_sum, neighborhood
 from argnn.functional.precision import accumulation_dtype
+from argnn.kernels import fused
+from argnn.kernels.choice import is_fused
 
 REDUCTIONS = ("sum", "mean")
 
@@ -28,6 +30,8 @@ def discrete_ricci(g: Tensor, edge_index: Edges) -> Tensor:
         [-1.0, 1.0]
     """
     hood = neighborhood(edge_index, g.size(0))
+    if is_fused(g):
+        return fused.discrete_ricci(g, hood)
     g_ = g.to(accumulation_dtype(g.dtype))
     difference = g_.index_select(0, hood.target) - g_.index_select(0, hood.source)
     degree = hood.degree.clamp_min(1).to(g_.dtype).unsqueeze(-1)
@@ -44,16 +48,24 @@ def ricci_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor
         edge_index: Source and target of each edge, ``[2, E]``.
         reduction: ``"sum"`` as above, or ``"mean"`` over nodes and channels.
     """
-    curvature = discrete_ricci(g.to(accumulation_dtype(g.dtype)), edge_index)
-    return reduce_energy(curvature.square(), reduction).to(g.dtype)
+    hood = neighborhood(edge_index, g.size(0))
+    g_ = g.to(accumulation_dtype(g.dtype))
+    if is_fused(g_) and hood.is_simple:
+        total = fused.energies(g_, hood)[0]
+        return reduced_sum(total, g.numel(), reduction).to(g.dtype)
+    return reduce_energy(discrete_ricci(g_, hood).square(), reduction).to(g.dtype)
 
 
 def reduce_energy(terms: Tensor, reduction: str) -> Tensor:
     """Sum or mean of energy terms; the mean of none is zero."""
+    return reduced_sum(terms.sum(), terms.numel(), reduction)
+
+
+def reduced_sum(total: Tensor, count: int, reduction: str) -> Tensor:
+    """The sum of ``count`` terms itself, or their mean."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction must be one of {REDUCTIONS} (got {reduction!r})")
-    total = terms.sum()
-    return total if reduction == "sum" else total / max(terms.numel(), 1)
+    return total if reduction == "sum" else total / max(count, 1)
 
 
 def ricci_flow(g: Tensor, edge_index: Edges, steps: int, step_size: float) -> Tensor:

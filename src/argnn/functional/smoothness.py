@@ -4,7 +4,9 @@ from torch import Tensor
 
 from argnn.functional.neighborhood import Edges, neighborhood
 from argnn.functional.precision import accumulation_dtype
-from argnn.functional.ricci import reduce_energy
+from argnn.functional.ricci import reduce_energy, reduced_sum, ricci_energy
+from argnn.kernels import fused
+from argnn.kernels.choice import is_fused
 
 
 def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor:
@@ -27,8 +29,34 @@ def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> T
         >>> smoothness_energy(torch.tensor([[1.0], [3.0]]), pair).item()
         4.0
     """
-    difference = _pair_difference(g, edge_index)[0]
+    hood = neighborhood(edge_index, g.size(0))
+    g_ = g.to(accumulation_dtype(g.dtype))
+    if is_fused(g_):
+        both = hood.relation("undirected")
+        total = fused.energies(g_, both)[1]
+        return reduced_sum(total, both.num_pairs * g.size(1), reduction).to(g.dtype)
+    difference = _pair_difference(g_, hood)[0]
     return reduce_energy(difference.square(), reduction).to(g.dtype)
+
+
+def metric_energies(g: Tensor, edge_index: Edges, reduction: str = "sum") -> tuple[Tensor, Tensor]:
+    """Ricci and smoothness energy of the undirected graph, in one pass over its edges.
+
+    Args:
+        g: Metric diagonals, ``[N, D]``.
+        edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
+        reduction: See :func:`ricci_energy` and :func:`smoothness_energy`.
+    """
+    both = neighborhood(edge_index, g.size(0)).relation("undirected")
+    g_ = g.to(accumulation_dtype(g.dtype))
+    if not is_fused(g_):
+        return ricci_energy(g, both, reduction), smoothness_energy(g, both, reduction)
+    ricci, smooth = fused.energies(g_, both)
+    pairs = both.num_pairs * g.size(1)
+    return (
+        reduced_sum(ricci, g.numel(), reduction).to(g.dtype),
+        reduced_sum(smooth, pairs, reduction).to(g.dtype),
+    )
 
 
 def nrmd(g: Tensor, edge_index: Edges) -> Tensor:

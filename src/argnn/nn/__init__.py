@@ -8,6 +8,7 @@ from argnn.nn.regularizers import (
     Regularizer,
     RicciRegularizer,
     SmoothnessRegularizer,
+    total_penalty,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "Regularizer",
     "RicciRegularizer",
     "SmoothnessRegularizer",
+    "total_penalty",
 ]

@@ -183,18 +183,19 @@ class MetricNet(nn.Module):
         weights = first.weight.split([part.size(-1) for part in parts], dim=-1)
         out = F.linear(parts[0], weights[0], first.bias)
         for part, weight in zip(parts[1:], weights[1:], strict=True):
-            out.addmm_(part, weight.t())  # in place: no backward needs the partial sum
+            out = torch.addmm(out, part, weight.t())
         return out
 
     def _inputs(self, h: Tensor, hood: Neighborhood) -> list[Tensor]:
         if self.inputs == "structure":
             return [AF.structural_descriptor(hood, h.size(0)).to(h)]
         both = hood.relation("undirected")
-        parts = [h, self._neighbor_mean(h, both)]
-        if self.inputs == "both":
-            parts.append(AF.neighbor_dispersion(h, both))
-            parts.append(AF.structural_descriptor(hood, h.size(0)).to(h))
-        return parts
+        if self.inputs == "features":
+            return [h, self._neighbor_mean(h, both)]
+        mean, dispersion = AF.neighbor_moments(h, both)
+        if self.closed:
+            mean = self._neighbor_mean(h, both)
+        return [h, mean, dispersion, AF.structural_descriptor(hood, h.size(0)).to(h)]
 
     def _neighbor_mean(self, h: Tensor, both: Neighborhood) -> Tensor:
         if not self.closed:

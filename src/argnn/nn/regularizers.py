@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +50,11 @@ class Regularizer(nn.Module, ABC):
         """The weight as it stands now."""
         return float(self.log_weight.detach().exp()) if self.learnable else self.initial_weight
 
+    def weighted(self, energies: list[Tensor]) -> Tensor:
+        """The weight times the energies of all layers."""
+        total = torch.stack(energies).sum()
+        return total * (self.log_weight.exp() if self.learnable else self.initial_weight)
+
     def forward(self, metrics: list[Tensor], edge_index: Edges) -> Tensor:
         """Weighted energy of all layers, a scalar.
 
@@ -59,8 +65,7 @@ class Regularizer(nn.Module, ABC):
         if not metrics:
             return torch.zeros(())
         both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")
-        energy = torch.stack([self.energy(g, both) for g in metrics]).sum()
-        return energy * (self.log_weight.exp() if self.learnable else self.initial_weight)
+        return self.weighted([self.energy(g, both) for g in metrics])
 
     @abstractmethod
     def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
@@ -93,3 +98,27 @@ class MagnitudeRegularizer(Regularizer):
     def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
         """Squared size of the metric."""
         return AF.ricci.reduce_energy(g.square(), self.reduction)
+
+
+def total_penalty(
+    regularizers: Iterable[nn.Module], metrics: list[Tensor], edge_index: Edges
+) -> Tensor:
+    """Sum of several penalties; Ricci and smoothness share their pass over the edges.
+
+    Args:
+        regularizers: What to add up.
+        metrics: Metric diagonals of each layer, ``[N, D]`` each.
+        edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
+    """
+    rest = list(regularizers)
+    total = torch.zeros((), device=metrics[0].device if metrics else None)
+    ricci = next((r for r in rest if isinstance(r, RicciRegularizer)), None)
+    smoothness = next((r for r in rest if isinstance(r, SmoothnessRegularizer)), None)
+    if metrics and ricci and smoothness and ricci.reduction == smoothness.reduction:
+        energies = [AF.metric_energies(g, edge_index, ricci.reduction) for g in metrics]
+        total = total + ricci.weighted([pair[0] for pair in energies])
+        total = total + smoothness.weighted([pair[1] for pair in energies])
+        rest = [r for r in rest if r is not ricci and r is not smoothness]
+    for regularizer in rest:
+        total = total + regularizer(metrics, edge_index)
+    return total

@@ -2,6 +2,7 @@
 
 from argnn.train.config import TRAIN_PRESETS, TrainConfig, train_config
 from argnn.train.loop import EpochRecord, FitResult, Snapshot, fit
+from argnn.train.precision import scores_and_metrics
 from argnn.train.scores import NodeScores, node_scores
 from argnn.train.tasks import NodeClassification, Task, Validation
 from argnn.train.trial import Recipe, Trial, TrialReport, choose_switches
@@ -22,5 +23,6 @@ __all__ = [
     "choose_switches",
     "fit",
     "node_scores",
+    "scores_and_metrics",
     "train_config",
 ]

@@ -9,6 +9,7 @@ from argnn.checks import check_type, require
 from argnn.errors import ConfigError
 from argnn.functional.ricci import REDUCTIONS
 from argnn.registry import resolve, suggestion
+from argnn.train.precision import PRECISIONS
 
 SCHEDULES = ("constant", "step", "cosine")
 PENALTY_WEIGHTS = ("fixed", "theory", "theorem")
@@ -31,9 +32,12 @@ class TrainConfig:
         step_factor: What a step multiplies the learning rates by.
         patience: Stop after this many epochs without a better validation score; 0 never stops.
         tolerance: Stop when the gradient's norm falls below it; 0 never stops.
-        evaluate_every: Epochs between two looks at the validation score.
+        evaluate_every: Epochs between two looks at the validation score; in between, nothing
+            waits for the device.
         checkpoint_every: Epochs between two checkpoints; 0 writes none.
         seed: Seed of dropout, and of the weights where a runner builds the model.
+        precision: ``"float32"``, or ``"bfloat16"`` for products in bfloat16, in training and
+            validation; weights, optimiser, losses and energies stay float32.
         ricci_weight: Weight of the Ricci energy where weights are fixed.
         smoothness_weight: Weight of the smoothness energy where weights are fixed.
         magnitude_weight: Weight of the squared metric; not in the paper, but in its code.
@@ -57,6 +61,7 @@ class TrainConfig:
     evaluate_every: int = 1
     checkpoint_every: int = 0
     seed: int = 0
+    precision: str = "float32"
     ricci_weight: float = 0.0
     smoothness_weight: float = 0.0
     magnitude_weight: float = 0.0
@@ -87,6 +92,7 @@ class TrainConfig:
             require(value >= 0 and math.isfinite(value), name, "finite and not negative", value)
         for name, choices in (
             ("schedule", SCHEDULES),
+            ("precision", PRECISIONS),
             ("penalty_weights", PENALTY_WEIGHTS),
             ("penalty_reduction", REDUCTIONS),
         ):

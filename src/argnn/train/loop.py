@@ -3,16 +3,17 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from argnn.errors import DivergenceError, RunError
-from argnn.nn import AbstractNodeModel, Regularizer
+from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
 from argnn.train.config import TrainConfig, learning_rate_factor
 from argnn.train.penalties import build_penalties
+from argnn.train.precision import scores_and_metrics
 from argnn.train.tasks import Task, Validation
 
 
@@ -42,6 +43,14 @@ class Snapshot:
 
     tensors: dict[str, Tensor]
     values: dict[str, Any]
+
+
+class _Step(NamedTuple):
+    """What one epoch computed: scalars on the device, which nobody has waited for yet."""
+
+    loss: Tensor
+    task_loss: Tensor
+    gradient_norm: Tensor
 
 
 @dataclass
@@ -95,17 +104,21 @@ def fit(
     label. On one machine and device the same
     seed gives the same bits, also when a run was stopped and continued in between.
 
+    Nothing waits for the device between two looks at it. One is taken where validation or a
+    checkpoint is due, where training ends, and in every epoch with ``config.tolerance``.
+
     Args:
         model: The model, with its initial weights.
         graph: Features ``x`` and edges ``edge_index``.
         task: Loss and validation score.
         config: Optimiser, penalties, stopping.
-        on_epoch: Called after every epoch.
+        on_epoch: Called with the record of every epoch, in order, at the next look.
         save: Called with a snapshot every ``config.checkpoint_every`` epochs.
         resume_from: A snapshot to continue from.
 
     Raises:
-        DivergenceError: The loss or the gradient is no longer finite.
+        DivergenceError: The loss or the gradient was no longer finite in an epoch since the
+            last look.
     """
     began = time.perf_counter()
     devices = [graph.x.device] if graph.x.device.type == "cuda" else []
@@ -116,9 +129,9 @@ def fit(
             loop.restore(resume_from)
         stopped_by = loop.stop_reason()
         while stopped_by is None:
-            record = loop.run_epoch()
-            if on_epoch is not None:
-                on_epoch(record)
+            for record in loop.run_epoch():
+                if on_epoch is not None:
+                    on_epoch(record)
             if save is not None and loop.checkpoint_is_due():
                 save(loop.snapshot())
             stopped_by = loop.stop_reason()
@@ -133,12 +146,14 @@ class _Loop:
         # Nothing else of the graph is kept: it may carry labels that training must not see.
         self.x, self.edge_index = graph.x, graph.edge_index
         self.progress = _Progress()
+        self.unread: list[_Step] = []
         with torch.no_grad():
             metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
         self.penalties = build_penalties(
             config, graph.edge_index, metrics, model.hidden_channels, task
         ).to(graph.x.device)
-        self.optimizer = torch.optim.Adam(self._parameter_groups())
+        fused = graph.x.device.type == "cuda"  # on a CPU it would change the bits
+        self.optimizer = torch.optim.Adam(self._parameter_groups(), fused=fused)
         self.initial_rates = [group["lr"] for group in self.optimizer.param_groups]
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
@@ -161,43 +176,32 @@ class _Loop:
     @property
     def epoch(self) -> int:
         """Number of finished epochs."""
-        return len(self.progress.history)
+        return len(self.progress.history) + len(self.unread)
 
-    def run_epoch(self) -> EpochRecord:
-        epoch = self.epoch + 1
-        factor = learning_rate_factor(self.config, epoch)
+    def run_epoch(self) -> list[EpochRecord]:
+        """Train for one epoch; give the records of all since the last look if one is due."""
+        factor = learning_rate_factor(self.config, self.epoch + 1)
         for group, rate in zip(self.optimizer.param_groups, self.initial_rates, strict=True):
             group["lr"] = rate * factor
-        loss, task_loss, gradient_norm = self._step(epoch)
-        due = self._evaluation_is_due(epoch) or gradient_norm < self.config.tolerance
-        validation = self._validate(epoch) if due else None
-        record = EpochRecord(
-            epoch=epoch,
-            loss=loss,
-            task_loss=task_loss,
-            penalty=loss - task_loss,
-            gradient_norm=gradient_norm,
-            val_score=None if validation is None else validation.score,
-            val_loss=None if validation is None else validation.loss,
-        )
-        self.progress.history.append(record)
-        return record
+        self.unread.append(self._step())
+        return self._look() if self._look_is_due() else []
 
-    def _step(self, epoch: int) -> tuple[float, float, float]:
+    def _step(self) -> _Step:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        scores, metrics = self.model.forward_with_metric(self.x, self.edge_index)
+        scores, metrics = self._forward()
         task_loss = self.task.loss(scores)
         loss = task_loss
-        for penalty in self.penalties:
-            loss = loss + penalty(metrics, self.edge_index)
-        self._require_finite("loss", float(loss.detach()), epoch)
+        if self.penalties:
+            loss = loss + total_penalty(self.penalties, metrics, self.edge_index)
         loss.backward()
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
-        gradient_norm = float(nn.utils.clip_grad_norm_(self._parameters(), limit))
-        self._require_finite("gradient norm", gradient_norm, epoch)
+        gradient_norm = nn.utils.clip_grad_norm_(self._parameters(), limit)
         self.optimizer.step()
-        return float(loss.detach()), float(task_loss.detach()), gradient_norm
+        return _Step(loss.detach(), task_loss.detach(), gradient_norm)
+
+    def _forward(self) -> tuple[Tensor, list[Tensor]]:
+        return scores_and_metrics(self.model, self.x, self.edge_index, self.config.precision)
 
     def _parameters(self) -> list[nn.Parameter]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -209,16 +213,43 @@ class _Loop:
                 f"(lr {self.config.lr:g}); a smaller lr or a clip_norm may help"
             )
 
-    def _evaluation_is_due(self, epoch: int) -> bool:
-        return epoch % self.config.evaluate_every == 0 or epoch == self.config.epochs
+    def _look_is_due(self) -> bool:
+        return (
+            self.config.tolerance > 0
+            or self._evaluation_is_due()
+            or self.checkpoint_is_due()
+            or self._patience_is_over()
+        )
+
+    def _look(self) -> list[EpochRecord]:
+        """Wait for the device: make the unread epochs records, and validate if that is due."""
+        records = self._read()
+        if self._evaluation_is_due() or records[-1].gradient_norm < self.config.tolerance:
+            validation = self._validate()
+            records[-1] = replace(records[-1], val_score=validation.score, val_loss=validation.loss)
+        self.progress.history += records
+        self.unread.clear()
+        return records
+
+    def _read(self) -> list[EpochRecord]:
+        """Records of the unread epochs, in one transfer from the device."""
+        scalars = torch.stack([scalar for step in self.unread for scalar in step])
+        records = []
+        first = len(self.progress.history) + 1
+        for epoch, row in enumerate(scalars.view(-1, len(_Step._fields)).tolist(), start=first):
+            loss, task_loss, gradient_norm = row
+            self._require_finite("loss", loss, epoch)
+            self._require_finite("gradient norm", gradient_norm, epoch)
+            records.append(EpochRecord(epoch, loss, task_loss, loss - task_loss, gradient_norm))
+        return records
 
     @torch.no_grad()
-    def _validate(self, epoch: int) -> Validation:
+    def _validate(self) -> Validation:
         self.model.eval()
-        validation = self.task.validate(self.model(self.x, self.edge_index))
-        self._require_finite("validation loss", validation.loss, epoch)
+        validation = self.task.validate(self._forward()[0])
+        self._require_finite("validation loss", validation.loss, self.epoch)
         if validation.key > self.progress.best.key:
-            self.progress.best, self.progress.best_epoch = validation, epoch
+            self.progress.best, self.progress.best_epoch = validation, self.epoch
             self.progress.best_weights = _copy(self.model.state_dict())
         return validation
 
@@ -226,13 +257,20 @@ class _Loop:
         """Why training is over, or None while it is not."""
         if self.epoch == 0:
             return None
-        if self.progress.history[-1].gradient_norm < self.config.tolerance:
+        tolerance = self.config.tolerance
+        if tolerance > 0 and self.progress.history[-1].gradient_norm < tolerance:
             return "tolerance"
         if self.epoch >= self.config.epochs:
             return "epochs"
+        return "patience" if self._patience_is_over() else None
+
+    def _patience_is_over(self) -> bool:
         waited = self.epoch - self.progress.best_epoch
         evaluated = self.progress.best_epoch > 0
-        return "patience" if evaluated and 0 < self.config.patience <= waited else None
+        return evaluated and 0 < self.config.patience <= waited
+
+    def _evaluation_is_due(self) -> bool:
+        return self.epoch % self.config.evaluate_every == 0 or self.epoch == self.config.epochs
 
     def checkpoint_is_due(self) -> bool:
         every = self.config.checkpoint_every

@@ -29,10 +29,10 @@ class Task(Protocol):
     """What `fit` asks of a task."""
 
     def loss(self, scores: Tensor) -> Tensor:
-        """Training loss of raw scores."""
+        """Training loss of raw scores, a scalar that stays on the device."""
 
     def validate(self, scores: Tensor) -> Validation:
-        """Validation result of raw scores."""
+        """Validation result of raw scores; waits for the device."""
 
     def homophily(self, edge_index: Edges) -> float:
         """Homophily of the part of the graph whose training labels are known."""
@@ -80,7 +80,8 @@ class NodeClassification:
         """Accuracy and cross-entropy on the validation nodes."""
         scores = scores.index_select(0, self.val_nodes)
         accuracy = (scores.argmax(-1) == self.val_labels).double().mean()
-        return Validation(float(accuracy), float(F.cross_entropy(scores, self.val_labels)))
+        loss = F.cross_entropy(scores, self.val_labels)
+        return Validation(*torch.stack([accuracy, loss.double()]).tolist())  # one transfer
 
     def homophily(self, edge_index: Edges) -> float:
         """Edge homophily between training nodes; 0 where no edge joins two of them."""

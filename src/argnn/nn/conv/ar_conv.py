@@ -1,5 +1,6 @@
 """Message passing under a learned metric."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -131,7 +132,7 @@ class ARConv(MessagePassing):
             expected = [x.size(0), self.metric_channels]
             raise ValueError(f"the metric must have shape {expected} (got {list(g.shape)})")
         if self.modulation == "operator":
-            out = AF.channel_modulation(g, self.eps0) * self._aggregated(x, hood)
+            out = AF.modulate(self._aggregated(x, hood), g, self.eps0)
         else:
             out = self._modulated(x, g, hood)
         if self.lin_self is not None:
@@ -144,25 +145,51 @@ class ARConv(MessagePassing):
         lins = iter(self.lins_neighbor)
         for direction in self._directions():
             relation = hood.relation(direction)
-            for hop in range(1, self.hops + 1):
-                message = next(lins)(x)
-                for _ in range(hop):
-                    message = AF.aggregate(message, relation, self.normalization)
-                messages.append(message)
+            if self._sums_before_weights():
+                messages += self._sums_then_weights(x, relation, lins)
+            else:
+                messages += self._weights_then_sums(x, relation, lins)
         return _total(messages)
 
+    def _sums_before_weights(self) -> bool:
+        """Whether to reuse the sum of one hop for the next: the order changes no value."""
+        return self.hops > 1 and self.in_channels <= self.out_channels
+
+    def _sums_then_weights(
+        self, x: Tensor, relation: Neighborhood, lins: Iterator[nn.Module]
+    ) -> list[Tensor]:
+        messages = []
+        for _ in range(self.hops):
+            x = AF.aggregate(x, relation, self.normalization)
+            messages.append(next(lins)(x))
+        return messages
+
+    def _weights_then_sums(
+        self, x: Tensor, relation: Neighborhood, lins: Iterator[nn.Module]
+    ) -> list[Tensor]:
+        messages = []
+        for hop in range(1, self.hops + 1):
+            message = next(lins)(x)
+            for _ in range(hop):
+                message = AF.aggregate(message, relation, self.normalization)
+            messages.append(message)
+        return messages
+
     def _modulated(self, x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
+        """The paper's form; the sum is weighted once per node, which equals weighted messages."""
         return _total(
             [
-                AF.propagate(
-                    x,
-                    g,
-                    lin(x),
-                    hood.relation(direction),
-                    self.eps0,
-                    attention=self.attention,
-                    normalization=self.normalization,
-                    neighbor_norm=self.neighbor_norm,
+                lin(
+                    AF.propagate(
+                        x,
+                        g,
+                        x,
+                        hood.relation(direction),
+                        self.eps0,
+                        attention=self.attention,
+                        normalization=self.normalization,
+                        neighbor_norm=self.neighbor_norm,
+                    )
                 )
                 for direction, lin in zip(self._directions(), self.lins_neighbor, strict=True)
             ]

@@ -1,0 +1,10 @@
+"""Fused kernels: the edge sums of the method without a tensor per edge and channel.
+
+``use("plain")`` forces the plain torch formulation, ``use("fused")`` the kernels, and
+``use("auto")``, the default, takes kernels for single and half precision on CPUs and CUDA
+devices: the plain path keeps double precision and the devices no kernel knows.
+"""
+
+from argnn.kernels.choice import MODES, current_mode, use
+
+__all__ = ["MODES", "current_mode", "use"]

@@ -1,0 +1,87 @@
+"""Which implementation of an edge sum runs."""
+
+from importlib import import_module
+from types import ModuleType, TracebackType
+
+import torch
+from torch import Tensor
+
+MODES = ("auto", "plain", "fused")
+
+#: Widest features the GPU kernels hold in registers.
+MAX_GPU_CHANNELS = 512
+_BACKENDS = {"cpu": "argnn.kernels.cpu", "cuda": "argnn.kernels.gpu"}
+_SINGLE = (torch.float32, torch.bfloat16, torch.float16)
+
+_mode = "auto"
+
+
+class use:  # noqa: N801 - reads like the function it is used as
+    """Choose the implementation from here on, or for the length of a ``with`` block.
+
+    Args:
+        mode: ``"auto"``, ``"plain"`` or ``"fused"``.
+
+    Example:
+        >>> with use("plain"):
+        ...     current_mode()
+        'plain'
+        >>> current_mode()
+        'auto'
+    """
+
+    def __init__(self, mode: str) -> None:
+        global _mode
+        if mode not in MODES:
+            raise ValueError(f"mode must be one of {MODES} (got {mode!r})")
+        self._before, _mode = _mode, mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        global _mode
+        _mode = self._before
+
+
+def current_mode() -> str:
+    """The mode that :class:`use` chose last."""
+    return _mode
+
+
+def is_fused(*tensors: Tensor) -> bool:
+    """Whether a kernel computes with these node tensors, ``[N, D]`` each.
+
+    Raises:
+        RuntimeError: Kernels are forced, but there is none for this device, dtype or width.
+    """
+    if _mode == "plain":
+        return False
+    obstacle = _obstacle(tensors)
+    if _mode == "fused":
+        if obstacle is not None:
+            raise RuntimeError(f"no fused kernel for {obstacle}; use('auto') or use('plain')")
+        return True
+    return obstacle is None and all(t.dtype != torch.float64 for t in tensors)
+
+
+def _obstacle(tensors: tuple[Tensor, ...]) -> str | None:
+    for t in tensors:
+        device = t.device.type
+        if device not in _BACKENDS:
+            return f"device {device}"
+        if t.dtype not in _SINGLE and not (t.dtype == torch.float64 and device == "cpu"):
+            return f"{t.dtype} on {device}"
+        if device == "cuda" and t.size(-1) > MAX_GPU_CHANNELS:
+            return f"{t.size(-1)} channels on {device} (at most {MAX_GPU_CHANNELS})"
+    return None
+
+
+def backend(tensor: Tensor) -> ModuleType:
+    """The kernels of a tensor's device, imported on first use."""
+    return import_module(_BACKENDS[tensor.device.type])

@@ -1,0 +1,982 @@
+"""The edge sums on a CPU: one pass over the edges, rows shared out among threads by work.
+
+Every function loops over the rows of a :class:`~argnn.kernels.csr.Csr` and writes each row
+once, so the result does not depend on the number of threads. A gathered row is asked for some
+edges ahead of its use: at a random place in memory it is latency, not bandwidth, that costs.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from numba import njit, prange
+from numba.core import types
+from numba.extending import intrinsic
+from torch import Tensor
+
+from argnn.kernels.csr import Csr
+
+# Sums may be reordered for vector units; NaN and infinity keep their meaning.
+_OPTIONS: dict[str, Any] = {
+    "fastmath": {"reassoc", "contract", "nsz", "arcp", "afn"},
+    "error_model": "numpy",
+    "cache": True,
+    "nogil": True,
+}
+#: Edges between asking for a row and using it.
+_AHEAD = 4
+#: Edges whose weights are computed before their messages are added, while rows are in cache.
+_BLOCK = 32
+#: More parts than threads, so that a thread that is held up does not hold up the others.
+_PARTS_PER_THREAD = 4
+
+# Where squares still fit into float32, and tanh(-log g) is -1 to the last bit.
+_LARGEST = 1e18
+
+# What numba started with; it cannot take more.
+_MAX_THREADS: int = numba.get_num_threads()
+
+# Numba's simplest thread pool may not be entered by two Python threads at once.
+_LAUNCH = threading.Lock()
+
+
+def _jit(function: Callable[..., Any]) -> Any:
+    return njit(**_OPTIONS)(function)
+
+
+def _parallel(function: Callable[..., Any]) -> Any:
+    return njit(parallel=True, **_OPTIONS)(function)
+
+
+@intrinsic
+def _prefetch(typing_context, flat, index):  # type: ignore[no-untyped-def]
+    """Ask for one cache line of a flat array."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        from llvmlite import ir  # type: ignore[import-untyped]
+        from numba.np.arrayobj import make_array
+
+        data = make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte_pointer)
+        name = "llvm.prefetch.p0"
+        declared = builder.module.globals.get(name)
+        if declared is None:
+            kind = ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32])
+            declared = ir.Function(builder.module, kind, name)
+        read, keep, data_cache = int32(0), int32(3), int32(1)
+        builder.call(declared, [address, read, keep, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(flat, index), generate
+
+
+@_jit
+def _prefetch_row(flat, row, width):  # type: ignore[no-untyped-def]
+    start = np.int64(row) * width
+    per_line = 64 // flat.itemsize
+    for offset in range(0, width, per_line):
+        _prefetch(flat, start + offset)  # type: ignore[call-arg]
+
+
+# --- constant weights ---------------------------------------------------------------------
+
+
+@_jit
+def _add_four(out, a, b, c, d, wa, wb, wc, wd):  # type: ignore[no-untyped-def]
+    for k in range(out.shape[0]):
+        out[k] += (wa * a[k] + wb * b[k]) + (wc * c[k] + wd * d[k])
+
+
+@_jit
+def _add_one(out, a, wa):  # type: ignore[no-untyped-def]
+    for k in range(out.shape[0]):
+        out[k] += wa * a[k]
+
+
+@_jit
+def _gather_rows(  # type: ignore[no-untyped-def]
+    first, last, rowptr, column, x, left, right, diagonal, out
+):
+    width = x.shape[1]
+    flat = x.reshape(-1)
+    end = rowptr[last]
+    for i in range(first, last):
+        row = out[i]
+        row[:] = 0
+        e, stop = rowptr[i], rowptr[i + 1]
+        while e + 4 <= stop:
+            for f in range(e + _AHEAD, min(e + _AHEAD + 4, end)):
+                _prefetch_row(flat, column[f], width)
+            a, b, c, d = column[e], column[e + 1], column[e + 2], column[e + 3]
+            _add_four(row, x[a], x[b], x[c], x[d], right[a], right[b], right[c], right[d])
+            e += 4
+        while e < stop:
+            _prefetch_row(flat, column[min(e + _AHEAD, end - 1)], width)
+            _add_one(row, x[column[e]], right[column[e]])
+            e += 1
+        if diagonal.shape[0] > 0:
+            own = x[i]
+            for k in range(width):
+                row[k] = left[i] * row[k] + diagonal[i] * own[k]
+        else:
+            for k in range(width):
+                row[k] *= left[i]
+
+
+@_parallel
+def _gather_sum(  # type: ignore[no-untyped-def]
+    bounds, rowptr, column, x, left, right, diagonal, out
+):
+    for part in prange(bounds.shape[0] - 1):
+        _gather_rows(bounds[part], bounds[part + 1], rowptr, column, x, left, right, diagonal, out)
+
+
+def gather_sum(
+    csr: Csr,
+    x: Tensor,
+    left: Tensor | None,
+    right: Tensor | None,
+    diagonal: Tensor | None = None,
+) -> Tensor:
+    r""":math:`\mathbf{y}_i = d_i \mathbf{x}_i + l_i \sum_j r_j \mathbf{x}_j`, ``[N, D]``."""
+    out = torch.empty(csr.num_rows, x.size(1), dtype=_wide(x))
+    scales = _scale(left, csr, x), _scale(right, csr, x)
+    own = torch.empty(0, dtype=_wide(x)) if diagonal is None else diagonal
+    _launch(_gather_sum, csr, x, *scales, own, out)
+    return out.to(x.dtype)
+
+
+# --- mean and dispersion of the neighbours ------------------------------------------------
+
+
+@_jit
+def _moment_rows(first, last, rowptr, column, h, mean, dispersion):  # type: ignore[no-untyped-def]
+    width = h.shape[1]
+    flat = h.reshape(-1)
+    end = rowptr[last]
+    for i in range(first, last):
+        own, m, v = h[i], mean[i], dispersion[i]
+        m[:] = 0
+        v[:] = 0
+        for e in range(rowptr[i], rowptr[i + 1]):
+            _prefetch_row(flat, column[min(e + _AHEAD, end - 1)], width)
+            other = h[column[e]]
+            for k in range(width):
+                difference = other[k] - own[k]
+                m[k] += other[k]
+                v[k] += difference * difference
+        share = h.dtype.type(1) / h.dtype.type(max(rowptr[i + 1] - rowptr[i], 1))
+        for k in range(width):
+            m[k] *= share
+            v[k] *= share
+
+
+@_parallel
+def _moments(bounds, rowptr, column, h, mean, dispersion):  # type: ignore[no-untyped-def]
+    for part in prange(bounds.shape[0] - 1):
+        _moment_rows(bounds[part], bounds[part + 1], rowptr, column, h, mean, dispersion)
+
+
+def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean of the neighbours, and their mean squared difference to the node, per channel."""
+    mean = torch.empty(h.shape, dtype=_wide(h))
+    dispersion = torch.empty_like(mean)
+    _launch(_moments, csr, h, mean, dispersion)
+    return mean.to(h.dtype), dispersion.to(h.dtype)
+
+
+@_jit
+def _moment_gradient_rows(  # type: ignore[no-untyped-def]
+    first, last, rowptr, column, share, h, mean, grad_mean, grad_dispersion, out
+):
+    width = h.shape[1]
+    flats = (h.reshape(-1), grad_mean.reshape(-1), grad_dispersion.reshape(-1))
+    end = rowptr[last]
+    two = h.dtype.type(2)
+    for j in range(first, last):
+        own, row = h[j], out[j]
+        has_neighbors = h.dtype.type(share[j] > 0)
+        for k in range(width):
+            row[k] = -two * has_neighbors * grad_dispersion[j, k] * (mean[j, k] - own[k])
+        for e in range(rowptr[j], rowptr[j + 1]):
+            ahead = column[min(e + 2, end - 1)]
+            for flat in flats:
+                _prefetch_row(flat, ahead, width)
+            i = column[e]
+            other, gm, gv, weight = h[i], grad_mean[i], grad_dispersion[i], share[i]
+            for k in range(width):
+                row[k] += weight * (gm[k] + two * gv[k] * (own[k] - other[k]))
+
+
+@_parallel
+def _moments_backward(  # type: ignore[no-untyped-def]
+    bounds, rowptr, column, share, h, mean, grad_mean, grad_dispersion, out
+):
+    for part in prange(bounds.shape[0] - 1):
+        _moment_gradient_rows(
+            bounds[part],
+            bounds[part + 1],
+            rowptr,
+            column,
+            share,
+            h,
+            mean,
+            grad_mean,
+            grad_dispersion,
+            out,
+        )
+
+
+def moments_backward(
+    transpose: Csr,
+    degree: Tensor,
+    h: Tensor,
+    mean: Tensor,
+    grad_mean: Tensor,
+    grad_dispersion: Tensor,
+) -> Tensor:
+    """Gradient of :func:`moments` with respect to the features."""
+    out = torch.empty(h.shape, dtype=_wide(h))
+    share = torch.where(degree > 0, degree.reciprocal(), 0.0).to(_wide(h))
+    _launch(_moments_backward, transpose, share, h, mean, grad_mean, grad_dispersion, out)
+    return out.to(h.dtype)
+
+
+# --- differences of the metric ------------------------------------------------------------
+
+
+@_jit
+def _laplacian_rows(first, last, rowptr, column, g, scale, out, energy):  # type: ignore[no-untyped-def]
+    width = g.shape[1]
+    flat = g.reshape(-1)
+    end = rowptr[last]
+    for i in range(first, last):
+        own, row = g[i], out[i]
+        row[:] = 0
+        total = g.dtype.type(0)
+        for e in range(rowptr[i], rowptr[i + 1]):
+            _prefetch_row(flat, column[min(e + _AHEAD, end - 1)], width)
+            other = g[column[e]]
+            square = g.dtype.type(0)
+            for k in range(width):
+                difference = own[k] - other[k]
+                row[k] += difference
+                square += difference * difference
+            total += square
+        for k in range(width):
+            row[k] *= scale[i]
+        energy[i] = total
+
+
+@_parallel
+def _laplacian(bounds, rowptr, column, g, scale, out, energy):  # type: ignore[no-untyped-def]
+    for part in prange(bounds.shape[0] - 1):
+        _laplacian_rows(bounds[part], bounds[part + 1], rowptr, column, g, scale, out, energy)
+
+
+def laplacian(csr: Csr, g: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
+    r""":math:`s_i \sum_j (g_i - g_j)`, ``[N, D]``, and :math:`\sum_j |g_i - g_j|^2`, ``[N]``."""
+    out = torch.empty(g.shape, dtype=_wide(g))
+    energy = torch.empty(csr.num_rows, dtype=_wide(g))
+    _launch(_laplacian, csr, g, _scale(scale, csr, g), out, energy)
+    return out.to(g.dtype), energy
+
+
+# --- modulated and attended messages ------------------------------------------------------
+
+
+@_jit
+def _modulation(g, one, largest):  # type: ignore[no-untyped-def]
+    """tanh(-log g) = (1 - g^2) / (1 + g^2), exact near 1; beyond ``largest`` it is -1."""
+    bounded = min(g, largest)
+    return (one - bounded) * (one + bounded) / (one + bounded * bounded)
+
+
+@_jit
+def _edge_sums(other, own, t, weighted):  # type: ignore[no-untyped-def]
+    s = q = p = own.dtype.type(0)
+    for k in range(own.shape[0]):
+        difference = other[k] - own[k]
+        square = difference * difference
+        s += square
+        q += square * t[k]
+        p += weighted[k] * other[k]
+    return s, q, p
+
+
+@_jit
+def _square_norm(other, g):  # type: ignore[no-untyped-def]
+    total = g.dtype.type(0)
+    for k in range(g.shape[0]):
+        total += g[k] * other[k] * other[k]
+    return total
+
+
+@_jit
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    total = a.dtype.type(0)
+    for k in range(a.shape[0]):
+        total += a[k] * b[k]
+    return total
+
+
+@_jit
+def _tau(s, q, eps):  # type: ignore[no-untyped-def]
+    length = np.sqrt(s) + eps
+    return q / (length * length)
+
+
+@_jit
+def _metric_norms(first, last, h, g, norm):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        norm[i] = np.sqrt(_square_norm(h[i], g[i]))
+
+
+@_parallel
+def _metric_norm(bounds, h, g, norm):  # type: ignore[no-untyped-def]
+    for part in prange(bounds.shape[0] - 1):
+        _metric_norms(bounds[part], bounds[part + 1], h, g, norm)
+
+
+def metric_norm(h: Tensor, g: Tensor) -> Tensor:
+    """Norm of every node's features in its own metric, ``[N]``."""
+    norm = torch.empty(h.size(0), dtype=_wide(h))
+    _launch_rows(_metric_norm, h, g, norm)
+    return norm
+
+
+@_jit
+def _propagate_rows(  # type: ignore[no-untyped-def]
+    first,
+    last,
+    rowptr,
+    column,
+    h,
+    g,
+    m,
+    norm,
+    left,
+    right,
+    eps0,
+    eps,
+    attention,
+    target_norm,
+    separate,
+    out,
+    saved,
+):
+    width, sent = h.shape[1], m.shape[1]
+    flat_h, flat_m = h.reshape(-1), m.reshape(-1)
+    end = rowptr[last]
+    one = h.dtype.type(1)
+    largest, base = h.dtype.type(_LARGEST), eps0[0]
+    t, weighted = np.empty(width, h.dtype), np.empty(width, h.dtype)
+    weight = np.empty(_BLOCK, h.dtype)
+    for i in range(first, last):
+        own, metric, row = h[i], g[i], out[i]
+        row[:] = 0
+        for k in range(width):
+            t[k] = _modulation(metric[k], one, largest)
+            weighted[k] = metric[k] * own[k]
+        for start in range(rowptr[i], rowptr[i + 1], _BLOCK):
+            stop = min(start + _BLOCK, rowptr[i + 1])
+            for e in range(start, stop):
+                ahead = column[min(e + _AHEAD, end - 1)]
+                _prefetch_row(flat_h, ahead, width)
+                if separate:
+                    _prefetch_row(flat_m, ahead, sent)
+                j = column[e]
+                s, q, p = _edge_sums(h[j], own, t, weighted)
+                saved[0, e], saved[1, e] = s, q
+                value = left[i] * right[j] * (base + (one - base) * _tau(s, q, eps))
+                if attention:
+                    other_norm = norm[j]
+                    saved[2, e] = p
+                    if target_norm:
+                        saved[3, e] = _square_norm(h[j], metric)
+                        other_norm = np.sqrt(saved[3, e])
+                    value /= one + np.exp(-p / (norm[i] * other_norm + eps))
+                weight[e - start] = value
+            _add_weighted(row, m, column, start, stop, weight)
+
+
+@_jit
+def _add_weighted(row, m, column, start, stop, weight):  # type: ignore[no-untyped-def]
+    e = start
+    while e + 4 <= stop:
+        place = e - start
+        _add_four(
+            row,
+            m[column[e]],
+            m[column[e + 1]],
+            m[column[e + 2]],
+            m[column[e + 3]],
+            weight[place],
+            weight[place + 1],
+            weight[place + 2],
+            weight[place + 3],
+        )
+        e += 4
+    while e < stop:
+        _add_one(row, m[column[e]], weight[e - start])
+        e += 1
+
+
+@_parallel
+def _propagate(  # type: ignore[no-untyped-def]
+    bounds,
+    rowptr,
+    column,
+    h,
+    g,
+    m,
+    norm,
+    left,
+    right,
+    eps0,
+    eps,
+    attention,
+    target_norm,
+    separate,
+    out,
+    saved,
+):
+    for part in prange(bounds.shape[0] - 1):
+        _propagate_rows(
+            bounds[part],
+            bounds[part + 1],
+            rowptr,
+            column,
+            h,
+            g,
+            m,
+            norm,
+            left,
+            right,
+            eps0,
+            eps,
+            attention,
+            target_norm,
+            separate,
+            out,
+            saved,
+        )
+
+
+def propagate(
+    csr: Csr,
+    h: Tensor,
+    g: Tensor,
+    m: Tensor | None,
+    norm: Tensor | None,
+    left: Tensor | None,
+    right: Tensor | None,
+    eps0: Tensor,
+    attention: bool,
+    target_norm: bool,
+    eps: float,
+    save: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Sum of modulated and attended messages, and the scalars of each edge its gradient needs.
+
+    The scalars are :math:`|h_j - h_i|^2`, the same weighed by the modulation of each axis, with
+    attention the inner product, and with ``target_norm`` the squared norm of the neighbour.
+    """
+    sent = h if m is None else m
+    out = torch.empty(csr.num_rows, sent.size(1), dtype=_wide(h))
+    saved = torch.empty(_num_saved(attention, target_norm), csr.num_entries, dtype=_wide(h))
+    _launch(
+        _propagate,
+        csr,
+        h,
+        g,
+        sent,
+        h.new_empty(0) if norm is None else norm,
+        _scale(left, csr, h),
+        _scale(right, csr, h),
+        eps0,
+        _float(eps, h),
+        attention,
+        target_norm,
+        m is not None,
+        out,
+        saved,
+    )
+    return out.to(sent.dtype), saved if save else None
+
+
+def _num_saved(attention: bool, target_norm: bool) -> int:
+    return 2 if not attention else 4 if target_norm else 3
+
+
+# What the pass over targets leaves on every edge for the pass over sources.
+_WEIGHT, _ALONG, _ACROSS, _INNER, _NORM = range(5)
+
+
+@_jit
+def _edge_gradient(  # type: ignore[no-untyped-def]
+    one, dw, scale, base, s, q, p, own_norm, other_norm, eps, attention
+):
+    """Weight of an edge and the gradients of its scalars, all for the gradient of the weight.
+
+    Returns the weight, the factors of ``t * difference`` and ``difference`` in the gradient of
+    the difference, the gradients of the inner product and of both norms, and of ``eps0``.
+    """
+    zero = one - one
+    root = np.sqrt(s)
+    length = root + eps
+    inverse_square = one / (length * length)
+    tau = q * inverse_square
+    modulation = base + (one - base) * tau
+    gate, inner, own, other = one, zero, zero, zero
+    if attention:
+        floor = own_norm * other_norm + eps
+        alpha = p / floor
+        gate = one / (one + np.exp(-alpha))
+        inner = dw * scale * modulation * gate * (one - gate) / floor
+        own = -inner * alpha * other_norm
+        other = -inner * alpha * own_norm
+    weight = scale * modulation * gate
+    dtau = dw * scale * gate * (one - base)
+    along = (one + one) * dtau * inverse_square
+    across = along * q / (length * root) if s > zero else zero
+    return weight, along, across, inner, own, other, dw * scale * gate * (one - tau)
+
+
+@_jit
+def _target_rows(  # type: ignore[no-untyped-def]
+    first,
+    last,
+    rowptr,
+    column,
+    h,
+    g,
+    m,
+    norm,
+    left,
+    right,
+    eps0,
+    eps,
+    attention,
+    target_norm,
+    separate,
+    saved,
+    grad_out,
+    edge_gradient,
+    grad_h,
+    grad_g,
+    grad_norm,
+    grad_eps0,
+):
+    width, sent = h.shape[1], m.shape[1]
+    flat_h, flat_m = h.reshape(-1), m.reshape(-1)
+    end = rowptr[last]
+    one = h.dtype.type(1)
+    zero, half = one - one, h.dtype.type(0.5)
+    largest, base = h.dtype.type(_LARGEST), eps0[0]
+    t, grad_t = np.empty(width, h.dtype), np.empty(width, h.dtype)
+    grad_inner = np.empty(width, h.dtype)
+    for i in range(first, last):
+        own, metric, row, metric_row = h[i], g[i], grad_h[i], grad_g[i]
+        for k in range(width):
+            t[k] = _modulation(metric[k], one, largest)
+            row[k] = grad_t[k] = grad_inner[k] = metric_row[k] = zero
+        own_norm = norm[i] if attention else zero
+        norm_total = eps0_total = zero
+        for e in range(rowptr[i], rowptr[i + 1]):
+            ahead = column[min(e + _AHEAD, end - 1)]
+            _prefetch_row(flat_h, ahead, width)
+            if separate:
+                _prefetch_row(flat_m, ahead, sent)
+            j = column[e]
+            other = h[j]
+            inner_product = other_norm = square = zero
+            if attention:
+                inner_product = saved[2, e]
+                other_norm = norm[j]
+                if target_norm:
+                    square = saved[3, e]
+                    other_norm = np.sqrt(square)
+            weight, along, across, inner, own_part, other_part, eps0_part = _edge_gradient(
+                one,
+                _dot(grad_out[i], m[j]),
+                left[i] * right[j],
+                base,
+                saved[0, e],
+                saved[1, e],
+                inner_product,
+                own_norm,
+                other_norm,
+                eps,
+                attention,
+            )
+            half_along = half * along
+            # Two loops: a vector loop may not write to too many arrays that might overlap.
+            for k in range(width):
+                row[k] -= (along * t[k] - across) * (other[k] - own[k])
+            for k in range(width):
+                difference = other[k] - own[k]
+                grad_t[k] += half_along * difference * difference
+                grad_inner[k] += inner * other[k]
+            if target_norm:
+                other_part = other_part / other_norm if square > zero else zero
+                factor = half * other_part
+                for k in range(width):
+                    metric_row[k] += factor * other[k] * other[k]
+            norm_total += own_part
+            eps0_total += eps0_part
+            edge_gradient[e, _WEIGHT] = weight
+            edge_gradient[e, _ALONG] = along
+            edge_gradient[e, _ACROSS] = across
+            edge_gradient[e, _INNER] = inner
+            edge_gradient[e, _NORM] = other_part
+        for k in range(width):
+            slope = -(one - t[k] * t[k]) / metric[k]
+            metric_row[k] += grad_t[k] * slope + grad_inner[k] * own[k]
+            row[k] += grad_inner[k] * metric[k]
+        grad_norm[i] = norm_total
+        grad_eps0[i] = eps0_total
+
+
+@_parallel
+def _target_pass(  # type: ignore[no-untyped-def]
+    bounds,
+    rowptr,
+    column,
+    h,
+    g,
+    m,
+    norm,
+    left,
+    right,
+    eps0,
+    eps,
+    attention,
+    target_norm,
+    separate,
+    saved,
+    grad_out,
+    edge_gradient,
+    grad_h,
+    grad_g,
+    grad_norm,
+    grad_eps0,
+):
+    for part in prange(bounds.shape[0] - 1):
+        _target_rows(
+            bounds[part],
+            bounds[part + 1],
+            rowptr,
+            column,
+            h,
+            g,
+            m,
+            norm,
+            left,
+            right,
+            eps0,
+            eps,
+            attention,
+            target_norm,
+            separate,
+            saved,
+            grad_out,
+            edge_gradient,
+            grad_h,
+            grad_g,
+            grad_norm,
+            grad_eps0,
+        )
+
+
+@_jit
+def _source_rows(  # type: ignore[no-untyped-def]
+    first,
+    last,
+    rowptr,
+    column,
+    edge,
+    h,
+    g,
+    norm,
+    attention,
+    target_norm,
+    separate,
+    grad_out,
+    edge_gradient,
+    grad_h,
+    grad_g,
+    grad_m,
+    grad_norm,
+):
+    width, sent = h.shape[1], grad_out.shape[1]
+    flats = (h.reshape(-1), g.reshape(-1))
+    flat_out = grad_out.reshape(-1)
+    end = rowptr[last]
+    one = h.dtype.type(1)
+    zero, half, largest = one - one, h.dtype.type(0.5), h.dtype.type(_LARGEST)
+    for j in range(first, last):
+        own, metric, row = h[j], g[j], grad_h[j]
+        norm_total = grad_norm[j]
+        if separate:
+            grad_m[j][:] = 0
+        for e in range(rowptr[j], rowptr[j + 1]):
+            later = min(e + 2, end - 1)
+            for flat in flats:
+                _prefetch_row(flat, column[later], width)
+            _prefetch_row(flat_out, column[later], sent)
+            _prefetch_row(edge_gradient.reshape(-1), edge[min(e + 8, end - 1)], 5)
+            i, scalars = column[e], edge_gradient[edge[e]]
+            weight, along, across = scalars[_WEIGHT], scalars[_ALONG], scalars[_ACROSS]
+            inner = scalars[_INNER]
+            other, other_metric, arriving = h[i], g[i], grad_out[i]
+            if separate:
+                _add_one(grad_m[j], arriving, weight)
+                weight = zero
+                arriving = other_metric
+            for k in range(width):
+                t = _modulation(other_metric[k], one, largest)
+                row[k] += (
+                    weight * arriving[k]
+                    + (along * t - across) * (own[k] - other[k])
+                    + inner * other_metric[k] * other[k]
+                )
+            if target_norm:
+                for k in range(width):
+                    row[k] += scalars[_NORM] * other_metric[k] * own[k]
+            else:
+                norm_total += scalars[_NORM]
+        if attention and norm[j] > zero:
+            factor = norm_total / norm[j]
+            for k in range(width):
+                row[k] += factor * metric[k] * own[k]
+                grad_g[j, k] += half * factor * own[k] * own[k]
+
+
+@_parallel
+def _source_pass(  # type: ignore[no-untyped-def]
+    bounds,
+    rowptr,
+    column,
+    edge,
+    h,
+    g,
+    norm,
+    attention,
+    target_norm,
+    separate,
+    grad_out,
+    edge_gradient,
+    grad_h,
+    grad_g,
+    grad_m,
+    grad_norm,
+):
+    for part in prange(bounds.shape[0] - 1):
+        _source_rows(
+            bounds[part],
+            bounds[part + 1],
+            rowptr,
+            column,
+            edge,
+            h,
+            g,
+            norm,
+            attention,
+            target_norm,
+            separate,
+            grad_out,
+            edge_gradient,
+            grad_h,
+            grad_g,
+            grad_m,
+            grad_norm,
+        )
+
+
+def propagate_backward(
+    csr: Csr,
+    transpose: Csr,
+    h: Tensor,
+    g: Tensor,
+    m: Tensor | None,
+    norm: Tensor | None,
+    left: Tensor | None,
+    right: Tensor | None,
+    eps0: Tensor,
+    attention: bool,
+    target_norm: bool,
+    eps: float,
+    saved: Tensor,
+    grad_out: Tensor,
+    need_eps0: bool,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Gradients of :func:`propagate` for features, metric, messages and, per node, ``eps0``."""
+    dtype = _wide(h)
+    separate = m is not None
+    sent = h if m is None else m
+    norms = h.new_empty(0) if norm is None else norm
+    grad_h, grad_g = (torch.empty(h.shape, dtype=dtype) for _ in range(2))
+    grad_m = torch.empty(sent.shape, dtype=dtype) if separate else grad_h
+    grad_norm, grad_eps0 = (torch.empty(csr.num_rows, dtype=dtype) for _ in range(2))
+    edge_gradient = torch.empty(csr.num_entries, 5, dtype=dtype)
+    _launch(
+        _target_pass,
+        csr,
+        h,
+        g,
+        sent,
+        norms,
+        _scale(left, csr, h),
+        _scale(right, csr, h),
+        eps0,
+        _float(eps, h),
+        attention,
+        target_norm,
+        separate,
+        saved,
+        grad_out,
+        edge_gradient,
+        grad_h,
+        grad_g,
+        grad_norm,
+        grad_eps0,
+    )
+    _launch(
+        _source_pass,
+        transpose,
+        transpose.edge,
+        h,
+        g,
+        norms,
+        attention,
+        target_norm,
+        separate,
+        grad_out,
+        edge_gradient,
+        grad_h,
+        grad_g,
+        grad_m,
+        grad_norm,
+    )
+    return (
+        grad_h.to(h.dtype),
+        grad_g.to(g.dtype),
+        grad_m.to(sent.dtype) if separate else None,
+        grad_eps0 if need_eps0 else None,
+    )
+
+
+# --- the operator form --------------------------------------------------------------------
+
+
+@_jit
+def _modulate_rows(first, last, z, g, eps0, out):  # type: ignore[no-untyped-def]
+    one = z.dtype.type(1)
+    largest, base = z.dtype.type(_LARGEST), eps0[0]
+    for i in range(first, last):
+        row, metric, own = out[i], g[i], z[i]
+        for k in range(row.shape[0]):
+            t = _modulation(metric[k], one, largest)
+            row[k] = (base + (one - base) * t) * own[k]
+
+
+@_parallel
+def _modulate(bounds, z, g, eps0, out):  # type: ignore[no-untyped-def]
+    for part in prange(bounds.shape[0] - 1):
+        _modulate_rows(bounds[part], bounds[part + 1], z, g, eps0, out)
+
+
+def modulate(z: Tensor, g: Tensor, eps0: Tensor) -> Tensor:
+    r""":math:`(\epsilon_0 + (1-\epsilon_0)\tanh(-\log g))\,z`, ``[N, D]``."""
+    out = torch.empty(z.shape, dtype=_wide(z))
+    _launch_rows(_modulate, z, g, eps0, out)
+    return out.to(z.dtype)
+
+
+@_jit
+def _modulate_gradient_rows(  # type: ignore[no-untyped-def]
+    first, last, z, g, eps0, grad, grad_z, grad_g, grad_eps0
+):
+    one = z.dtype.type(1)
+    largest, base = z.dtype.type(_LARGEST), eps0[0]
+    for i in range(first, last):
+        own, metric, arriving, row, metric_row = z[i], g[i], grad[i], grad_z[i], grad_g[i]
+        total = one - one
+        for k in range(row.shape[0]):
+            t = _modulation(metric[k], one, largest)
+            row[k] = (base + (one - base) * t) * arriving[k]
+            product = arriving[k] * own[k]
+            metric_row[k] = (base - one) * product * (one - t * t) / metric[k]
+            total += product * (one - t)
+        grad_eps0[i] = total
+
+
+@_parallel
+def _modulate_backward(  # type: ignore[no-untyped-def]
+    bounds, z, g, eps0, grad, grad_z, grad_g, grad_eps0
+):
+    for part in prange(bounds.shape[0] - 1):
+        _modulate_gradient_rows(
+            bounds[part], bounds[part + 1], z, g, eps0, grad, grad_z, grad_g, grad_eps0
+        )
+
+
+def modulate_backward(
+    z: Tensor, g: Tensor, eps0: Tensor, grad_out: Tensor, need_eps0: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Gradients of :func:`modulate` for ``z``, for ``g`` and, per node, for ``eps0``."""
+    grad_z, grad_g = (torch.empty(z.shape, dtype=_wide(z)) for _ in range(2))
+    grad_eps0 = torch.empty(z.size(0), dtype=_wide(z))
+    _launch_rows(_modulate_backward, z, g, eps0, grad_out, grad_z, grad_g, grad_eps0)
+    return grad_z.to(z.dtype), grad_g.to(g.dtype), grad_eps0 if need_eps0 else None
+
+
+# --- from tensors to arrays ---------------------------------------------------------------
+
+
+def _launch(kernel: Any, csr: Csr, *arguments: Any) -> None:
+    count = _set_threads() * _PARTS_PER_THREAD
+    arrays = [_array(a) if isinstance(a, Tensor) else a for a in arguments]
+    with _LAUNCH:
+        kernel(_array(csr.parts(count)), _array(csr.rowptr), _array(csr.column), *arrays)
+
+
+def _launch_rows(kernel: Any, *tensors: Tensor) -> None:
+    """Launch what has no edges: the rows of the first tensor in parts of equal number."""
+    count = _set_threads() * _PARTS_PER_THREAD
+    bounds = np.linspace(0, tensors[0].size(0), count + 1).astype(np.int64)
+    arrays = [_array(tensor) for tensor in tensors]
+    with _LAUNCH:
+        kernel(bounds, *arrays)
+
+
+def _set_threads() -> int:
+    """Use as many threads as torch does."""
+    count = min(torch.get_num_threads(), _MAX_THREADS)
+    numba.set_num_threads(count)
+    return count
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    """The dtype a CPU computes and stores in: numpy knows no bfloat16."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def _array(tensor: Tensor) -> Any:
+    tensor = tensor.detach()
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        tensor = tensor.float()
+    return tensor.contiguous().numpy()
+
+
+def _float(value: float, like: Tensor) -> Any:
+    return np.float64(value) if like.dtype == torch.float64 else np.float32(value)
+
+
+def _scale(scale: Tensor | None, csr: Csr, like: Tensor) -> Tensor:
+    return torch.ones(csr.num_rows, dtype=_wide(like)) if scale is None else scale

@@ -1,0 +1,615 @@
+"""The kernels with their gradients, in eager mode and as operators that a compiler can see.
+
+In eager mode a sum is a :class:`torch.autograd.Function` that holds the prepared neighbourhood
+itself. ``torch.compile`` traces tensors only: there the same sums are custom operators that
+take ``edge_index`` and find what was prepared for it. Both call the same two functions, one
+for the values and one for the gradients.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from argnn.kernels.choice import backend
+from argnn.kernels.neighborhood import Neighborhood, TracedNeighborhood, neighborhood
+
+Prepared = Neighborhood | TracedNeighborhood
+
+
+def _related(edge_index: Tensor, num_nodes: int, direction: str) -> Neighborhood:
+    related: Neighborhood = neighborhood(edge_index, num_nodes).relation(direction)
+    return related
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    """The dtype of sums and of everything that is one number per node or edge."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+# --- constant weights ---------------------------------------------------------------------
+
+
+def aggregate(x: Tensor, hood: Prepared, normalization: str, transposed: bool = False) -> Tensor:
+    """Weighted sum over neighbours; ``transposed`` sends along reversed edges instead."""
+    out: Tensor
+    if isinstance(hood, TracedNeighborhood):
+        out = _aggregate_op(x, hood.edge_index, hood.direction, normalization, transposed)
+    else:
+        out = _Aggregate.apply(x, hood, normalization, transposed)
+    return out
+
+
+def _aggregate(x: Tensor, hood: Neighborhood, normalization: str, transposed: bool) -> Tensor:
+    left, right = hood.scales(normalization, _wide(x.dtype))
+    if transposed:
+        left, right = right, left
+    matrix = hood.transpose if transposed else hood.csr
+    out: Tensor = backend(x).gather_sum(matrix, x.contiguous(), left, right)
+    return out
+
+
+class _Aggregate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, hood, normalization, transposed):  # type: ignore[no-untyped-def]
+        ctx.rest = hood, normalization, transposed
+        return _aggregate(x, hood, normalization, transposed)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        hood, normalization, transposed = ctx.rest
+        return _Aggregate.apply(grad, hood, normalization, not transposed), None, None, None
+
+
+@torch.library.custom_op("argnn::aggregate", mutates_args=())
+def _aggregate_op(
+    x: Tensor, edge_index: Tensor, direction: str, normalization: str, transposed: bool
+) -> Tensor:
+    hood = _related(edge_index, x.size(0), direction)
+    return _aggregate(x.detach(), hood, normalization, transposed)
+
+
+@_aggregate_op.register_fake
+def _(x, edge_index, direction, normalization, transposed):  # type: ignore[no-untyped-def]
+    return x.new_empty(x.shape)
+
+
+def _keep_aggregate(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    _, edge_index, ctx.direction, ctx.normalization, ctx.transposed = inputs
+    ctx.save_for_backward(edge_index)
+
+
+def _aggregate_gradient(ctx, grad):  # type: ignore[no-untyped-def]
+    (edge_index,) = ctx.saved_tensors
+    back = _aggregate_op(grad, edge_index, ctx.direction, ctx.normalization, not ctx.transposed)
+    return back, None, None, None, None
+
+
+_aggregate_op.register_autograd(_aggregate_gradient, setup_context=_keep_aggregate)
+
+
+# --- mean and dispersion of the neighbours ------------------------------------------------
+
+
+def moments(h: Tensor, hood: Prepared) -> tuple[Tensor, Tensor]:
+    """Mean of the neighbours and their mean squared difference to the node, ``[N, D]`` each."""
+    out: tuple[Tensor, Tensor]
+    if isinstance(hood, TracedNeighborhood):
+        out = _moments_op(h, hood.edge_index, hood.direction)
+    else:
+        out = _Moments.apply(h, hood)
+    return out
+
+
+def _moments(h: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor]:
+    out: tuple[Tensor, Tensor] = backend(h).moments(hood.csr, h.contiguous())
+    return out
+
+
+def _moments_backward(
+    h: Tensor, mean: Tensor, grad_mean: Tensor, grad_dispersion: Tensor, hood: Neighborhood
+) -> Tensor:
+    degree = hood.degree.to(_wide(h.dtype))
+    out: Tensor = backend(h).moments_backward(
+        hood.transpose,
+        degree,
+        h.contiguous(),
+        mean,
+        grad_mean.contiguous(),
+        grad_dispersion.contiguous(),
+    )
+    return out
+
+
+class _Moments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, h, hood):  # type: ignore[no-untyped-def]
+        mean, dispersion = _moments(h, hood)
+        ctx.hood = hood
+        ctx.save_for_backward(h, mean)
+        return mean, dispersion
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_mean, grad_dispersion):  # type: ignore[no-untyped-def]
+        h, mean = ctx.saved_tensors
+        return _moments_backward(h, mean, grad_mean, grad_dispersion, ctx.hood), None
+
+
+@torch.library.custom_op("argnn::moments", mutates_args=())
+def _moments_op(h: Tensor, edge_index: Tensor, direction: str) -> tuple[Tensor, Tensor]:
+    return _moments(h.detach(), _related(edge_index, h.size(0), direction))
+
+
+@_moments_op.register_fake
+def _(h, edge_index, direction):  # type: ignore[no-untyped-def]
+    return h.new_empty(h.shape), h.new_empty(h.shape)
+
+
+@torch.library.custom_op("argnn::moments_backward", mutates_args=())
+def _moments_backward_op(
+    h: Tensor,
+    mean: Tensor,
+    grad_mean: Tensor,
+    grad_dispersion: Tensor,
+    edge_index: Tensor,
+    direction: str,
+) -> Tensor:
+    hood = _related(edge_index, h.size(0), direction)
+    return _moments_backward(h, mean, grad_mean, grad_dispersion, hood)
+
+
+@_moments_backward_op.register_fake
+def _(h, mean, grad_mean, grad_dispersion, edge_index, direction):  # type: ignore[no-untyped-def]
+    return h.new_empty(h.shape)
+
+
+def _keep_moments(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    h, edge_index, ctx.direction = inputs
+    ctx.save_for_backward(h, output[0], edge_index)
+
+
+def _moments_gradient(ctx, grad_mean, grad_dispersion):  # type: ignore[no-untyped-def]
+    h, mean, edge_index = ctx.saved_tensors
+    grad = _moments_backward_op(h, mean, grad_mean, grad_dispersion, edge_index, ctx.direction)
+    return grad, None, None
+
+
+_moments_op.register_autograd(_moments_gradient, setup_context=_keep_moments)
+
+
+# --- curvature and energies of the metric -------------------------------------------------
+
+
+def discrete_ricci(g: Tensor, hood: Prepared) -> Tensor:
+    """Half the mean difference to the neighbours, ``[N, D]``."""
+    out: Tensor
+    if isinstance(hood, TracedNeighborhood):
+        out = _ricci_op(g, hood.edge_index, hood.direction)
+    else:
+        out = _Ricci.apply(g, hood)
+    return out
+
+
+def _half_share(hood: Neighborhood, dtype: torch.dtype) -> Tensor:
+    return 0.5 / hood.degree.clamp_min(1).to(dtype)
+
+
+def _ricci(g: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor]:
+    """Curvature, and the sum of squared differences to the neighbours of each node."""
+    out: tuple[Tensor, Tensor] = backend(g).laplacian(
+        hood.csr, g.contiguous(), _half_share(hood, _wide(g.dtype))
+    )
+    return out
+
+
+def _ricci_backward(grad: Tensor, hood: Neighborhood) -> Tensor:
+    dtype = _wide(grad.dtype)
+    has_neighbors = (hood.degree > 0).to(dtype)
+    out: Tensor = backend(grad).gather_sum(
+        hood.transpose,
+        grad.contiguous(),
+        torch.full_like(has_neighbors, -1.0),
+        _half_share(hood, dtype),
+        0.5 * has_neighbors,
+    )
+    return out
+
+
+class _Ricci(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, g, hood):  # type: ignore[no-untyped-def]
+        ctx.hood = hood
+        return _ricci(g, hood)[0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        return _ricci_backward(grad, ctx.hood), None
+
+
+@torch.library.custom_op("argnn::discrete_ricci", mutates_args=())
+def _ricci_op(g: Tensor, edge_index: Tensor, direction: str) -> Tensor:
+    return _ricci(g.detach(), _related(edge_index, g.size(0), direction))[0]
+
+
+@_ricci_op.register_fake
+def _(g, edge_index, direction):  # type: ignore[no-untyped-def]
+    return g.new_empty(g.shape)
+
+
+@torch.library.custom_op("argnn::discrete_ricci_backward", mutates_args=())
+def _ricci_backward_op(grad: Tensor, edge_index: Tensor, direction: str) -> Tensor:
+    return _ricci_backward(grad, _related(edge_index, grad.size(0), direction))
+
+
+@_ricci_backward_op.register_fake
+def _(grad, edge_index, direction):  # type: ignore[no-untyped-def]
+    return grad.new_empty(grad.shape)
+
+
+def _keep_ricci(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    _, edge_index, ctx.direction = inputs
+    ctx.save_for_backward(edge_index)
+
+
+def _ricci_gradient(ctx, grad):  # type: ignore[no-untyped-def]
+    (edge_index,) = ctx.saved_tensors
+    return _ricci_backward_op(grad, edge_index, ctx.direction), None, None
+
+
+_ricci_op.register_autograd(_ricci_gradient, setup_context=_keep_ricci)
+
+
+def energies(g: Tensor, hood: Prepared) -> tuple[Tensor, Tensor]:
+    """Summed Ricci and smoothness energies of edges that list each pair in both directions."""
+    out: tuple[Tensor, ...]
+    if isinstance(hood, TracedNeighborhood):
+        out = _energies_op(g, hood.edge_index)
+    else:
+        out = _Energies.apply(g, hood)
+    return out[0], out[1]
+
+
+def _energies(g: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor, Tensor]:
+    """Both energies, and the curvature that the gradients of both are made of."""
+    curvature, squares = _ricci(g, hood)
+    ricci = torch.linalg.vector_norm(curvature, dtype=squares.dtype).square()
+    return ricci, 0.5 * squares.sum(), curvature
+
+
+def _energies_backward(
+    curvature: Tensor, grad_ricci: Tensor, grad_smooth: Tensor, hood: Neighborhood
+) -> Tensor:
+    dtype = _wide(curvature.dtype)
+    degree = hood.degree.to(dtype)
+    out: Tensor = backend(curvature).gather_sum(
+        hood.transpose,
+        curvature,
+        -grad_ricci.to(dtype).expand(degree.shape).contiguous(),
+        2 * _half_share(hood, dtype),
+        grad_ricci + 4 * grad_smooth * degree,
+    )
+    return out
+
+
+class _Energies(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, g, hood):  # type: ignore[no-untyped-def]
+        ricci, smooth, curvature = _energies(g, hood)
+        ctx.hood = hood
+        ctx.save_for_backward(curvature)
+        return ricci, smooth
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_ricci, grad_smooth):  # type: ignore[no-untyped-def]
+        (curvature,) = ctx.saved_tensors
+        return _energies_backward(curvature, grad_ricci, grad_smooth, ctx.hood), None
+
+
+@torch.library.custom_op("argnn::energies", mutates_args=())
+def _energies_op(g: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return _energies(g.detach(), _related(edge_index, g.size(0), "undirected"))
+
+
+@_energies_op.register_fake
+def _(g, edge_index):  # type: ignore[no-untyped-def]
+    scalar = g.new_empty((), dtype=_wide(g.dtype))
+    return scalar, torch.empty_like(scalar), g.new_empty(g.shape)
+
+
+@torch.library.custom_op("argnn::energies_backward", mutates_args=())
+def _energies_backward_op(
+    curvature: Tensor, grad_ricci: Tensor, grad_smooth: Tensor, edge_index: Tensor
+) -> Tensor:
+    hood = _related(edge_index, curvature.size(0), "undirected")
+    return _energies_backward(curvature, grad_ricci, grad_smooth, hood)
+
+
+@_energies_backward_op.register_fake
+def _(curvature, grad_ricci, grad_smooth, edge_index):  # type: ignore[no-untyped-def]
+    return curvature.new_empty(curvature.shape)
+
+
+def _keep_energies(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(output[2], inputs[1])
+
+
+def _energies_gradient(ctx, grad_ricci, grad_smooth, _):  # type: ignore[no-untyped-def]
+    curvature, edge_index = ctx.saved_tensors
+    return _energies_backward_op(curvature, grad_ricci, grad_smooth, edge_index), None
+
+
+_energies_op.register_autograd(_energies_gradient, setup_context=_keep_energies)
+
+
+# --- modulated and attended messages ------------------------------------------------------
+
+
+class Weighing(NamedTuple):
+    """How the edges of :func:`propagate` are weighed; see :func:`argnn.functional.propagate`."""
+
+    attention: bool
+    target_norm: bool
+    normalization: str
+    eps: float
+
+
+def propagate(
+    h: Tensor, g: Tensor, messages: Tensor, eps0: Tensor, hood: Prepared, weighing: Weighing
+) -> Tensor:
+    """Sum of modulated and attended messages, ``[N, D']``."""
+    # Messages that are the features themselves are gathered once instead of twice.
+    separate = None if messages is h else messages
+    if not isinstance(hood, TracedNeighborhood):
+        out: Tensor = _Propagate.apply(h, g, separate, eps0, hood, weighing)
+        return out
+    results: tuple[Tensor, Tensor, Tensor] = _propagate_op(
+        h, g, separate, eps0, hood.edge_index, hood.direction, *weighing
+    )
+    return results[0]
+
+
+def _propagate(
+    h: Tensor,
+    g: Tensor,
+    messages: Tensor | None,
+    eps0: Tensor,
+    hood: Neighborhood,
+    weighing: Weighing,
+    save: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The sum, the norms of the nodes, and the scalars of the edges."""
+    kernels = backend(h)
+    norm = kernels.metric_norm(h, g) if weighing.attention else None
+    left, right = hood.scales(weighing.normalization, _wide(h.dtype))
+    out, saved = kernels.propagate(
+        hood.csr,
+        h,
+        g,
+        messages,
+        norm,
+        left,
+        right,
+        eps0,
+        weighing.attention,
+        weighing.target_norm,
+        weighing.eps,
+        save,
+    )
+    return out, norm, saved
+
+
+def _propagate_backward(
+    grad: Tensor,
+    h: Tensor,
+    g: Tensor,
+    messages: Tensor | None,
+    eps0: Tensor,
+    norm: Tensor | None,
+    saved: Tensor,
+    hood: Neighborhood,
+    weighing: Weighing,
+    need_eps0: bool,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    left, right = hood.scales(weighing.normalization, _wide(h.dtype))
+    grad_h, grad_g, grad_messages, grad_eps0 = backend(h).propagate_backward(
+        hood.csr,
+        hood.transpose,
+        h,
+        g,
+        messages,
+        norm,
+        left,
+        right,
+        eps0,
+        weighing.attention,
+        weighing.target_norm,
+        weighing.eps,
+        saved,
+        grad.contiguous(),
+        need_eps0,
+    )
+    total = None if grad_eps0 is None else grad_eps0.sum().reshape(1)
+    return grad_h, grad_g, grad_messages, total
+
+
+class _Propagate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, h, g, messages, eps0, hood, weighing):  # type: ignore[no-untyped-def]
+        h, g = h.contiguous(), g.contiguous()
+        messages = None if messages is None else messages.contiguous()
+        save = any(ctx.needs_input_grad)
+        out, norm, saved = _propagate(h, g, messages, eps0, hood, weighing, save)
+        if save:
+            ctx.rest = hood, weighing
+            ctx.save_for_backward(h, g, messages, eps0, norm, saved)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        h, g, messages, eps0, norm, saved = ctx.saved_tensors
+        hood, weighing = ctx.rest
+        need_eps0 = ctx.needs_input_grad[3]
+        grads = _propagate_backward(
+            grad, h, g, messages, eps0, norm, saved, hood, weighing, need_eps0
+        )
+        return *grads, None, None
+
+
+@torch.library.custom_op("argnn::propagate", mutates_args=())
+def _propagate_op(
+    h: Tensor,
+    g: Tensor,
+    messages: Tensor | None,
+    eps0: Tensor,
+    edge_index: Tensor,
+    direction: str,
+    attention: bool,
+    target_norm: bool,
+    normalization: str,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    hood = _related(edge_index, h.size(0), direction)
+    weighing = Weighing(attention, target_norm, normalization, eps)
+    out, norm, saved = _propagate(
+        h.contiguous(),
+        g.contiguous(),
+        None if messages is None else messages.contiguous(),
+        eps0,
+        hood,
+        weighing,
+        save=True,
+    )
+    assert saved is not None
+    # A row more than there are edges without self-loops: the trace knows E, not E'.
+    padded = saved.new_zeros(saved.size(0), _room(edge_index, direction))
+    padded[:, : saved.size(1)] = saved
+    return out, h.new_empty(0) if norm is None else norm, padded
+
+
+def _room(edge_index: Tensor, direction: str) -> int:
+    """Most edges a relation can have."""
+    return edge_index.size(1) * (2 if direction == "undirected" else 1)
+
+
+@_propagate_op.register_fake
+def _(h, g, messages, eps0, edge_index, direction, attention, target_norm, *_):  # type: ignore[no-untyped-def]
+    sent = h if messages is None else messages
+    dtype = _wide(h.dtype)
+    rows = 2 if not attention else 4 if target_norm else 3
+    return (
+        sent.new_empty(sent.shape),
+        h.new_empty(h.size(0) if attention else 0, dtype=dtype),
+        h.new_empty(rows, _room(edge_index, direction), dtype=dtype),
+    )
+
+
+@torch.library.custom_op("argnn::propagate_backward", mutates_args=())
+def _propagate_backward_op(
+    grad: Tensor,
+    h: Tensor,
+    g: Tensor,
+    messages: Tensor | None,
+    eps0: Tensor,
+    norm: Tensor,
+    saved: Tensor,
+    edge_index: Tensor,
+    direction: str,
+    attention: bool,
+    target_norm: bool,
+    normalization: str,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    hood = _related(edge_index, h.size(0), direction)
+    grad_h, grad_g, grad_messages, grad_eps0 = _propagate_backward(
+        grad,
+        h.contiguous(),
+        g.contiguous(),
+        None if messages is None else messages.contiguous(),
+        eps0,
+        norm if attention else None,
+        saved[:, : hood.source.numel()].contiguous(),
+        hood,
+        Weighing(attention, target_norm, normalization, eps),
+        need_eps0=True,
+    )
+    assert grad_eps0 is not None
+    none = h.new_empty(0)
+    return grad_h, grad_g, none if grad_messages is None else grad_messages, grad_eps0
+
+
+@_propagate_backward_op.register_fake
+def _(grad, h, g, messages, eps0, *_):  # type: ignore[no-untyped-def]
+    sent = h.new_empty(0) if messages is None else messages.new_empty(messages.shape)
+    return h.new_empty(h.shape), g.new_empty(g.shape), sent, torch.empty_like(eps0)
+
+
+def _keep_propagate(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    h, g, messages, eps0, edge_index, *ctx.rest = inputs
+    ctx.save_for_backward(h, g, messages, eps0, output[1], output[2], edge_index)
+
+
+def _propagate_gradient(ctx, grad, *_: Any):  # type: ignore[no-untyped-def]
+    messages = ctx.saved_tensors[2]
+    grad_h, grad_g, grad_messages, grad_eps0 = _propagate_backward_op(
+        grad, *ctx.saved_tensors, *ctx.rest
+    )
+    sent = None if messages is None else grad_messages
+    return grad_h, grad_g, sent, grad_eps0, *[None] * 6
+
+
+_propagate_op.register_autograd(_propagate_gradient, setup_context=_keep_propagate)
+
+
+# --- the operator form --------------------------------------------------------------------
+
+
+class _Modulate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, z, g, eps0):  # type: ignore[no-untyped-def]
+        z, g = z.contiguous(), g.contiguous()
+        ctx.save_for_backward(z, g, eps0)
+        return backend(z).modulate(z, g, eps0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        z, g, eps0 = ctx.saved_tensors
+        grad_z, grad_g, grad_eps0 = backend(z).modulate_backward(
+            z, g, eps0, grad.contiguous(), ctx.needs_input_grad[2]
+        )
+        return grad_z, grad_g, None if grad_eps0 is None else grad_eps0.sum().reshape(1)
+
+
+def modulate(z: Tensor, g: Tensor, eps0: Tensor) -> Tensor:
+    """Each channel times its modulation, ``[N, D]``; keeps nothing but its inputs."""
+    out: Tensor = _Modulate.apply(z, g, eps0)
+    return out
+
+
+class _SoftplusDiagonal(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, raw, *bounds):  # type: ignore[no-untyped-def]
+        g = backend(raw).softplus_diagonal(raw.contiguous(), *bounds)
+        ctx.bounds = bounds
+        ctx.save_for_backward(g)
+        return g
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        (g,) = ctx.saved_tensors
+        back = backend(g).softplus_diagonal_backward(g, grad.contiguous(), *ctx.bounds)
+        return back, *[None] * len(ctx.bounds)
+
+
+def softplus_diagonal(
+    raw: Tensor, floor: float, ceiling: float | None, sharpness: float, clamp: bool
+) -> Tensor:
+    """Metric from raw values; its gradient is computed from the metric alone."""
+    out: Tensor = _SoftplusDiagonal.apply(raw, floor, ceiling, sharpness, clamp)
+    return out

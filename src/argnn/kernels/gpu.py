@@ -1,0 +1,39 @@
+"""The kernels of :mod:`argnn.kernels.cpu` for GPUs, in Triton.
+
+Everything runs on the current stream without waiting for it and can be captured in a CUDA
+graph, once the segments of the graph's matrices are there. No atomics: equal bits every time.
+"""
+
+from argnn.kernels.gpu_launch import LAUNCH
+from argnn.kernels.gpu_pointwise import (
+    metric_norm,
+    modulate,
+    modulate_backward,
+    softplus_diagonal,
+    softplus_diagonal_backward,
+)
+from argnn.kernels.gpu_propagate import propagate
+from argnn.kernels.gpu_propagate_backward import propagate_backward
+from argnn.kernels.gpu_sums import (
+    difference_energy,
+    gather_sum,
+    laplacian,
+    moments,
+    moments_backward,
+)
+
+__all__ = [
+    "LAUNCH",
+    "difference_energy",
+    "gather_sum",
+    "laplacian",
+    "metric_norm",
+    "modulate",
+    "modulate_backward",
+    "moments",
+    "moments_backward",
+    "propagate",
+    "propagate_backward",
+    "softplus_diagonal",
+    "softplus_diagonal_backward",
+]

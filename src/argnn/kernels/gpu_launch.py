@@ -1,0 +1,95 @@
+"""How work is cut into programs: tile heights, warps, and the second launch for split rows."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from argnn.kernels.csr import Csr
+
+#: Overrides of :func:`launch_shape` by kernel and padded number of channels.
+LAUNCH: dict[tuple[str, int], tuple[int, int, int]] = {}
+
+#: Elements of one gathered tile, and the tallest and flattest tile, of each kernel.
+_TILE_ELEMENTS = {"gather_sum": 1024, "propagate": 512}
+_LOWEST, _HIGHEST = 2, 16
+#: Bytes that the 32 threads of a warp load at once.
+_WARP_BYTES = 512
+_STORAGE = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def padded(channels: int) -> int:
+    """The smallest power of two that holds the channels."""
+    return 1 << (channels - 1).bit_length()
+
+
+def launch_shape(kernel: str, block_d: int) -> tuple[int, int, int]:
+    """Edges of a tile, warps of a program, and pipeline stages of its loop."""
+    if (kernel, block_d) in LAUNCH:
+        return LAUNCH[kernel, block_d]
+    height = _TILE_ELEMENTS.get(kernel, 512) // block_d
+    return min(max(height, _LOWEST), _HIGHEST), 2 if block_d > 256 else 1, 1
+
+
+def over_rows(
+    name: str, kernel: Any, csr: Csr, like: Tensor, *, channels: int, width: int, **arguments: Any
+) -> None:
+    """Run a kernel on every segment, then once more on the rows that were split.
+
+    Args:
+        name: Of the kernel, in :data:`LAUNCH`.
+        kernel: Takes rows, starts, stops, slots and partial sums first.
+        csr: Whose rows are walked.
+        like: A tensor of the storage type, on the device to run on.
+        channels: Of the widest gathered row.
+        width: Floats that a piece of a split row leaves behind.
+        **arguments: The rest of what the kernel takes.
+    """
+    check_storage(like)
+    segments = csr.segments
+    if segments.row.numel() == 0:
+        return
+    block_d = padded(channels)
+    block_e, num_warps, num_stages = launch_shape(name, block_d)
+    arguments |= {
+        "BLOCK_E": block_e,
+        "STAGES": num_stages,
+        "FOLD": block_d * like.element_size() >= _WARP_BYTES * num_warps,
+        "num_warps": num_warps,
+    }
+    is_split = segments.num_slots > 0
+    slots, partial = None, None
+    if is_split:
+        slots = segments.slot
+        partial = floats(like, segments.num_slots, width)
+    with torch.cuda.device_of(like):
+        kernel[(segments.row.numel(),)](
+            segments.row,
+            segments.start,
+            segments.stop,
+            slots,
+            partial,
+            COMBINE=False,
+            **arguments,
+        )
+        if is_split:
+            kernel[(segments.split_row.numel(),)](
+                segments.split_row,
+                segments.split_slot,
+                segments.split_slot[1:],
+                None,
+                partial,
+                COMBINE=True,
+                **arguments,
+            )
+
+
+def floats(like: Tensor, *shape: int) -> Tensor:
+    """Room for float32 numbers on the same device."""
+    return torch.empty(shape, dtype=torch.float32, device=like.device)
+
+
+def check_storage(x: Tensor) -> None:
+    """Refuse what the kernels would silently compute in float32."""
+    if x.dtype not in _STORAGE:
+        raise ValueError(f"GPU kernels take float32, bfloat16 or float16 (got {x.dtype})")

@@ -1,0 +1,207 @@
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+"""Modulated and attended messages: the forward pass."""
+
+import torch
+import triton  # type: ignore[import-untyped, import-not-found, unused-ignore]
+import triton.language as tl  # type: ignore[import-untyped, import-not-found, unused-ignore]
+from torch import Tensor
+
+from argnn.kernels.csr import Csr
+from argnn.kernels.gpu_launch import floats, over_rows, padded
+from argnn.kernels.gpu_tiles import (
+    add_tile,
+    channels,
+    empty_sum,
+    finish_sum,
+    gather,
+    load_row,
+    load_tile,
+    modulation,
+    part_or_whole,
+    segment,
+    tile_count,
+)
+
+
+def propagate(
+    csr: Csr,
+    h: Tensor,
+    g: Tensor,
+    m: Tensor | None,
+    norm: Tensor | None,
+    left: Tensor | None,
+    right: Tensor | None,
+    eps0: Tensor,
+    attention: bool,
+    target_norm: bool,
+    eps: float,
+    save: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    r"""Sum of weighted messages, ``[N, C]``, and what the backward pass needs.
+
+    .. math::
+        o_i = \sum_j l_i r_j\,(\epsilon_0 + (1-\epsilon_0)\tau_{ij})\,\sigma(\alpha_{ij})\,m_j
+
+    Args:
+        csr: Who hears from whom.
+        h: Node features, ``[N, D]``.
+        g: Metric diagonals, ``[N, D]``.
+        m: Messages, ``[N, C]``; the features where None.
+        norm: Metric norm of each node, ``[N]`` float32; only read with attention.
+        left: Weight of each target, ``[N]`` float32; 1 where None.
+        right: Weight of each source, ``[N]`` float32; 1 where None.
+        eps0: Baseline of the modulation, one float32 on the device.
+        attention: Whether the factor :math:`\sigma(\alpha_{ij})` is there.
+        target_norm: Whether a source is measured in the metric of its target.
+        eps: Added to denominators.
+        save: Whether to keep the sums over channels of each edge.
+
+    Returns:
+        The sums, and the rows s, q, p, v of every edge, ``[2 to 4, E]`` float32, or None.
+    """
+    messages = h if m is None else m
+    out = torch.empty_like(messages)
+    count = 2 + attention + (attention and target_norm)
+    saved = floats(h, count, csr.num_entries) if save else None
+    over_rows(
+        "propagate",
+        propagate_kernel,
+        csr,
+        h,
+        channels=max(h.size(1), messages.size(1)),
+        width=messages.size(1),
+        column=csr.column,
+        h=h,
+        g=g,
+        m=m,
+        norm=norm if attention else None,
+        left=left,
+        right=right,
+        eps0=eps0,
+        saved=saved,
+        out=out,
+        num_edges=csr.num_entries,
+        eps=eps,
+        D=h.size(1),
+        C=messages.size(1),
+        BLOCK_D=padded(h.size(1)),
+        BLOCK_C=padded(messages.size(1)),
+        ATTENTION=attention,
+        TARGET_NORM=attention and target_norm,
+    )
+    return out, saved
+
+
+@triton.jit
+def edge_modulation(s, q, eps):
+    """Modulation of edges from their sums over channels; length, and length plus floor.
+
+    An edge of length 0 is given length 1: its ``q`` is 0, and so is all that follows from it.
+    """
+    root = tl.sqrt(tl.where(s > 0, s, 1.0))
+    length = root + eps
+    return q / (length * length), root, length
+
+
+@triton.jit
+def sigmoid(x):
+    """The logistic function; what the bound changes is below 1e-34."""
+    return tl.sigmoid(tl.maximum(x, -80.0))
+
+
+@triton.jit(do_not_specialize=["num_edges"])
+def propagate_kernel(
+    rows,
+    starts,
+    stops,
+    slots,
+    partial,
+    column,
+    h,
+    g,
+    m,
+    norm,
+    left,
+    right,
+    eps0,
+    saved,
+    out,
+    num_edges,
+    eps,
+    D: tl.constexpr,
+    C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    STAGES: tl.constexpr,
+    FOLD: tl.constexpr,
+    ATTENTION: tl.constexpr,
+    TARGET_NORM: tl.constexpr,
+    COMBINE: tl.constexpr,
+):
+    """Messages of one row: per edge the sums s, q, p, v over channels, then the weight."""
+    row, start, stop, program = segment(rows, starts, stops)
+    c, c_mask = channels(C, BLOCK_C)
+    total = empty_sum(BLOCK_E, BLOCK_C, FOLD)
+    place = start + tl.arange(0, BLOCK_E)
+    tiles = tile_count(start, stop, BLOCK_E)
+    if COMBINE:
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            part = load_tile(partial + place.to(tl.int64) * C, c, place < stop, c_mask)
+            total = add_tile(total, part, FOLD)
+            place += BLOCK_E
+    else:
+        index = tl.load(column + place, mask=place < stop, other=0)
+        d, d_mask = channels(D, BLOCK_D)
+        own = load_row(h, row, d, d_mask, D)
+        metric = load_row(g, row, d, d_mask, D)
+        t = modulation(metric)
+        base = tl.load(eps0)
+        if ATTENTION:
+            lowered = metric * own
+            own_norm = tl.load(norm + row)
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            mask = place < stop
+            ahead = place + BLOCK_E
+            following = tl.load(column + ahead, mask=ahead < stop, other=0)
+            tile = gather(h, index, d, mask, d_mask, D)
+            delta = tile - own[None, :]
+            square = delta * delta
+            s = tl.sum(square, axis=1)
+            q = tl.sum(square * t[None, :], axis=1)
+            tau, _root, _length = edge_modulation(s, q, eps)
+            weight = base + (1 - base) * tau
+            if saved is not None:
+                at = saved + place
+                tl.store(at, s, mask=mask)
+                at += num_edges
+                tl.store(at, q, mask=mask)
+            if ATTENTION:
+                p = tl.sum(tile * lowered[None, :], axis=1)
+                if saved is not None:
+                    at += num_edges
+                    tl.store(at, p, mask=mask)
+                if TARGET_NORM:
+                    v = tl.sum(tile * tile * metric[None, :], axis=1)
+                    if saved is not None:
+                        at += num_edges
+                        tl.store(at, v, mask=mask)
+                    other_norm = tl.sqrt(v)
+                else:
+                    other_norm = tl.load(norm + index, mask=mask, other=0.0)
+                weight *= sigmoid(p / (own_norm * other_norm + eps))
+            if right is not None:
+                weight *= tl.load(right + index, mask=mask, other=0.0)
+            weight = tl.where(mask, weight, 0.0)
+            sent = tile if m is None else gather(m, index, c, mask, c_mask, C)
+            total = add_tile(total, weight[:, None] * sent, FOLD)
+            place = ahead
+            index = following
+    result = finish_sum(total, FOLD)
+    if slots is not None:
+        slot = tl.load(slots + program).to(tl.int64)
+        part_mask, c_mask = part_or_whole(slot, c, c_mask)
+        tl.store(partial + slot * C + c, result, mask=part_mask)
+    if left is not None:
+        result *= tl.load(left + row)
+    tl.store(out + row * C + c, result.to(out.dtype.element_ty), mask=c_mask)

@@ -1,0 +1,393 @@
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+"""Sums over neighbours with constant weights: means, dispersions, differences and energies."""
+
+import torch
+import triton  # type: ignore[import-untyped, import-not-found, unused-ignore]
+import triton.language as tl  # type: ignore[import-untyped, import-not-found, unused-ignore]
+from torch import Tensor
+
+from argnn.kernels.csr import Csr
+from argnn.kernels.gpu_launch import floats, over_rows, padded
+from argnn.kernels.gpu_tiles import (
+    add_tile,
+    channels,
+    empty_sum,
+    finish_sum,
+    gather,
+    load_row,
+    load_tile,
+    part_or_whole,
+    segment,
+    tile_count,
+)
+
+
+def gather_sum(csr: Csr, x: Tensor, left: Tensor | None, right: Tensor | None) -> Tensor:
+    r"""Weighted sum over neighbours, :math:`l_i \sum_j r_j x_j`, ``[N, D]``.
+
+    Args:
+        csr: Who hears from whom.
+        x: Node values, ``[N, D]``.
+        left: Weight of each row, ``[N]`` float32; 1 where None.
+        right: Weight of each column, ``[N]`` float32; 1 where None.
+    """
+    return _row_sum(csr, x, left, right, difference=False)
+
+
+def laplacian(csr: Csr, g: Tensor, scale: Tensor | None) -> Tensor:
+    r"""Sum of differences to the neighbours, :math:`c_i \sum_j (g_i - g_j)`, ``[N, D]``.
+
+    Exactly zero for constant ``g``.
+
+    Args:
+        csr: Who hears from whom.
+        g: Node values, ``[N, D]``.
+        scale: Weight of each row, ``[N]`` float32; 1 where None.
+    """
+    return _row_sum(csr, g, scale, None, difference=True)
+
+
+def _row_sum(
+    csr: Csr, x: Tensor, left: Tensor | None, right: Tensor | None, *, difference: bool
+) -> Tensor:
+    out = torch.empty_like(x)
+    num_channels = x.size(1)
+    over_rows(
+        "gather_sum",
+        sum_kernel,
+        csr,
+        x,
+        channels=num_channels,
+        width=num_channels,
+        column=csr.column,
+        x=x,
+        left=left,
+        right=right,
+        out=out,
+        D=num_channels,
+        BLOCK_D=padded(num_channels),
+        DIFFERENCE=difference,
+    )
+    return out
+
+
+@triton.jit
+def sum_kernel(
+    rows,
+    starts,
+    stops,
+    slots,
+    partial,
+    column,
+    x,
+    left,
+    right,
+    out,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    STAGES: tl.constexpr,
+    FOLD: tl.constexpr,
+    DIFFERENCE: tl.constexpr,
+    COMBINE: tl.constexpr,
+):
+    """Weighted sum of gathered rows, or of what they differ by from the own row."""
+    row, start, stop, program = segment(rows, starts, stops)
+    d, d_mask = channels(D, BLOCK_D)
+    total = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+    place = start + tl.arange(0, BLOCK_E)
+    tiles = tile_count(start, stop, BLOCK_E)
+    if COMBINE:
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            part = load_tile(partial + place.to(tl.int64) * D, d, place < stop, d_mask)
+            total = add_tile(total, part, FOLD)
+            place += BLOCK_E
+    else:
+        if DIFFERENCE:
+            own = load_row(x, row, d, d_mask, D)
+        index = tl.load(column + place, mask=place < stop, other=0)
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            mask = place < stop
+            ahead = place + BLOCK_E
+            following = tl.load(column + ahead, mask=ahead < stop, other=0)
+            tile = gather(x, index, d, mask, d_mask, D)
+            if DIFFERENCE:
+                tile = tl.where(mask[:, None], own[None, :] - tile, 0.0)
+            if right is not None:
+                tile *= tl.load(right + index, mask=mask, other=0.0)[:, None]
+            total = add_tile(total, tile, FOLD)
+            place = ahead
+            index = following
+    result = finish_sum(total, FOLD)
+    if slots is not None:
+        slot = tl.load(slots + program).to(tl.int64)
+        part_mask, d_mask = part_or_whole(slot, d, d_mask)
+        tl.store(partial + slot * D + d, result, mask=part_mask)
+    if left is not None:
+        result *= tl.load(left + row)
+    tl.store(out + row * D + d, result.to(out.dtype.element_ty), mask=d_mask)
+
+
+def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Mean of the neighbours and mean squared difference to them, both ``[N, D]``.
+
+    .. math::
+        \mu_i = \frac{1}{d_i}\sum_j h_j, \qquad
+        v_i = \frac{1}{d_i}\sum_j (h_j - h_i)^2
+
+    Zero at isolated nodes.
+
+    Args:
+        csr: Who hears from whom.
+        h: Node values, ``[N, D]``.
+    """
+    mean, dispersion = torch.empty_like(h), torch.empty_like(h)
+    num_channels = h.size(1)
+    over_rows(
+        "moments",
+        moments_kernel,
+        csr,
+        h,
+        channels=num_channels,
+        width=2 * num_channels,
+        column=csr.column,
+        rowptr=csr.rowptr,
+        h=h,
+        mean=mean,
+        dispersion=dispersion,
+        D=num_channels,
+        BLOCK_D=padded(num_channels),
+    )
+    return mean, dispersion
+
+
+@triton.jit
+def moments_kernel(
+    rows,
+    starts,
+    stops,
+    slots,
+    partial,
+    column,
+    rowptr,
+    h,
+    mean,
+    dispersion,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    STAGES: tl.constexpr,
+    FOLD: tl.constexpr,
+    COMBINE: tl.constexpr,
+):
+    """Both moments from one pass over the neighbours."""
+    row, start, stop, program = segment(rows, starts, stops)
+    d, d_mask = channels(D, BLOCK_D)
+    first = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+    second = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+    place = start + tl.arange(0, BLOCK_E)
+    tiles = tile_count(start, stop, BLOCK_E)
+    if COMBINE:
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            mask = place < stop
+            at = partial + place.to(tl.int64) * (2 * D)
+            first = add_tile(first, load_tile(at, d, mask, d_mask), FOLD)
+            second = add_tile(second, load_tile(at + D, d, mask, d_mask), FOLD)
+            place += BLOCK_E
+    else:
+        own = load_row(h, row, d, d_mask, D)
+        index = tl.load(column + place, mask=place < stop, other=0)
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            mask = place < stop
+            ahead = place + BLOCK_E
+            following = tl.load(column + ahead, mask=ahead < stop, other=0)
+            tile = gather(h, index, d, mask, d_mask, D)
+            delta = tl.where(mask[:, None], tile - own[None, :], 0.0)
+            first = add_tile(first, tile, FOLD)
+            second = add_tile(second, delta * delta, FOLD)
+            place = ahead
+            index = following
+    first = finish_sum(first, FOLD)
+    second = finish_sum(second, FOLD)
+    if slots is not None:
+        slot = tl.load(slots + program).to(tl.int64)
+        part_mask, d_mask = part_or_whole(slot, d, d_mask)
+        at = partial + slot * (2 * D) + d
+        tl.store(at, first, mask=part_mask)
+        tl.store(at + D, second, mask=part_mask)
+    degree = (tl.load(rowptr + row + 1) - tl.load(rowptr + row)).to(tl.float32)
+    share = 1 / tl.maximum(degree, 1.0)
+    tl.store(mean + row * D + d, (first * share).to(mean.dtype.element_ty), mask=d_mask)
+    second *= share
+    tl.store(dispersion + row * D + d, second.to(dispersion.dtype.element_ty), mask=d_mask)
+
+
+def moments_backward(
+    transpose: Csr,
+    degree: Tensor,
+    h: Tensor,
+    mean: Tensor,
+    grad_mean: Tensor,
+    grad_dispersion: Tensor,
+) -> Tensor:
+    r"""Gradient of :func:`moments`, ``[N, D]``.
+
+    Args:
+        transpose: The transpose of what :func:`moments` was given.
+        degree: Number of neighbours of each node, ``[N]`` float32.
+        h: Node values, ``[N, D]``.
+        mean: The first moment, ``[N, D]``.
+        grad_mean: Gradient at the first moment, ``[N, D]``.
+        grad_dispersion: Gradient at the second, ``[N, D]``.
+    """
+    grad_h = torch.empty_like(h)
+    num_channels = h.size(1)
+    over_rows(
+        "moments_backward",
+        moments_backward_kernel,
+        transpose,
+        h,
+        channels=num_channels,
+        width=num_channels,
+        column=transpose.column,
+        degree=degree,
+        h=h,
+        mean=mean,
+        grad_mean=grad_mean,
+        grad_dispersion=grad_dispersion,
+        grad_h=grad_h,
+        D=num_channels,
+        BLOCK_D=padded(num_channels),
+    )
+    return grad_h
+
+
+@triton.jit
+def moments_backward_kernel(
+    rows,
+    starts,
+    stops,
+    slots,
+    partial,
+    column,
+    degree,
+    h,
+    mean,
+    grad_mean,
+    grad_dispersion,
+    grad_h,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    STAGES: tl.constexpr,
+    FOLD: tl.constexpr,
+    COMBINE: tl.constexpr,
+):
+    """What a node gets back from those it sent to, and from its own dispersion."""
+    row, start, stop, program = segment(rows, starts, stops)
+    d, d_mask = channels(D, BLOCK_D)
+    own = load_row(h, row, d, d_mask, D)
+    total = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+    place = start + tl.arange(0, BLOCK_E)
+    tiles = tile_count(start, stop, BLOCK_E)
+    if COMBINE:
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            part = load_tile(partial + place.to(tl.int64) * D, d, place < stop, d_mask)
+            total = add_tile(total, part, FOLD)
+            place += BLOCK_E
+    else:
+        index = tl.load(column + place, mask=place < stop, other=0)
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            mask = place < stop
+            ahead = place + BLOCK_E
+            following = tl.load(column + ahead, mask=ahead < stop, other=0)
+            share = 1 / tl.load(degree + index, mask=mask, other=1.0)
+            spread = gather(grad_dispersion, index, d, mask, d_mask, D)
+            delta = own[None, :] - gather(h, index, d, mask, d_mask, D)
+            pull = gather(grad_mean, index, d, mask, d_mask, D) + 2 * spread * delta
+            total = add_tile(total, share[:, None] * pull, FOLD)
+            place = ahead
+            index = following
+    result = finish_sum(total, FOLD)
+    if slots is not None:
+        slot = tl.load(slots + program).to(tl.int64)
+        part_mask, d_mask = part_or_whole(slot, d, d_mask)
+        tl.store(partial + slot * D + d, result, mask=part_mask)
+    spread = load_row(grad_dispersion, row, d, d_mask, D)
+    drift = load_row(mean, row, d, d_mask, D) - own
+    result -= tl.where(tl.load(degree + row) > 0, 2 * spread * drift, 0.0)
+    tl.store(grad_h + row * D + d, result.to(grad_h.dtype.element_ty), mask=d_mask)
+
+
+def difference_energy(csr: Csr, g: Tensor) -> Tensor:
+    r"""Squared distance to all neighbours, :math:`\sum_j |g_i - g_j|^2`, ``[N]`` float32.
+
+    Args:
+        csr: Who hears from whom.
+        g: Node values, ``[N, D]``.
+    """
+    energy = floats(g, g.size(0))
+    over_rows(
+        "difference_energy",
+        energy_kernel,
+        csr,
+        g,
+        channels=g.size(1),
+        width=1,
+        column=csr.column,
+        g=g,
+        energy=energy,
+        D=g.size(1),
+        BLOCK_D=padded(g.size(1)),
+    )
+    return energy
+
+
+@triton.jit
+def energy_kernel(
+    rows,
+    starts,
+    stops,
+    slots,
+    partial,
+    column,
+    g,
+    energy,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    STAGES: tl.constexpr,
+    FOLD: tl.constexpr,
+    COMBINE: tl.constexpr,
+):
+    """One number per row."""
+    row, start, stop, program = segment(rows, starts, stops)
+    place = start + tl.arange(0, BLOCK_E)
+    tiles = tile_count(start, stop, BLOCK_E)
+    if COMBINE:
+        parts = tl.zeros((BLOCK_E,), tl.float32)
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            parts += tl.load(partial + place, mask=place < stop, other=0.0)
+            place += BLOCK_E
+        result = tl.sum(parts, axis=0)
+    else:
+        d, d_mask = channels(D, BLOCK_D)
+        own = load_row(g, row, d, d_mask, D)
+        total = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+        index = tl.load(column + place, mask=place < stop, other=0)
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            mask = place < stop
+            ahead = place + BLOCK_E
+            following = tl.load(column + ahead, mask=ahead < stop, other=0)
+            tile = gather(g, index, d, mask, d_mask, D)
+            delta = tl.where(mask[:, None], own[None, :] - tile, 0.0)
+            total = add_tile(total, delta * delta, FOLD)
+            place = ahead
+            index = following
+        result = tl.sum(finish_sum(total, FOLD), axis=0)
+    if slots is not None:
+        slot = tl.load(slots + program).to(tl.int64)
+        tl.store(partial + slot, result, mask=slot >= 0)
+        tl.store(energy + row, result, mask=slot < 0)
+    else:
+        tl.store(energy + row, result)
