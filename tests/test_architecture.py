@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": _LIBRARY | {"estimators", "argnn"},
     "cli": _LIBRARY | {"estimators", "bench", "argnn"},
     "__main__": {"cli"},
-    "argnn": _LIBRARY | {"estimators", "bench"},
+    "argnn": _LIBRARY | {"estimators", "bench", "kernels"},
 }
 
 #: Imported inside the functions that need them.

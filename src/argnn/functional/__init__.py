@@ -12,6 +12,7 @@ from argnn.functional.edge_weights import (
     propagate,
 )
 from argnn.functional.homophily import edge_homophily, node_homophily
+from argnn.functional.linear import joint_linear
 from argnn.functional.metric import (
     determinant,
     eigenpairs,
@@ -56,6 +57,7 @@ __all__ = [
     "geodesic_distance",
     "inner_product",
     "inverse",
+    "joint_linear",
     "learned_ollivier_ricci",
     "log_determinant",
     "logmap",

@@ -1,5 +1,7 @@
 """Geometric modulation, metric attention, and the messages they weigh."""
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -181,20 +183,32 @@ def _one_number(eps0: float | Tensor, like: Tensor) -> Tensor:
     dtype = accumulation_dtype(like.dtype)
     if isinstance(eps0, Tensor):
         return eps0.to(like.device, dtype).reshape(1)
-    return torch.full((1,), eps0, dtype=dtype, device=like.device)
+    if torch.compiler.is_compiling():
+        return torch.full((1,), eps0, dtype=dtype, device=like.device)
+    return _constant(eps0, dtype, like.device)
 
 
-def modulate(z: Tensor, g: Tensor, eps0: float | Tensor = 0.0) -> Tensor:
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _constant(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full((1,), value, dtype=dtype, device=device)
+
+
+def modulate(
+    z: Tensor, g: Tensor, eps0: float | Tensor = 0.0, *, added: Tensor | None = None
+) -> Tensor:
     r"""Each channel times its modulation, :math:`\mathbf{T}_i\mathbf{z}_i`, ``[N, D]``.
 
     Args:
         z: What the modulation acts on, ``[N, D]``.
         g: Metric diagonals, ``[N, D]``.
         eps0: Baseline of the modulation, see :func:`channel_modulation`.
+        added: What to add to the product, ``[N, D]``.
     """
     if is_fused(z, g) and not torch.compiler.is_compiling():  # a compiler fuses it by itself
-        return fused.modulate(z, g, _one_number(eps0, z))
-    return channel_modulation(g, eps0) * z
+        return fused.modulate(z, g, _one_number(eps0, z), added)
+    product = channel_modulation(g, eps0) * z
+    return product if added is None else product + added
 
 
 def _weighted_sum(messages: Tensor, weight: Tensor, hood: Neighborhood) -> Tensor:

@@ -51,7 +51,7 @@ def ricci_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
     if is_fused(g_) and hood.is_simple:
-        total = fused.energies(g_, hood)[0]
+        total = fused.energies([g_], hood, [(1.0, 0.0)])[0]
         return reduced_sum(total, g.numel(), reduction).to(g.dtype)
     return reduce_energy(discrete_ricci(g_, hood).square(), reduction).to(g.dtype)
 
@@ -61,11 +61,18 @@ def reduce_energy(terms: Tensor, reduction: str) -> Tensor:
     return reduced_sum(terms.sum(), terms.numel(), reduction)
 
 
-def reduced_sum(total: Tensor, count: int, reduction: str) -> Tensor:
+def reduced_sum(total: Tensor, count: int | Tensor, reduction: str) -> Tensor:
     """The sum of ``count`` terms itself, or their mean."""
+    check_reduction(reduction)
+    if reduction == "sum":
+        return total
+    return total / (count.clamp_min(1) if isinstance(count, Tensor) else max(count, 1))
+
+
+def check_reduction(reduction: str) -> None:
+    """Refuse what is neither a sum nor a mean."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction must be one of {REDUCTIONS} (got {reduction!r})")
-    return total if reduction == "sum" else total / max(count, 1)
 
 
 def ricci_flow(g: Tensor, edge_index: Edges, steps: int, step_size: float) -> Tensor:

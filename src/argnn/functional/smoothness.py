@@ -1,10 +1,13 @@
 """How much a metric field changes along the edges."""
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor
 
-from argnn.functional.neighborhood import Edges, neighborhood
+from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.precision import accumulation_dtype
-from argnn.functional.ricci import reduce_energy, reduced_sum, ricci_energy
+from argnn.functional.ricci import check_reduction, reduce_energy, reduced_sum, ricci_energy
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused
 
@@ -33,30 +36,41 @@ def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> T
     g_ = g.to(accumulation_dtype(g.dtype))
     if is_fused(g_):
         both = hood.relation("undirected")
-        total = fused.energies(g_, both)[1]
+        total = fused.energies([g_], both, [(0.0, 0.5)])[1]
         return reduced_sum(total, both.num_pairs * g.size(1), reduction).to(g.dtype)
     difference = _pair_difference(g_, hood)[0]
     return reduce_energy(difference.square(), reduction).to(g.dtype)
 
 
-def metric_energies(g: Tensor, edge_index: Edges, reduction: str = "sum") -> tuple[Tensor, Tensor]:
-    """Ricci and smoothness energy of the undirected graph, in one pass over its edges.
+def metric_energies(
+    metrics: Sequence[Tensor], edge_index: Edges, reduction: str = "sum"
+) -> tuple[Tensor, Tensor]:
+    """Ricci and smoothness energy of the undirected graph, summed over layers.
+
+    The same as adding up :func:`ricci_energy` and :func:`smoothness_energy` of each layer, but
+    the two share one pass over the edges.
 
     Args:
-        g: Metric diagonals, ``[N, D]``.
+        metrics: Metric diagonals of each layer, ``[N, D]`` each; at least one.
         edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
         reduction: See :func:`ricci_energy` and :func:`smoothness_energy`.
     """
-    both = neighborhood(edge_index, g.size(0)).relation("undirected")
-    g_ = g.to(accumulation_dtype(g.dtype))
-    if not is_fused(g_):
-        return ricci_energy(g, both, reduction), smoothness_energy(g, both, reduction)
-    ricci, smooth = fused.energies(g_, both)
-    pairs = both.num_pairs * g.size(1)
-    return (
-        reduced_sum(ricci, g.numel(), reduction).to(g.dtype),
-        reduced_sum(smooth, pairs, reduction).to(g.dtype),
-    )
+    both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")
+    if torch.compiler.is_compiling() or not is_fused(*metrics):
+        ricci = [ricci_energy(g, both, reduction) for g in metrics]
+        smooth = [smoothness_energy(g, both, reduction) for g in metrics]
+        return torch.stack(ricci).sum(), torch.stack(smooth).sum()
+    wide = [g.to(accumulation_dtype(g.dtype)) for g in metrics]
+    total = fused.energies(wide, both, [_factors(g, both, reduction) for g in metrics])
+    total = total.to(metrics[0].dtype)
+    return total[0], total[1]
+
+
+def _factors(g: Tensor, both: Neighborhood, reduction: str) -> tuple[float, float]:
+    check_reduction(reduction)
+    if reduction == "sum":
+        return 1.0, 0.5
+    return 1 / max(g.numel(), 1), 0.5 / max(both.num_pairs * g.size(1), 1)
 
 
 def nrmd(g: Tensor, edge_index: Edges) -> Tensor:

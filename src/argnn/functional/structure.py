@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from argnn.functional.neighborhood import Edges, Neighborhood, aggregate, neighborhood
+from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 
 #: Columns of :func:`structural_descriptor`.
 DESCRIPTOR_NAMES = ("log_degree", "log_in", "log_out", "neighbor_log_degree", "clustering")
@@ -21,10 +21,24 @@ def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     the same for all nodes is zero.
     """
     hood = neighborhood(edge_index, num_nodes)
+    if torch.compiler.is_compiling():
+        traced: Tensor = _descriptor_op(hood.edge_index, num_nodes)
+        return traced
     if "structural_descriptor" not in hood.derived:
         with torch.inference_mode(False):
             hood.derived["structural_descriptor"] = _descriptor(hood)
     return hood.derived["structural_descriptor"]
+
+
+@torch.library.custom_op("argnn::structural_descriptor", mutates_args=())
+def _descriptor_op(edge_index: Tensor, num_nodes: int) -> Tensor:
+    # A copy: a compiler may write into what an operator returned.
+    return structural_descriptor(edge_index, num_nodes).clone()
+
+
+@_descriptor_op.register_fake
+def _(edge_index, num_nodes):  # type: ignore[no-untyped-def]
+    return edge_index.new_empty(num_nodes, NUM_DESCRIPTORS, dtype=torch.float32)
 
 
 def _descriptor(hood: Neighborhood) -> Tensor:
@@ -34,7 +48,7 @@ def _descriptor(hood: Neighborhood) -> Tensor:
         log_degree,
         hood.degree.double().log1p(),
         hood.out_degree.double().log1p(),
-        aggregate(log_degree.unsqueeze(-1), both, "rw").squeeze(-1),
+        (both.operator("rw", torch.float64) @ log_degree.unsqueeze(-1)).squeeze(-1),
         clustering_coefficient(hood, hood.num_nodes),
     ]
     s = torch.stack(columns, dim=-1)

@@ -85,3 +85,8 @@ def _obstacle(tensors: tuple[Tensor, ...]) -> str | None:
 def backend(tensor: Tensor) -> ModuleType:
     """The kernels of a tensor's device, imported on first use."""
     return import_module(_BACKENDS[tensor.device.type])
+
+
+def num_saved(attention: bool) -> int:
+    """Numbers that the sum of messages keeps of every edge for its gradient."""
+    return 4 if attention else 2

@@ -7,6 +7,7 @@ edges ahead of its use: at a random place in memory it is latency, not bandwidth
 
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -17,6 +18,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from torch import Tensor
 
+from argnn.kernels.choice import num_saved
 from argnn.kernels.csr import Csr
 
 # Sums may be reordered for vector units; NaN and infinity keep their meaning.
@@ -45,6 +47,11 @@ _LAUNCH = threading.Lock()
 
 def _jit(function: Callable[..., Any]) -> Any:
     return njit(**_OPTIONS)(function)
+
+
+def _exact_jit(function: Callable[..., Any]) -> Any:
+    """For the few operations per edge: reordered products of large factors might overflow."""
+    return njit(**(_OPTIONS | {"fastmath": False}))(function)
 
 
 def _parallel(function: Callable[..., Any]) -> Any:
@@ -233,15 +240,14 @@ def _moments_backward(  # type: ignore[no-untyped-def]
 
 def moments_backward(
     transpose: Csr,
-    degree: Tensor,
+    share: Tensor,
     h: Tensor,
     mean: Tensor,
     grad_mean: Tensor,
     grad_dispersion: Tensor,
 ) -> Tensor:
-    """Gradient of :func:`moments` with respect to the features."""
+    """Gradient of :func:`moments` for the features; ``share`` is one over the degree or 0."""
     out = torch.empty(h.shape, dtype=_wide(h))
-    share = torch.where(degree > 0, degree.reciprocal(), 0.0).to(_wide(h))
     _launch(_moments_backward, transpose, share, h, mean, grad_mean, grad_dispersion, out)
     return out.to(h.dtype)
 
@@ -250,14 +256,16 @@ def moments_backward(
 
 
 @_jit
-def _laplacian_rows(first, last, rowptr, column, g, scale, out, energy):  # type: ignore[no-untyped-def]
+def _laplacian_rows(  # type: ignore[no-untyped-def]
+    first, last, rowptr, column, g, scale, factors, out, energy
+):
     width = g.shape[1]
     flat = g.reshape(-1)
     end = rowptr[last]
     for i in range(first, last):
         own, row = g[i], out[i]
         row[:] = 0
-        total = g.dtype.type(0)
+        squares = g.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
             _prefetch_row(flat, column[min(e + _AHEAD, end - 1)], width)
             other = g[column[e]]
@@ -266,30 +274,102 @@ def _laplacian_rows(first, last, rowptr, column, g, scale, out, energy):  # type
                 difference = own[k] - other[k]
                 row[k] += difference
                 square += difference * difference
-            total += square
+            squares += square
         for k in range(width):
             row[k] *= scale[i]
-        energy[i] = total
+        energy[i, 0] = factors[0] * _dot(row, row)
+        energy[i, 1] = factors[1] * squares
 
 
 @_parallel
-def _laplacian(bounds, rowptr, column, g, scale, out, energy):  # type: ignore[no-untyped-def]
+def _laplacian(  # type: ignore[no-untyped-def]
+    bounds, rowptr, column, g, scale, factors, out, energy
+):
     for part in prange(bounds.shape[0] - 1):
-        _laplacian_rows(bounds[part], bounds[part + 1], rowptr, column, g, scale, out, energy)
+        _laplacian_rows(
+            bounds[part], bounds[part + 1], rowptr, column, g, scale, factors, out, energy
+        )
 
 
-def laplacian(csr: Csr, g: Tensor, scale: Tensor | None) -> tuple[Tensor, Tensor]:
-    r""":math:`s_i \sum_j (g_i - g_j)`, ``[N, D]``, and :math:`\sum_j |g_i - g_j|^2`, ``[N]``."""
+def laplacian(
+    csr: Csr, g: Tensor, scale: Tensor | None, factors: tuple[float, float] = (1.0, 1.0)
+) -> tuple[Tensor, Tensor]:
+    r"""Differences :math:`y_i = s_i \sum_j (g_i - g_j)`, ``[N, D]``, and energies ``[N, 2]``.
+
+    The energies of a node are :math:`|y_i|^2` and :math:`\sum_j |g_i - g_j|^2`, times
+    ``factors``.
+    """
     out = torch.empty(g.shape, dtype=_wide(g))
-    energy = torch.empty(csr.num_rows, dtype=_wide(g))
-    _launch(_laplacian, csr, g, _scale(scale, csr, g), out, energy)
+    energy = torch.empty(csr.num_rows, 2, dtype=_wide(g))
+    _launch(_laplacian, csr, g, _scale(scale, csr, g), _floats(factors, g), out, energy)
     return out.to(g.dtype), energy
+
+
+@_jit
+def _energy_gradient_rows(  # type: ignore[no-untyped-def]
+    first, last, rowptr, column, y, degree, share, coefficients, out
+):
+    width = y.shape[1]
+    flat = y.reshape(-1)
+    end = rowptr[last]
+    ricci, smooth = coefficients[0], coefficients[1]
+    for i in range(first, last):
+        row, own = out[i], y[i]
+        row[:] = 0
+        e, stop = rowptr[i], rowptr[i + 1]
+        while e + 4 <= stop:
+            for f in range(e + _AHEAD, min(e + _AHEAD + 4, end)):
+                _prefetch_row(flat, column[f], width)
+            a, b, c, d = column[e], column[e + 1], column[e + 2], column[e + 3]
+            _add_four(row, y[a], y[b], y[c], y[d], share[a], share[b], share[c], share[d])
+            e += 4
+        while e < stop:
+            _prefetch_row(flat, column[min(e + _AHEAD, end - 1)], width)
+            _add_one(row, y[column[e]], share[column[e]])
+            e += 1
+        factor = ricci + smooth * degree[i]
+        for k in range(width):
+            row[k] = factor * own[k] - ricci * row[k]
+
+
+@_parallel
+def _energy_gradient(  # type: ignore[no-untyped-def]
+    bounds, rowptr, column, y, degree, share, coefficients, out
+):
+    for part in prange(bounds.shape[0] - 1):
+        _energy_gradient_rows(
+            bounds[part], bounds[part + 1], rowptr, column, y, degree, share, coefficients, out
+        )
+
+
+def energy_gradient(
+    transpose: Csr,
+    y: Tensor,
+    degree: Tensor,
+    share: Tensor,
+    grad: Tensor,
+    factors: tuple[float, float],
+) -> Tensor:
+    """Gradient of the summed energies of :func:`laplacian` on a symmetric graph, ``[N, D]``.
+
+    Args:
+        transpose: The graph, reversed.
+        y: What :func:`laplacian` returned first, with scale one over twice the degree.
+        degree: Number of neighbours of each node, ``[N]``.
+        share: One over it, ``[N]``.
+        grad: Gradient at the two summed energies, ``[2]``.
+        factors: As given to :func:`laplacian`.
+    """
+    out = torch.empty(y.shape, dtype=_wide(y))
+    coefficients = grad.numpy() * _floats((factors[0], 8 * factors[1]), y)
+    _launch(_energy_gradient, transpose, y, degree, share, coefficients, out)
+    return out.to(y.dtype)
 
 
 # --- modulated and attended messages ------------------------------------------------------
 
 
-@_jit
+@_exact_jit
 def _modulation(g, one, largest):  # type: ignore[no-untyped-def]
     """tanh(-log g) = (1 - g^2) / (1 + g^2), exact near 1; beyond ``largest`` it is -1."""
     bounded = min(g, largest)
@@ -324,10 +404,15 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@_jit
+@_exact_jit
 def _tau(s, q, eps):  # type: ignore[no-untyped-def]
     length = np.sqrt(s) + eps
     return q / (length * length)
+
+
+@_exact_jit
+def _gate(one, p, own_norm, other_norm, eps):  # type: ignore[no-untyped-def]
+    return one / (one + np.exp(-p / (own_norm * other_norm + eps)))
 
 
 @_jit
@@ -391,15 +476,15 @@ def _propagate_rows(  # type: ignore[no-untyped-def]
                     _prefetch_row(flat_m, ahead, sent)
                 j = column[e]
                 s, q, p = _edge_sums(h[j], own, t, weighted)
-                saved[0, e], saved[1, e] = s, q
+                saved[e, 0], saved[e, 1] = s, q
                 value = left[i] * right[j] * (base + (one - base) * _tau(s, q, eps))
                 if attention:
                     other_norm = norm[j]
-                    saved[2, e] = p
+                    saved[e, 2] = p
                     if target_norm:
-                        saved[3, e] = _square_norm(h[j], metric)
-                        other_norm = np.sqrt(saved[3, e])
-                    value /= one + np.exp(-p / (norm[i] * other_norm + eps))
+                        saved[e, 3] = _square_norm(h[j], metric)
+                        other_norm = np.sqrt(saved[e, 3])
+                    value *= _gate(one, p, norm[i], other_norm, eps)
                 weight[e - start] = value
             _add_weighted(row, m, column, start, stop, weight)
 
@@ -488,7 +573,7 @@ def propagate(
     """
     sent = h if m is None else m
     out = torch.empty(csr.num_rows, sent.size(1), dtype=_wide(h))
-    saved = torch.empty(_num_saved(attention, target_norm), csr.num_entries, dtype=_wide(h))
+    saved = torch.empty(csr.num_entries, num_saved(attention), dtype=_wide(h))
     _launch(
         _propagate,
         csr,
@@ -509,15 +594,11 @@ def propagate(
     return out.to(sent.dtype), saved if save else None
 
 
-def _num_saved(attention: bool, target_norm: bool) -> int:
-    return 2 if not attention else 4 if target_norm else 3
-
-
 # What the pass over targets leaves on every edge for the pass over sources.
 _WEIGHT, _ALONG, _ACROSS, _INNER, _NORM = range(5)
 
 
-@_jit
+@_exact_jit
 def _edge_gradient(  # type: ignore[no-untyped-def]
     one, dw, scale, base, s, q, p, own_norm, other_norm, eps, attention
 ):
@@ -542,8 +623,10 @@ def _edge_gradient(  # type: ignore[no-untyped-def]
         other = -inner * alpha * own_norm
     weight = scale * modulation * gate
     dtau = dw * scale * gate * (one - base)
-    along = (one + one) * dtau * inverse_square
-    across = along * q / (length * root) if s > zero else zero
+    along, across = zero, zero
+    if s > zero:
+        along = (one + one) * dtau * inverse_square
+        across = along * q / (length * root)
     return weight, along, across, inner, own, other, dw * scale * gate * (one - tau)
 
 
@@ -596,18 +679,18 @@ def _target_rows(  # type: ignore[no-untyped-def]
             other = h[j]
             inner_product = other_norm = square = zero
             if attention:
-                inner_product = saved[2, e]
+                inner_product = saved[e, 2]
                 other_norm = norm[j]
                 if target_norm:
-                    square = saved[3, e]
+                    square = saved[e, 3]
                     other_norm = np.sqrt(square)
             weight, along, across, inner, own_part, other_part, eps0_part = _edge_gradient(
                 one,
                 _dot(grad_out[i], m[j]),
                 left[i] * right[j],
                 base,
-                saved[0, e],
-                saved[1, e],
+                saved[e, 0],
+                saved[e, 1],
                 inner_product,
                 own_norm,
                 other_norm,
@@ -875,26 +958,27 @@ def propagate_backward(
 
 
 @_jit
-def _modulate_rows(first, last, z, g, eps0, out):  # type: ignore[no-untyped-def]
+def _modulate_rows(first, last, z, g, eps0, added, out):  # type: ignore[no-untyped-def]
     one = z.dtype.type(1)
     largest, base = z.dtype.type(_LARGEST), eps0[0]
     for i in range(first, last):
-        row, metric, own = out[i], g[i], z[i]
+        row, metric, own, start = out[i], g[i], z[i], added[i]
         for k in range(row.shape[0]):
             t = _modulation(metric[k], one, largest)
-            row[k] = (base + (one - base) * t) * own[k]
+            row[k] = start[k] + (base + (one - base) * t) * own[k]
 
 
 @_parallel
-def _modulate(bounds, z, g, eps0, out):  # type: ignore[no-untyped-def]
+def _modulate(bounds, z, g, eps0, added, out):  # type: ignore[no-untyped-def]
     for part in prange(bounds.shape[0] - 1):
-        _modulate_rows(bounds[part], bounds[part + 1], z, g, eps0, out)
+        _modulate_rows(bounds[part], bounds[part + 1], z, g, eps0, added, out)
 
 
-def modulate(z: Tensor, g: Tensor, eps0: Tensor) -> Tensor:
-    r""":math:`(\epsilon_0 + (1-\epsilon_0)\tanh(-\log g))\,z`, ``[N, D]``."""
+def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) -> Tensor:
+    r""":math:`a + (\epsilon_0 + (1-\epsilon_0)\tanh(-\log g))\,z`, ``[N, D]``."""
     out = torch.empty(z.shape, dtype=_wide(z))
-    _launch_rows(_modulate, z, g, eps0, out)
+    start = torch.zeros_like(out) if added is None else added
+    _launch_rows(_modulate, z, g, eps0, start, out)
     return out.to(z.dtype)
 
 
@@ -943,7 +1027,17 @@ def _launch(kernel: Any, csr: Csr, *arguments: Any) -> None:
     count = _set_threads() * _PARTS_PER_THREAD
     arrays = [_array(a) if isinstance(a, Tensor) else a for a in arguments]
     with _LAUNCH:
-        kernel(_array(csr.parts(count)), _array(csr.rowptr), _array(csr.column), *arrays)
+        kernel(*_structure(csr, count), *arrays)
+
+
+def _structure(csr: Csr, count: int) -> tuple[Any, Any, Any]:
+    """Bounds, row pointers and columns as arrays, made once per matrix and thread count."""
+    if count not in csr.arrays:
+        csr.arrays[count] = tuple(
+            tensor.numpy() for tensor in (csr.parts(count), csr.rowptr, csr.column)
+        )
+    structure: tuple[Any, Any, Any] = csr.arrays[count]
+    return structure
 
 
 def _launch_rows(kernel: Any, *tensors: Tensor) -> None:
@@ -968,15 +1062,25 @@ def _wide(x: Tensor) -> torch.dtype:
 
 
 def _array(tensor: Tensor) -> Any:
-    tensor = tensor.detach()
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     if tensor.dtype in (torch.float16, torch.bfloat16):
         tensor = tensor.float()
     return tensor.contiguous().numpy()
 
 
 def _float(value: float, like: Tensor) -> Any:
-    return np.float64(value) if like.dtype == torch.float64 else np.float32(value)
+    return _floats((value,), like)[0]
 
 
-def _scale(scale: Tensor | None, csr: Csr, like: Tensor) -> Tensor:
-    return torch.ones(csr.num_rows, dtype=_wide(like)) if scale is None else scale
+def _floats(values: tuple[float, ...], like: Tensor) -> Any:
+    return np.asarray(values, np.float64 if like.dtype == torch.float64 else np.float32)
+
+
+def _scale(scale: Tensor | None, csr: Csr, like: Tensor) -> Any:
+    return _ones(csr.num_rows, _wide(like)) if scale is None else scale
+
+
+@lru_cache(maxsize=16)
+def _ones(size: int, dtype: torch.dtype) -> Any:
+    return np.ones(size, np.float64 if dtype == torch.float64 else np.float32)

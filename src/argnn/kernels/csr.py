@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,7 +51,8 @@ class Csr:
     rowptr: Tensor
     column: Tensor
     edge: Tensor | None = None
-    _parts: dict[int, Tensor] = field(default_factory=dict, repr=False)
+    #: What a backend made of it and wants to keep.
+    arrays: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def pair(source: Tensor, target: Tensor, num_nodes: int) -> tuple["Csr", "Csr"]:
@@ -100,14 +102,12 @@ class Csr:
 
     def parts(self, count: int) -> Tensor:
         """Boundaries of ``count`` runs of rows with about equal work, ``[count + 1]`` int64."""
-        if count not in self._parts:
-            work = self.rowptr + _ROW_COST * torch.arange(self.rowptr.numel())
-            total = self.num_entries + _ROW_COST * self.num_rows
-            wanted = torch.linspace(0, total, count + 1, dtype=torch.float64).long()
-            bounds = torch.searchsorted(work, wanted)
-            bounds[0], bounds[-1] = 0, self.num_rows
-            self._parts[count] = bounds
-        return self._parts[count]
+        work = self.rowptr + _ROW_COST * torch.arange(self.rowptr.numel())
+        total = self.num_entries + _ROW_COST * self.num_rows
+        wanted = torch.linspace(0, total, count + 1, dtype=torch.float64).long()
+        bounds = torch.searchsorted(work, wanted)
+        bounds[0], bounds[-1] = 0, self.num_rows
+        return bounds
 
 
 def _sorted_by(major: Tensor, minor: Tensor, num_nodes: int) -> Tensor:

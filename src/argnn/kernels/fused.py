@@ -6,13 +6,14 @@ take ``edge_index`` and find what was prepared for it. Both call the same two fu
 for the values and one for the gradients.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from argnn.kernels.choice import backend
+from argnn.kernels.choice import backend, num_saved
 from argnn.kernels.neighborhood import Neighborhood, TracedNeighborhood, neighborhood
 
 Prepared = Neighborhood | TracedNeighborhood
@@ -110,10 +111,9 @@ def _moments(h: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor]:
 def _moments_backward(
     h: Tensor, mean: Tensor, grad_mean: Tensor, grad_dispersion: Tensor, hood: Neighborhood
 ) -> Tensor:
-    degree = hood.degree.to(_wide(h.dtype))
     out: Tensor = backend(h).moments_backward(
         hood.transpose,
-        degree,
+        hood.inverse_degree(_wide(h.dtype)),
         h.contiguous(),
         mean,
         grad_mean.contiguous(),
@@ -192,27 +192,23 @@ def discrete_ricci(g: Tensor, hood: Prepared) -> Tensor:
     return out
 
 
-def _half_share(hood: Neighborhood, dtype: torch.dtype) -> Tensor:
-    return 0.5 / hood.degree.clamp_min(1).to(dtype)
-
-
-def _ricci(g: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor]:
-    """Curvature, and the sum of squared differences to the neighbours of each node."""
-    out: tuple[Tensor, Tensor] = backend(g).laplacian(
-        hood.csr, g.contiguous(), _half_share(hood, _wide(g.dtype))
-    )
+def _ricci(
+    g: Tensor, hood: Neighborhood, factors: tuple[float, float] = (1.0, 1.0)
+) -> tuple[Tensor, Tensor]:
+    """Curvature, and two energies of each node, see the kernel."""
+    dtype = _wide(g.dtype)
+    half = hood.vector("half inverse degree", dtype, lambda: 0.5 * hood.inverse_degree(dtype))
+    out: tuple[Tensor, Tensor] = backend(g).laplacian(hood.csr, g.contiguous(), half, factors)
     return out
 
 
 def _ricci_backward(grad: Tensor, hood: Neighborhood) -> Tensor:
     dtype = _wide(grad.dtype)
-    has_neighbors = (hood.degree > 0).to(dtype)
+    share = hood.inverse_degree(dtype)
+    minus_half = hood.vector("minus half", dtype, lambda: torch.full_like(share, -0.5))
+    own = hood.vector("half where neighbors", dtype, lambda: 0.5 * (share > 0).to(dtype))
     out: Tensor = backend(grad).gather_sum(
-        hood.transpose,
-        grad.contiguous(),
-        torch.full_like(has_neighbors, -1.0),
-        _half_share(hood, dtype),
-        0.5 * has_neighbors,
+        hood.transpose, grad.contiguous(), minus_half, share, own
     )
     return out
 
@@ -262,84 +258,88 @@ def _ricci_gradient(ctx, grad):  # type: ignore[no-untyped-def]
 _ricci_op.register_autograd(_ricci_gradient, setup_context=_keep_ricci)
 
 
-def energies(g: Tensor, hood: Prepared) -> tuple[Tensor, Tensor]:
-    """Summed Ricci and smoothness energies of edges that list each pair in both directions."""
-    out: tuple[Tensor, ...]
-    if isinstance(hood, TracedNeighborhood):
-        out = _energies_op(g, hood.edge_index)
-    else:
-        out = _Energies.apply(g, hood)
-    return out[0], out[1]
+#: Factors on the Ricci energy and on twice the smoothness energy of one layer.
+Factors = tuple[float, float]
 
 
-def _energies(g: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor, Tensor]:
-    """Both energies, and the curvature that the gradients of both are made of."""
-    curvature, squares = _ricci(g, hood)
-    ricci = torch.linalg.vector_norm(curvature, dtype=squares.dtype).square()
-    return ricci, 0.5 * squares.sum(), curvature
+def energies(metrics: Sequence[Tensor], hood: Prepared, factors: Sequence[Factors]) -> Tensor:
+    """Ricci energy and twice the smoothness energy, times factors, over all layers, ``[2]``.
+
+    Both come from one pass over the edges, which must list each pair in both directions.
+    """
+    if not isinstance(hood, TracedNeighborhood):
+        out: Tensor = _Energies.apply(hood, factors, *metrics)
+        return out
+    layers = [
+        _energies_op(g, hood.edge_index)[0] * torch.stack([g.new_tensor(f) for f in pair])
+        for g, pair in zip(metrics, factors, strict=True)
+    ]
+    return torch.stack(layers).sum(0)
 
 
 def _energies_backward(
-    curvature: Tensor, grad_ricci: Tensor, grad_smooth: Tensor, hood: Neighborhood
+    curvature: Tensor, grad: Tensor, hood: Neighborhood, factors: Factors
 ) -> Tensor:
     dtype = _wide(curvature.dtype)
-    degree = hood.degree.to(dtype)
-    out: Tensor = backend(curvature).gather_sum(
+    out: Tensor = backend(curvature).energy_gradient(
         hood.transpose,
         curvature,
-        -grad_ricci.to(dtype).expand(degree.shape).contiguous(),
-        2 * _half_share(hood, dtype),
-        grad_ricci + 4 * grad_smooth * degree,
+        hood.float_degree(dtype),
+        hood.inverse_degree(dtype),
+        grad.to(dtype),
+        factors,
     )
     return out
 
 
 class _Energies(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, g, hood):  # type: ignore[no-untyped-def]
-        ricci, smooth, curvature = _energies(g, hood)
-        ctx.hood = hood
-        ctx.save_for_backward(curvature)
-        return ricci, smooth
+    def forward(ctx, hood, factors, *metrics):  # type: ignore[no-untyped-def]
+        layers = [_ricci(g, hood, pair) for g, pair in zip(metrics, factors, strict=True)]
+        ctx.rest = hood, factors
+        ctx.save_for_backward(*(curvature for curvature, _ in layers))
+        return torch.stack([energy for _, energy in layers]).sum((0, 1))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad_ricci, grad_smooth):  # type: ignore[no-untyped-def]
-        (curvature,) = ctx.saved_tensors
-        return _energies_backward(curvature, grad_ricci, grad_smooth, ctx.hood), None
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        hood, factors = ctx.rest
+        grads = [
+            _energies_backward(curvature, grad, hood, pair)
+            for curvature, pair in zip(ctx.saved_tensors, factors, strict=True)
+        ]
+        return None, None, *grads
 
 
 @torch.library.custom_op("argnn::energies", mutates_args=())
-def _energies_op(g: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return _energies(g.detach(), _related(edge_index, g.size(0), "undirected"))
+def _energies_op(g: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+    curvature, energy = _ricci(g.detach(), _related(edge_index, g.size(0), "undirected"))
+    return energy.sum(0), curvature
 
 
 @_energies_op.register_fake
 def _(g, edge_index):  # type: ignore[no-untyped-def]
-    scalar = g.new_empty((), dtype=_wide(g.dtype))
-    return scalar, torch.empty_like(scalar), g.new_empty(g.shape)
+    return g.new_empty(2, dtype=_wide(g.dtype)), g.new_empty(g.shape)
 
 
 @torch.library.custom_op("argnn::energies_backward", mutates_args=())
-def _energies_backward_op(
-    curvature: Tensor, grad_ricci: Tensor, grad_smooth: Tensor, edge_index: Tensor
-) -> Tensor:
+def _energies_backward_op(curvature: Tensor, grad: Tensor, edge_index: Tensor) -> Tensor:
     hood = _related(edge_index, curvature.size(0), "undirected")
-    return _energies_backward(curvature, grad_ricci, grad_smooth, hood)
+    return _energies_backward(curvature, grad, hood, (1.0, 1.0))
 
 
 @_energies_backward_op.register_fake
-def _(curvature, grad_ricci, grad_smooth, edge_index):  # type: ignore[no-untyped-def]
+def _(curvature, grad, edge_index):  # type: ignore[no-untyped-def]
     return curvature.new_empty(curvature.shape)
 
 
 def _keep_energies(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    ctx.save_for_backward(output[2], inputs[1])
+    ctx.save_for_backward(output[1], inputs[1])
 
 
-def _energies_gradient(ctx, grad_ricci, grad_smooth, _):  # type: ignore[no-untyped-def]
+def _energies_gradient(ctx, grad, _):  # type: ignore[no-untyped-def]
     curvature, edge_index = ctx.saved_tensors
-    return _energies_backward_op(curvature, grad_ricci, grad_smooth, edge_index), None
+    return _energies_backward_op(curvature, grad, edge_index), None
 
 
 _energies_op.register_autograd(_energies_gradient, setup_context=_keep_energies)
@@ -485,9 +485,9 @@ def _propagate_op(
         save=True,
     )
     assert saved is not None
-    # A row more than there are edges without self-loops: the trace knows E, not E'.
-    padded = saved.new_zeros(saved.size(0), _room(edge_index, direction))
-    padded[:, : saved.size(1)] = saved
+    # The trace knows how many edges there are, not how many are left without self-loops.
+    padded = saved.new_zeros(_room(edge_index, direction), saved.size(1))
+    padded[: saved.size(0)] = saved
     return out, h.new_empty(0) if norm is None else norm, padded
 
 
@@ -500,11 +500,10 @@ def _room(edge_index: Tensor, direction: str) -> int:
 def _(h, g, messages, eps0, edge_index, direction, attention, target_norm, *_):  # type: ignore[no-untyped-def]
     sent = h if messages is None else messages
     dtype = _wide(h.dtype)
-    rows = 2 if not attention else 4 if target_norm else 3
     return (
         sent.new_empty(sent.shape),
         h.new_empty(h.size(0) if attention else 0, dtype=dtype),
-        h.new_empty(rows, _room(edge_index, direction), dtype=dtype),
+        h.new_empty(_room(edge_index, direction), num_saved(attention), dtype=dtype),
     )
 
 
@@ -532,7 +531,7 @@ def _propagate_backward_op(
         None if messages is None else messages.contiguous(),
         eps0,
         norm if attention else None,
-        saved[:, : hood.source.numel()].contiguous(),
+        saved[: hood.source.numel()],
         hood,
         Weighing(attention, target_norm, normalization, eps),
         need_eps0=True,
@@ -570,10 +569,10 @@ _propagate_op.register_autograd(_propagate_gradient, setup_context=_keep_propaga
 
 class _Modulate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, z, g, eps0):  # type: ignore[no-untyped-def]
+    def forward(ctx, z, g, eps0, added):  # type: ignore[no-untyped-def]
         z, g = z.contiguous(), g.contiguous()
         ctx.save_for_backward(z, g, eps0)
-        return backend(z).modulate(z, g, eps0)
+        return backend(z).modulate(z, g, eps0, None if added is None else added.contiguous())
 
     @staticmethod
     @once_differentiable
@@ -582,12 +581,13 @@ class _Modulate(torch.autograd.Function):
         grad_z, grad_g, grad_eps0 = backend(z).modulate_backward(
             z, g, eps0, grad.contiguous(), ctx.needs_input_grad[2]
         )
-        return grad_z, grad_g, None if grad_eps0 is None else grad_eps0.sum().reshape(1)
+        total = None if grad_eps0 is None else grad_eps0.sum().reshape(1)
+        return grad_z, grad_g, total, grad if ctx.needs_input_grad[3] else None
 
 
-def modulate(z: Tensor, g: Tensor, eps0: Tensor) -> Tensor:
-    """Each channel times its modulation, ``[N, D]``; keeps nothing but its inputs."""
-    out: Tensor = _Modulate.apply(z, g, eps0)
+def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) -> Tensor:
+    """Each channel times its modulation, ``[N, D]``, plus what is to be added to it."""
+    out: Tensor = _Modulate.apply(z, g, eps0, added)
     return out
 
 

@@ -15,7 +15,7 @@ from argnn.kernels.gpu_pointwise import (
 from argnn.kernels.gpu_propagate import propagate
 from argnn.kernels.gpu_propagate_backward import propagate_backward
 from argnn.kernels.gpu_sums import (
-    difference_energy,
+    energy_gradient,
     gather_sum,
     laplacian,
     moments,
@@ -24,7 +24,7 @@ from argnn.kernels.gpu_sums import (
 
 __all__ = [
     "LAUNCH",
-    "difference_energy",
+    "energy_gradient",
     "gather_sum",
     "laplacian",
     "metric_norm",

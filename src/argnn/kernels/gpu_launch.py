@@ -7,12 +7,14 @@ from torch import Tensor
 
 from argnn.kernels.csr import Csr
 
-#: Overrides of :func:`launch_shape` by kernel and padded number of channels.
+#: Edges of a tile, warps of a program and pipeline stages of its loop, by kernel and padded
+#: number of channels; where nothing is said, :func:`launch_shape` decides.
 LAUNCH: dict[tuple[str, int], tuple[int, int, int]] = {}
 
-#: Elements of one gathered tile, and the tallest and flattest tile, of each kernel.
-_TILE_ELEMENTS = {"gather_sum": 1024, "propagate": 512}
-_LOWEST, _HIGHEST = 2, 16
+#: Elements of a gathered tile, as measured on an H200: more of them are in flight where a kernel
+#: needs few registers.
+_TILE = {"gather_sum": 1024, "laplacian": 512, "moments": 512}
+_DEFAULT_TILE = 256
 #: Bytes that the 32 threads of a warp load at once.
 _WARP_BYTES = 512
 _STORAGE = (torch.float32, torch.bfloat16, torch.float16)
@@ -27,8 +29,8 @@ def launch_shape(kernel: str, block_d: int) -> tuple[int, int, int]:
     """Edges of a tile, warps of a program, and pipeline stages of its loop."""
     if (kernel, block_d) in LAUNCH:
         return LAUNCH[kernel, block_d]
-    height = _TILE_ELEMENTS.get(kernel, 512) // block_d
-    return min(max(height, _LOWEST), _HIGHEST), 2 if block_d > 256 else 1, 1
+    height = _TILE.get(kernel, _DEFAULT_TILE) // block_d
+    return min(max(height, 2), 16), 2 if block_d > 256 else 1, 1
 
 
 def over_rows(

@@ -38,29 +38,41 @@ def norm_kernel(
     tl.store(norm + row, tl.sqrt(tl.sum(metric * x * x, axis=1)), mask=row < num_nodes)
 
 
-def modulate(z: Tensor, g: Tensor, eps0: Tensor) -> Tensor:
-    r"""Channel-wise modulation, :math:`(\epsilon_0 + (1-\epsilon_0)\tanh(-\log g))\,z`.
+def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) -> Tensor:
+    r"""Channel-wise modulation, :math:`a + (\epsilon_0 + (1-\epsilon_0)\tanh(-\log g))\,z`.
 
     Args:
         z: Node values, ``[N, D]``.
         g: Metric diagonals, ``[N, D]``.
         eps0: Baseline, one float32 on the device.
+        added: What to add, ``[N, D]``; nothing where None.
     """
     out = torch.empty_like(z)
-    _over_nodes(modulate_kernel, z, z=z, g=g, eps0=eps0, out=out)
+    _over_nodes(modulate_kernel, z, z=z, g=g, eps0=eps0, added=added, out=out)
     return out
 
 
 @triton.jit
 def modulate_kernel(
-    z, g, eps0, out, num_nodes, D: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_N: tl.constexpr
+    z,
+    g,
+    eps0,
+    added,
+    out,
+    num_nodes,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_N: tl.constexpr,
 ):
     """Rows of the modulated values."""
     _row, at, mask = row_block(num_nodes, D, BLOCK_D, BLOCK_N)
     x = tl.load(z + at, mask=mask, other=0.0).to(tl.float32)
     t = modulation(tl.load(g + at, mask=mask, other=1.0).to(tl.float32))
     base = tl.load(eps0)
-    tl.store(out + at, ((base + (1 - base) * t) * x).to(out.dtype.element_ty), mask=mask)
+    result = (base + (1 - base) * t) * x
+    if added is not None:
+        result += tl.load(added + at, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + at, result.to(out.dtype.element_ty), mask=mask)
 
 
 def modulate_backward(

@@ -6,6 +6,7 @@ import triton  # type: ignore[import-untyped, import-not-found, unused-ignore]
 import triton.language as tl  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from torch import Tensor
 
+from argnn.kernels.choice import num_saved
 from argnn.kernels.csr import Csr
 from argnn.kernels.gpu_launch import floats, over_rows, padded
 from argnn.kernels.gpu_tiles import (
@@ -57,12 +58,12 @@ def propagate(
         save: Whether to keep the sums over channels of each edge.
 
     Returns:
-        The sums, and the rows s, q, p, v of every edge, ``[2 to 4, E]`` float32, or None.
+        The sums, and s, q, p, v of every edge, ``[E, 4]`` float32 (two without attention), or
+        None.
     """
     messages = h if m is None else m
     out = torch.empty_like(messages)
-    count = 2 + attention + (attention and target_norm)
-    saved = floats(h, count, csr.num_entries) if save else None
+    saved = floats(h, csr.num_entries, num_saved(attention)) if save else None
     over_rows(
         "propagate",
         propagate_kernel,
@@ -80,7 +81,6 @@ def propagate(
         eps0=eps0,
         saved=saved,
         out=out,
-        num_edges=csr.num_entries,
         eps=eps,
         D=h.size(1),
         C=messages.size(1),
@@ -109,7 +109,7 @@ def sigmoid(x):
     return tl.sigmoid(tl.maximum(x, -80.0))
 
 
-@triton.jit(do_not_specialize=["num_edges"])
+@triton.jit
 def propagate_kernel(
     rows,
     starts,
@@ -126,7 +126,6 @@ def propagate_kernel(
     eps0,
     saved,
     out,
-    num_edges,
     eps,
     D: tl.constexpr,
     C: tl.constexpr,
@@ -171,25 +170,24 @@ def propagate_kernel(
             q = tl.sum(square * t[None, :], axis=1)
             tau, _root, _length = edge_modulation(s, q, eps)
             weight = base + (1 - base) * tau
-            if saved is not None:
-                at = saved + place
-                tl.store(at, s, mask=mask)
-                at += num_edges
-                tl.store(at, q, mask=mask)
             if ATTENTION:
                 p = tl.sum(tile * lowered[None, :], axis=1)
-                if saved is not None:
-                    at += num_edges
-                    tl.store(at, p, mask=mask)
                 if TARGET_NORM:
                     v = tl.sum(tile * tile * metric[None, :], axis=1)
-                    if saved is not None:
-                        at += num_edges
-                        tl.store(at, v, mask=mask)
                     other_norm = tl.sqrt(v)
                 else:
+                    v = p
                     other_norm = tl.load(norm + index, mask=mask, other=0.0)
                 weight *= sigmoid(p / (own_norm * other_norm + eps))
+            if saved is not None:
+                # In one store: each store of numbers per edge has to move them between threads.
+                if ATTENTION:
+                    sums = tl.reshape(tl.join(tl.join(s, p), tl.join(q, v)), (BLOCK_E, 4))
+                    at = saved + 4 * place[:, None] + tl.arange(0, 4)[None, :]
+                else:
+                    sums = tl.join(s, q)
+                    at = saved + 2 * place[:, None] + tl.arange(0, 2)[None, :]
+                tl.store(at, sums, mask=mask[:, None])
             if right is not None:
                 weight *= tl.load(right + index, mask=mask, other=0.0)
             weight = tl.where(mask, weight, 0.0)

@@ -114,7 +114,6 @@ def propagate_backward(
         grad_eps0=grad_eps0,
         force=force,
         stretch=stretch,
-        num_edges=csr.num_entries,
         eps=eps,
         WIDTH=target_width,
         **shapes,
@@ -149,7 +148,7 @@ def propagate_backward(
     return grad_h, grad_g, grad_m, grad_eps0
 
 
-@triton.jit(do_not_specialize=["num_edges"])
+@triton.jit
 def target_kernel(
     rows,
     starts,
@@ -172,7 +171,6 @@ def target_kernel(
     grad_eps0,
     force,
     stretch,
-    num_edges,
     eps,
     D: tl.constexpr,
     C: tl.constexpr,
@@ -233,10 +231,9 @@ def target_kernel(
             following = tl.load(column + ahead, mask=ahead < stop, other=0)
             tile = gather(h, index, d, mask, d_mask, D)
             sent = tile if m is None else gather(m, index, c, mask, c_mask, C)
-            at = saved + place
+            at = saved + (4 if ATTENTION else 2) * place
             s = tl.load(at, mask=mask, other=0.0)
-            at += num_edges
-            q = tl.load(at, mask=mask, other=0.0)
+            q = tl.load(at + 1, mask=mask, other=0.0)
             # Everything below is a multiple of this, so masked edges are zero by it.
             d_weight = tl.sum(sent * pushed[None, :], axis=1)
             constant = tl.where(mask, 1.0, 0.0)
@@ -247,11 +244,9 @@ def target_kernel(
             tau, root, length = edge_modulation(s, q, eps)
             weight = base + (1 - base) * tau
             if ATTENTION:
-                at += num_edges
-                p = tl.load(at, mask=mask, other=0.0)
+                p = tl.load(at + 2, mask=mask, other=0.0)
                 if TARGET_NORM:
-                    at += num_edges
-                    v = tl.load(at, mask=mask, other=0.0)
+                    v = tl.load(at + 3, mask=mask, other=0.0)
                     other_norm = tl.sqrt(v)
                 else:
                     other_norm = tl.load(norm + index, mask=mask, other=0.0)

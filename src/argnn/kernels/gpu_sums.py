@@ -22,33 +22,54 @@ from argnn.kernels.gpu_tiles import (
 )
 
 
-def gather_sum(csr: Csr, x: Tensor, left: Tensor | None, right: Tensor | None) -> Tensor:
-    r"""Weighted sum over neighbours, :math:`l_i \sum_j r_j x_j`, ``[N, D]``.
+def gather_sum(
+    csr: Csr,
+    x: Tensor,
+    left: Tensor | None,
+    right: Tensor | None,
+    diagonal: Tensor | None = None,
+) -> Tensor:
+    r"""Weighted sum over neighbours, :math:`c_i x_i + l_i \sum_j r_j x_j`, ``[N, D]``.
 
     Args:
         csr: Who hears from whom.
         x: Node values, ``[N, D]``.
         left: Weight of each row, ``[N]`` float32; 1 where None.
         right: Weight of each column, ``[N]`` float32; 1 where None.
+        diagonal: Weight of a node's own value, ``[N]`` float32; 0 where None.
     """
-    return _row_sum(csr, x, left, right, difference=False)
+    return _weighted_sum(csr, x, left, right, diagonal)
 
 
-def laplacian(csr: Csr, g: Tensor, scale: Tensor | None) -> Tensor:
-    r"""Sum of differences to the neighbours, :math:`c_i \sum_j (g_i - g_j)`, ``[N, D]``.
-
-    Exactly zero for constant ``g``.
+def energy_gradient(
+    transpose: Csr,
+    y: Tensor,
+    degree: Tensor,
+    share: Tensor,
+    grad: Tensor,
+    factors: tuple[float, float],
+) -> Tensor:
+    """Gradient of the summed energies of :func:`laplacian` on a symmetric graph, ``[N, D]``.
 
     Args:
-        csr: Who hears from whom.
-        g: Node values, ``[N, D]``.
-        scale: Weight of each row, ``[N]`` float32; 1 where None.
+        transpose: The graph, reversed.
+        y: What :func:`laplacian` returned first, with scale one over twice the degree.
+        degree: Number of neighbours of each node, ``[N]`` float32.
+        share: One over it, ``[N]`` float32.
+        grad: Gradient at the two summed energies, ``[2]`` float32.
+        factors: As given to :func:`laplacian`.
     """
-    return _row_sum(csr, g, scale, None, difference=True)
+    return _weighted_sum(transpose, y, None, share, degree, grad.contiguous(), factors)
 
 
-def _row_sum(
-    csr: Csr, x: Tensor, left: Tensor | None, right: Tensor | None, *, difference: bool
+def _weighted_sum(
+    csr: Csr,
+    x: Tensor,
+    left: Tensor | None,
+    right: Tensor | None,
+    diagonal: Tensor | None,
+    grad: Tensor | None = None,
+    factors: tuple[float, float] = (1.0, 1.0),
 ) -> Tensor:
     out = torch.empty_like(x)
     num_channels = x.size(1)
@@ -63,10 +84,13 @@ def _row_sum(
         x=x,
         left=left,
         right=right,
+        diagonal=diagonal,
+        grad=grad,
+        ricci_factor=factors[0],
+        smooth_factor=factors[1],
         out=out,
         D=num_channels,
         BLOCK_D=padded(num_channels),
-        DIFFERENCE=difference,
     )
     return out
 
@@ -82,16 +106,23 @@ def sum_kernel(
     x,
     left,
     right,
+    diagonal,
+    grad,
+    ricci_factor,
+    smooth_factor,
     out,
     D: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_E: tl.constexpr,
     STAGES: tl.constexpr,
     FOLD: tl.constexpr,
-    DIFFERENCE: tl.constexpr,
     COMBINE: tl.constexpr,
 ):
-    """Weighted sum of gathered rows, or of what they differ by from the own row."""
+    """Weighted sum of gathered rows and the own row.
+
+    With ``grad`` the weights are those of :func:`energy_gradient`, which are known to the
+    device alone.
+    """
     row, start, stop, program = segment(rows, starts, stops)
     d, d_mask = channels(D, BLOCK_D)
     total = empty_sum(BLOCK_E, BLOCK_D, FOLD)
@@ -103,16 +134,12 @@ def sum_kernel(
             total = add_tile(total, part, FOLD)
             place += BLOCK_E
     else:
-        if DIFFERENCE:
-            own = load_row(x, row, d, d_mask, D)
         index = tl.load(column + place, mask=place < stop, other=0)
         for _ in tl.range(0, tiles, num_stages=STAGES):
             mask = place < stop
             ahead = place + BLOCK_E
             following = tl.load(column + ahead, mask=ahead < stop, other=0)
             tile = gather(x, index, d, mask, d_mask, D)
-            if DIFFERENCE:
-                tile = tl.where(mask[:, None], own[None, :] - tile, 0.0)
             if right is not None:
                 tile *= tl.load(right + index, mask=mask, other=0.0)[:, None]
             total = add_tile(total, tile, FOLD)
@@ -125,7 +152,116 @@ def sum_kernel(
         tl.store(partial + slot * D + d, result, mask=part_mask)
     if left is not None:
         result *= tl.load(left + row)
+    if diagonal is not None:
+        own_weight = tl.load(diagonal + row)
+        if grad is not None:
+            ricci = tl.load(grad) * ricci_factor
+            own_weight = ricci + 8 * tl.load(grad + 1) * smooth_factor * own_weight
+            result *= -ricci
+        result += own_weight * load_row(x, row, d, d_mask, D)
     tl.store(out + row * D + d, result.to(out.dtype.element_ty), mask=d_mask)
+
+
+def laplacian(
+    csr: Csr, g: Tensor, scale: Tensor | None, factors: tuple[float, float] = (1.0, 1.0)
+) -> tuple[Tensor, Tensor]:
+    r"""Sum of differences to the neighbours, and two energies of each node.
+
+    The first is :math:`y_i = c_i \sum_j (g_i - g_j)`, ``[N, D]``, exactly zero for constant
+    ``g``; the energies are :math:`|y_i|^2` and :math:`\sum_j |g_i - g_j|^2`, ``[N, 2]`` float32.
+
+    Args:
+        csr: Who hears from whom.
+        g: Node values, ``[N, D]``.
+        scale: Weight of each row, ``[N]`` float32; 1 where None.
+        factors: What to multiply the energies by.
+    """
+    out, energy = torch.empty_like(g), floats(g, g.size(0), 2)
+    num_channels = g.size(1)
+    over_rows(
+        "laplacian",
+        laplacian_kernel,
+        csr,
+        g,
+        channels=num_channels,
+        width=2 * num_channels,
+        column=csr.column,
+        g=g,
+        scale=scale,
+        ricci_factor=factors[0],
+        smooth_factor=factors[1],
+        out=out,
+        energy=energy,
+        D=num_channels,
+        BLOCK_D=padded(num_channels),
+    )
+    return out, energy
+
+
+@triton.jit
+def laplacian_kernel(
+    rows,
+    starts,
+    stops,
+    slots,
+    partial,
+    column,
+    g,
+    scale,
+    ricci_factor,
+    smooth_factor,
+    out,
+    energy,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    STAGES: tl.constexpr,
+    FOLD: tl.constexpr,
+    COMBINE: tl.constexpr,
+):
+    """Differences and their squares from one pass over the neighbours."""
+    row, start, stop, program = segment(rows, starts, stops)
+    d, d_mask = channels(D, BLOCK_D)
+    first = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+    second = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+    place = start + tl.arange(0, BLOCK_E)
+    tiles = tile_count(start, stop, BLOCK_E)
+    if COMBINE:
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            mask = place < stop
+            at = partial + place.to(tl.int64) * (2 * D)
+            first = add_tile(first, load_tile(at, d, mask, d_mask), FOLD)
+            second = add_tile(second, load_tile(at + D, d, mask, d_mask), FOLD)
+            place += BLOCK_E
+    else:
+        own = load_row(g, row, d, d_mask, D)
+        index = tl.load(column + place, mask=place < stop, other=0)
+        for _ in tl.range(0, tiles, num_stages=STAGES):
+            mask = place < stop
+            ahead = place + BLOCK_E
+            following = tl.load(column + ahead, mask=ahead < stop, other=0)
+            tile = gather(g, index, d, mask, d_mask, D)
+            delta = tl.where(mask[:, None], own[None, :] - tile, 0.0)
+            first = add_tile(first, delta, FOLD)
+            second = add_tile(second, delta * delta, FOLD)
+            place = ahead
+            index = following
+    first = finish_sum(first, FOLD)
+    second = finish_sum(second, FOLD)
+    if slots is not None:
+        slot = tl.load(slots + program).to(tl.int64)
+        part_mask, d_mask = part_or_whole(slot, d, d_mask)
+        at = partial + slot * (2 * D) + d
+        tl.store(at, first, mask=part_mask)
+        tl.store(at + D, second, mask=part_mask)
+        whole = slot < 0
+    else:
+        whole = row >= 0
+    if scale is not None:
+        first *= tl.load(scale + row)
+    tl.store(energy + 2 * row, ricci_factor * tl.sum(first * first, axis=0), mask=whole)
+    tl.store(energy + 2 * row + 1, smooth_factor * tl.sum(second, axis=0), mask=whole)
+    tl.store(out + row * D + d, first.to(out.dtype.element_ty), mask=d_mask)
 
 
 def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -224,7 +360,7 @@ def moments_kernel(
 
 def moments_backward(
     transpose: Csr,
-    degree: Tensor,
+    share: Tensor,
     h: Tensor,
     mean: Tensor,
     grad_mean: Tensor,
@@ -234,7 +370,8 @@ def moments_backward(
 
     Args:
         transpose: The transpose of what :func:`moments` was given.
-        degree: Number of neighbours of each node, ``[N]`` float32.
+        share: One over the number of neighbours of each node, 0 where it has none, ``[N]``
+            float32.
         h: Node values, ``[N, D]``.
         mean: The first moment, ``[N, D]``.
         grad_mean: Gradient at the first moment, ``[N, D]``.
@@ -250,7 +387,7 @@ def moments_backward(
         channels=num_channels,
         width=num_channels,
         column=transpose.column,
-        degree=degree,
+        share=share,
         h=h,
         mean=mean,
         grad_mean=grad_mean,
@@ -270,7 +407,7 @@ def moments_backward_kernel(
     slots,
     partial,
     column,
-    degree,
+    share,
     h,
     mean,
     grad_mean,
@@ -301,11 +438,11 @@ def moments_backward_kernel(
             mask = place < stop
             ahead = place + BLOCK_E
             following = tl.load(column + ahead, mask=ahead < stop, other=0)
-            share = 1 / tl.load(degree + index, mask=mask, other=1.0)
+            weight = tl.load(share + index, mask=mask, other=0.0)
             spread = gather(grad_dispersion, index, d, mask, d_mask, D)
             delta = own[None, :] - gather(h, index, d, mask, d_mask, D)
             pull = gather(grad_mean, index, d, mask, d_mask, D) + 2 * spread * delta
-            total = add_tile(total, share[:, None] * pull, FOLD)
+            total = add_tile(total, weight[:, None] * pull, FOLD)
             place = ahead
             index = following
     result = finish_sum(total, FOLD)
@@ -315,79 +452,5 @@ def moments_backward_kernel(
         tl.store(partial + slot * D + d, result, mask=part_mask)
     spread = load_row(grad_dispersion, row, d, d_mask, D)
     drift = load_row(mean, row, d, d_mask, D) - own
-    result -= tl.where(tl.load(degree + row) > 0, 2 * spread * drift, 0.0)
+    result -= tl.where(tl.load(share + row) > 0, 2 * spread * drift, 0.0)
     tl.store(grad_h + row * D + d, result.to(grad_h.dtype.element_ty), mask=d_mask)
-
-
-def difference_energy(csr: Csr, g: Tensor) -> Tensor:
-    r"""Squared distance to all neighbours, :math:`\sum_j |g_i - g_j|^2`, ``[N]`` float32.
-
-    Args:
-        csr: Who hears from whom.
-        g: Node values, ``[N, D]``.
-    """
-    energy = floats(g, g.size(0))
-    over_rows(
-        "difference_energy",
-        energy_kernel,
-        csr,
-        g,
-        channels=g.size(1),
-        width=1,
-        column=csr.column,
-        g=g,
-        energy=energy,
-        D=g.size(1),
-        BLOCK_D=padded(g.size(1)),
-    )
-    return energy
-
-
-@triton.jit
-def energy_kernel(
-    rows,
-    starts,
-    stops,
-    slots,
-    partial,
-    column,
-    g,
-    energy,
-    D: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    BLOCK_E: tl.constexpr,
-    STAGES: tl.constexpr,
-    FOLD: tl.constexpr,
-    COMBINE: tl.constexpr,
-):
-    """One number per row."""
-    row, start, stop, program = segment(rows, starts, stops)
-    place = start + tl.arange(0, BLOCK_E)
-    tiles = tile_count(start, stop, BLOCK_E)
-    if COMBINE:
-        parts = tl.zeros((BLOCK_E,), tl.float32)
-        for _ in tl.range(0, tiles, num_stages=STAGES):
-            parts += tl.load(partial + place, mask=place < stop, other=0.0)
-            place += BLOCK_E
-        result = tl.sum(parts, axis=0)
-    else:
-        d, d_mask = channels(D, BLOCK_D)
-        own = load_row(g, row, d, d_mask, D)
-        total = empty_sum(BLOCK_E, BLOCK_D, FOLD)
-        index = tl.load(column + place, mask=place < stop, other=0)
-        for _ in tl.range(0, tiles, num_stages=STAGES):
-            mask = place < stop
-            ahead = place + BLOCK_E
-            following = tl.load(column + ahead, mask=ahead < stop, other=0)
-            tile = gather(g, index, d, mask, d_mask, D)
-            delta = tl.where(mask[:, None], own[None, :] - tile, 0.0)
-            total = add_tile(total, delta * delta, FOLD)
-            place = ahead
-            index = following
-        result = tl.sum(finish_sum(total, FOLD), axis=0)
-    if slots is not None:
-        slot = tl.load(slots + program).to(tl.int64)
-        tl.store(partial + slot, result, mask=slot >= 0)
-        tl.store(energy + row, result, mask=slot < 0)
-    else:
-        tl.store(energy + row, result)

@@ -11,6 +11,7 @@ What an edge list means, here and in every function of this package:
 """
 
 import warnings
+from collections.abc import Callable
 from functools import cached_property
 from typing import cast
 
@@ -44,6 +45,7 @@ class Neighborhood:
         self.derived: dict[str, Tensor] = {}
         self._operators: dict[tuple[str, torch.dtype], LinearOperator] = {}
         self._relations: dict[str, Neighborhood] = {}
+        self._vectors: dict[tuple[str, torch.dtype], Tensor] = {}
         self._scales: dict[tuple[str, torch.dtype], tuple[Tensor | None, Tensor | None]] = {}
 
     @cached_property
@@ -112,6 +114,26 @@ class Neighborhood:
         """For every source its targets."""
         return self._matrices[1]
 
+    def float_degree(self, dtype: torch.dtype) -> Tensor:
+        """:attr:`degree` as floating point numbers, ``[N]``."""
+        return self.vector("degree", dtype, lambda: self.degree.to(dtype))
+
+    def inverse_degree(self, dtype: torch.dtype) -> Tensor:
+        """One over the degree, zero at isolated nodes, ``[N]``."""
+
+        def inverse() -> Tensor:
+            degree = self.float_degree(dtype)
+            return torch.where(degree > 0, 1 / degree.clamp_min(1), 0.0)
+
+        return self.vector("inverse degree", dtype, inverse)
+
+    def vector(self, name: str, dtype: torch.dtype, make: Callable[[], Tensor]) -> Tensor:
+        """A vector over the nodes that follows from the edges, made on first use."""
+        if (name, dtype) not in self._vectors:
+            with torch.inference_mode(False):
+                self._vectors[name, dtype] = make()
+        return self._vectors[name, dtype]
+
     def scales(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
         r"""Factors :math:`l_i, r_j` with :math:`w_{ij} = l_i r_j`, ``[N]`` each; None is 1.
 
@@ -129,10 +151,10 @@ class Neighborhood:
         _check_normalization(normalization)
         if normalization == "sum":
             return None, None
-        degree = self.degree.clamp_min(1).to(dtype)
         if normalization == "rw":
-            return degree.reciprocal(), None
-        return degree.rsqrt(), self.out_degree.clamp_min(1).to(dtype).rsqrt()
+            return self.inverse_degree(dtype), None
+        out_degree = self.out_degree.clamp_min(1).to(dtype)
+        return self.float_degree(dtype).clamp_min(1).rsqrt(), out_degree.rsqrt()
 
     def relation(self, direction: str) -> "Neighborhood":
         """The same nodes with the edges a message travels along.
@@ -246,6 +268,44 @@ class TracedNeighborhood:
         if self.direction == "out" and direction == "out":
             direction = "in"
         return TracedNeighborhood(self.edge_index, self.num_nodes, direction)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the edges are known to be each pair in both directions, once."""
+        return self.direction == "undirected"
+
+    @property
+    def degree(self) -> Tensor:
+        """See :attr:`Neighborhood.degree`."""
+        degree: Tensor = _degree_op(self.edge_index, self.num_nodes, self.direction)
+        return degree
+
+    @property
+    def num_pairs(self) -> Tensor:
+        """See :attr:`Neighborhood.num_pairs`; a tensor, since the trace knows no values."""
+        pairs: Tensor = _num_pairs_op(self.edge_index, self.num_nodes)
+        return pairs
+
+
+@torch.library.custom_op("argnn::degree", mutates_args=())
+def _degree_op(edge_index: Tensor, num_nodes: int, direction: str) -> Tensor:
+    # A copy: a compiler may write into what an operator returned.
+    return neighborhood(edge_index, num_nodes).relation(direction).degree.clone()
+
+
+@_degree_op.register_fake
+def _(edge_index, num_nodes, direction):  # type: ignore[no-untyped-def]
+    return edge_index.new_empty(num_nodes)
+
+
+@torch.library.custom_op("argnn::num_pairs", mutates_args=())
+def _num_pairs_op(edge_index: Tensor, num_nodes: int) -> Tensor:
+    return edge_index.new_tensor(neighborhood(edge_index, num_nodes).num_pairs)
+
+
+@_num_pairs_op.register_fake
+def _(edge_index, num_nodes):  # type: ignore[no-untyped-def]
+    return edge_index.new_empty(())
 
 
 #: What every function of this package takes as its edges.

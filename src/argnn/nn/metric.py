@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
@@ -165,7 +164,7 @@ class MetricNet(nn.Module):
         hood = neighborhood(edge_index, h.size(0))
         raw = self._first_layer(h, hood)
         for norm, lin in zip(self.norms, self.lins[1:], strict=True):
-            raw = lin(norm(raw).relu())
+            raw = lin(norm(raw).relu_())  # in place: no gradient needs what was there
         if self.init == "degree":
             raw = raw + self._degree_offset(hood).to(raw)
         return AF.positive_diagonal(
@@ -181,10 +180,7 @@ class MetricNet(nn.Module):
         first: Any = self.lins[0]
         parts = self._inputs(h, hood)
         weights = first.weight.split([part.size(-1) for part in parts], dim=-1)
-        out = F.linear(parts[0], weights[0], first.bias)
-        for part, weight in zip(parts[1:], weights[1:], strict=True):
-            out = torch.addmm(out, part, weight.t())
-        return out
+        return AF.joint_linear(parts, weights, first.bias)
 
     def _inputs(self, h: Tensor, hood: Neighborhood) -> list[Tensor]:
         if self.inputs == "structure":

@@ -50,10 +50,9 @@ class Regularizer(nn.Module, ABC):
         """The weight as it stands now."""
         return float(self.log_weight.detach().exp()) if self.learnable else self.initial_weight
 
-    def weighted(self, energies: list[Tensor]) -> Tensor:
-        """The weight times the energies of all layers."""
-        total = torch.stack(energies).sum()
-        return total * (self.log_weight.exp() if self.learnable else self.initial_weight)
+    def weighted(self, energy: Tensor) -> Tensor:
+        """The weight times an energy."""
+        return energy * (self.log_weight.exp() if self.learnable else self.initial_weight)
 
     def forward(self, metrics: list[Tensor], edge_index: Edges) -> Tensor:
         """Weighted energy of all layers, a scalar.
@@ -65,7 +64,7 @@ class Regularizer(nn.Module, ABC):
         if not metrics:
             return torch.zeros(())
         both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")
-        return self.weighted([self.energy(g, both) for g in metrics])
+        return self.weighted(torch.stack([self.energy(g, both) for g in metrics]).sum())
 
     @abstractmethod
     def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
@@ -115,9 +114,8 @@ def total_penalty(
     ricci = next((r for r in rest if isinstance(r, RicciRegularizer)), None)
     smoothness = next((r for r in rest if isinstance(r, SmoothnessRegularizer)), None)
     if metrics and ricci and smoothness and ricci.reduction == smoothness.reduction:
-        energies = [AF.metric_energies(g, edge_index, ricci.reduction) for g in metrics]
-        total = total + ricci.weighted([pair[0] for pair in energies])
-        total = total + smoothness.weighted([pair[1] for pair in energies])
+        energies = AF.metric_energies(metrics, edge_index, ricci.reduction)
+        total = ricci.weighted(energies[0]) + smoothness.weighted(energies[1])
         rest = [r for r in rest if r is not ricci and r is not smoothness]
     for regularizer in rest:
         total = total + regularizer(metrics, edge_index)

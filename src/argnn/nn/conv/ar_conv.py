@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.nn.inits import reset, zeros
 from torch_geometric.utils import is_sparse, to_edge_index
@@ -132,12 +133,21 @@ class ARConv(MessagePassing):
             expected = [x.size(0), self.metric_channels]
             raise ValueError(f"the metric must have shape {expected} (got {list(g.shape)})")
         if self.modulation == "operator":
-            out = AF.modulate(self._aggregated(x, hood), g, self.eps0)
-        else:
-            out = self._modulated(x, g, hood)
+            return AF.modulate(self._aggregated(x, hood), g, self.eps0, added=self._self_part(x))
+        return self._weighted(x, self._modulated(x, g, hood))
+
+    def _self_part(self, x: Tensor) -> Tensor | None:
+        """What does not depend on the neighbours."""
         if self.lin_self is not None:
-            out = out + self.lin_self(x)
-        return out if self.bias is None else out + self.bias
+            return F.linear(x, self.lin_self.weight, self.bias)
+        return None if self.bias is None else self.bias.expand(x.size(0), -1)
+
+    def _weighted(self, x: Tensor, sums: list[Tensor]) -> Tensor:
+        """Weights on the sums of messages and on the node's own features, all in one."""
+        weights: list[Any] = [lin.weight for lin in self.lins_neighbor]
+        if self.lin_self is not None:
+            sums, weights = [*sums, x], [*weights, self.lin_self.weight]
+        return AF.joint_linear(sums, weights, self.bias)
 
     def _aggregated(self, x: Tensor, hood: Neighborhood) -> Tensor:
         """Sum over directions and hops of constant-weight aggregation."""
@@ -175,25 +185,24 @@ class ARConv(MessagePassing):
             messages.append(message)
         return messages
 
-    def _modulated(self, x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
-        """The paper's form; the sum is weighted once per node, which equals weighted messages."""
-        return _total(
-            [
-                lin(
-                    AF.propagate(
-                        x,
-                        g,
-                        x,
-                        hood.relation(direction),
-                        self.eps0,
-                        attention=self.attention,
-                        normalization=self.normalization,
-                        neighbor_norm=self.neighbor_norm,
-                    )
-                )
-                for direction, lin in zip(self._directions(), self.lins_neighbor, strict=True)
-            ]
-        )
+    def _modulated(self, x: Tensor, g: Tensor, hood: Neighborhood) -> list[Tensor]:
+        """The paper's form, one sum per direction, before the weights of the messages.
+
+        Weighting a sum is weighting its messages, and the features are gathered once.
+        """
+        return [
+            AF.propagate(
+                x,
+                g,
+                x,
+                hood.relation(direction),
+                self.eps0,
+                attention=self.attention,
+                normalization=self.normalization,
+                neighbor_norm=self.neighbor_norm,
+            )
+            for direction in self._directions()
+        ]
 
     def __repr__(self) -> str:
         return (

@@ -133,7 +133,7 @@ class ARGNN(AbstractNodeModel):
             g = conv.metric(h, edge_index)
             h = norm(conv(h, edge_index, g))
             if self.head is not None or depth < self.num_layers:
-                h = dropout(h.relu(), self.formulation.dropout, self.training)
+                h = dropout(h.relu_(), self.formulation.dropout, self.training)
             states.append(h)
             metrics.append(g)
         return states, metrics
@@ -145,7 +145,7 @@ class ARGNN(AbstractNodeModel):
         h = input_linear(
             x, self.encoder.weight, self.encoder.bias, form.input_dropout, self.training
         )
-        return dropout(self.encoder_norm(h).relu(), form.dropout, self.training)
+        return dropout(self.encoder_norm(h).relu_(), form.dropout, self.training)
 
 
 def _norm(kind: str, channels: int) -> nn.Module:

@@ -1,0 +1,46 @@
+"""``python -m argnn.bench.perf --spec JSON``: a measuring process, started by `argnn perf`.
+
+Writes JSON lines to standard output: ``{"progress": [done, total, text]}`` any number of times,
+then one ``{"result": ...}``.
+"""
+
+import json
+import os
+import sys
+from typing import Any, TextIO
+
+from argnn.bench.perf.config import PerfConfig
+
+
+def main(arguments: list[str]) -> None:
+    """Do what the specification says."""
+    # Whatever a library prints goes to standard error: standard output holds our lines only.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as channel:
+        os.dup2(2, 1)
+        spec = json.loads(arguments[arguments.index("--spec") + 1])
+        _say(channel, {"result": _result(spec, channel)})
+
+
+def _result(spec: dict[str, Any], channel: TextIO) -> dict[str, Any]:
+    config = PerfConfig.from_json(spec["config"])
+    if spec["memory_of"] is not None:
+        from argnn.bench.perf.memory import host_memory
+        from argnn.bench.threads import using_threads
+
+        with using_threads(config.threads):
+            return host_memory(spec["memory_of"], config)
+    from argnn.bench.perf.worker import measure
+
+    def tell(done: int, total: int, text: str) -> None:
+        _say(channel, {"progress": [done, total, text]})
+
+    return measure(config, tell)
+
+
+def _say(channel: TextIO, message: dict[str, Any]) -> None:
+    channel.write(json.dumps(message, allow_nan=False) + "\n")
+    channel.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,191 @@
+r"""Bytes that the edge part of a layer has to move, and how close it comes to a plain copy.
+
+Counted is useful traffic: every row that an edge gathers once per edge, with 4 bytes for the
+index of its node and 12 bytes for the three scalars that are saved per edge for the backward,
+and what every node reads and writes of its own, with 8 bytes for its offset. Rows that come
+from a cache are counted all the same, so on a small graph the share can exceed 1.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from argnn import functional as AF
+from argnn.bench.perf.config import PerfConfig
+from argnn.bench.perf.graphs import Workload
+from argnn.bench.perf.rows import kernels
+from argnn.bench.perf.timing import repeats_for, seconds_of, spread
+
+INDEX_BYTES = 4
+SAVED_BYTES = 12
+OFFSET_BYTES = 8
+_COPY_BYTES = {"cpu": 2**28, "cuda": 2**30}
+_COPY_REPEATS = 15
+_SAMPLE_SECONDS, _MOST_CALLS = 0.02, 100
+
+
+def propagate_forward_bytes(
+    nodes: int, edges: int, channels: int, element: int, *, saved: bool
+) -> int:
+    """Useful bytes of the fused forward with ``messages = h``.
+
+    An edge gathers ``h_j``; a node reads ``h_i`` and ``g_i`` and writes its sum.
+
+    Args:
+        nodes: Number of nodes.
+        edges: Number of listed edges.
+        channels: Number of channels.
+        element: Bytes of a number.
+        saved: Whether scalars are saved for a backward.
+
+    Example:
+        >>> propagate_forward_bytes(1, 1, 1, 4, saved=False)
+        28
+    """
+    row = channels * element
+    edge = row + INDEX_BYTES + (SAVED_BYTES if saved else 0)
+    return edges * edge + nodes * (3 * row + OFFSET_BYTES)
+
+
+def propagate_backward_bytes(nodes: int, edges: int, channels: int, element: int) -> int:
+    """Useful bytes of the fused backward with ``messages = h``, in two passes.
+
+    The pass over targets gathers ``h_j`` and reads ``h_i``, ``g_i`` and the gradient of node
+    ``i``; the pass over sources gathers the gradient, ``h_i`` and ``g_i`` and reads ``h_j``. Both
+    read the saved scalars. Written are the gradients of ``h`` and ``g``.
+
+    Args:
+        nodes: Number of nodes.
+        edges: Number of listed edges.
+        channels: Number of channels.
+        element: Bytes of a number.
+
+    Example:
+        >>> propagate_backward_bytes(1, 1, 1, 4)
+        88
+    """
+    row = channels * element
+    edge = (1 + 3) * row + 2 * (INDEX_BYTES + SAVED_BYTES)
+    return edges * edge + nodes * ((3 + 1 + 2) * row + 2 * OFFSET_BYTES)
+
+
+def aggregate_forward_bytes(nodes: int, edges: int, channels: int, element: int) -> int:
+    """Useful bytes of a sum over neighbours with constant weights.
+
+    An edge gathers ``x_j``, a node writes its sum; weights are not counted, as they can be
+    taken apart into factors of the nodes.
+
+    Args:
+        nodes: Number of nodes.
+        edges: Number of listed edges.
+        channels: Number of channels.
+        element: Bytes of a number.
+
+    Example:
+        >>> aggregate_forward_bytes(1, 1, 1, 4)
+        20
+    """
+    row = channels * element
+    return edges * (row + INDEX_BYTES) + nodes * (row + OFFSET_BYTES)
+
+
+def copy_bandwidth(device: torch.device) -> dict[str, Any]:
+    """Bytes read and written per second by a copy of a large tensor."""
+    size = _COPY_BYTES[device.type]
+    source = torch.ones(size // 4, device=device)
+    copy = torch.empty_like(source)
+    found = _timed(lambda: copy.copy_(source), device, lambda _: _COPY_REPEATS)
+    moved = 2 * size
+    return {**found, "bytes": moved, "gb_per_s": moved / found["median_ms"] / 1e6}
+
+
+def edge_parts(
+    config: PerfConfig, work: Workload, copy_gb_per_s: float, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Time and useful traffic of the fused edge part of one layer.
+
+    Args:
+        config: Sizes and options.
+        work: Graph on the device.
+        copy_gb_per_s: Measured bandwidth of a copy.
+        tell: Is told which part begins.
+    """
+    actions = _actions(config, work)
+    found = []
+    for name, (action, moved) in actions.items():
+        tell(name)
+        with kernels("fused"):
+            part = _timed(
+                action, work.x.device, lambda seconds: repeats_for(seconds, seconds, config)
+            )
+        rate = moved / part["median_ms"] / 1e6
+        share = rate / copy_gb_per_s
+        found.append(
+            {"name": name, **part, "bytes": moved, "gb_per_s": rate, "share_of_copy": share}
+        )
+    return found
+
+
+def _actions(config: PerfConfig, work: Workload) -> dict[str, tuple[Callable[[], object], int]]:
+    """What is timed, by name, with its useful bytes."""
+    device, edge_index = work.x.device, work.edge_index
+    generator = torch.Generator().manual_seed(config.seed)
+    shape = (config.nodes, config.channels)
+    drawn = torch.rand(3, *shape, generator=generator).to(device, getattr(torch, config.dtype))
+    h, g, grad = (drawn[0] - 0.5), drawn[1] + 0.5, drawn[2]
+    h_, g_ = h.clone().requires_grad_(), g.clone().requires_grad_()
+    saved: list[Tensor] = []
+    sizes = (config.nodes, edge_index.size(1), config.channels, h.element_size())
+
+    def forward() -> None:
+        with torch.no_grad():
+            AF.propagate(h, g, h, edge_index)
+
+    def forward_backward() -> None:
+        torch.autograd.grad(AF.propagate(h_, g_, h_, edge_index), (h_, g_), grad)
+
+    def backward() -> None:
+        if not saved:  # the first call, which is not timed
+            saved.append(AF.propagate(h_, g_, h_, edge_index))
+        torch.autograd.grad(saved[0], (h_, g_), grad, retain_graph=True)
+
+    def aggregate() -> None:
+        with torch.no_grad():
+            AF.aggregate(h, edge_index, "sym")
+
+    back = propagate_backward_bytes(*sizes)
+    both = propagate_forward_bytes(*sizes, saved=True) + back
+    return {
+        "propagate, forward": (forward, propagate_forward_bytes(*sizes, saved=False)),
+        "propagate, backward": (backward, back),
+        "propagate, forward + backward": (forward_backward, both),
+        "aggregate, forward": (aggregate, aggregate_forward_bytes(*sizes)),
+    }
+
+
+def _timed(
+    action: Callable[[], object], device: torch.device, repeats: Callable[[float], int]
+) -> dict[str, Any]:
+    """Median and spread of one call, from several samples.
+
+    Args:
+        action: What is timed.
+        device: Where it runs.
+        repeats: Number of samples, from an estimate of the seconds of a call.
+    """
+    action()  # prepares the graph, compiles
+    estimate = seconds_of(action, device)
+    calls = 1
+    if device.type == "cuda":
+        # A sample of one short kernel would mostly be the time that Python takes to start it.
+        calls = min(_MOST_CALLS, math.ceil(_SAMPLE_SECONDS / estimate))
+
+    def sample() -> None:
+        for _ in range(calls):
+            action()
+
+    times = [seconds_of(sample, device) / calls for _ in range(repeats(calls * estimate))]
+    return {**spread(times), "calls_per_sample": calls}

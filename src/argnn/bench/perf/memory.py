@@ -1,0 +1,100 @@
+"""Peak memory of a row beyond what the process held before its model was built."""
+
+import ctypes
+import gc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from argnn.bench.perf.config import PerfConfig
+from argnn.bench.perf.graphs import workload
+from argnn.bench.perf.rows import Row
+from argnn.bench.provenance import peak_memory_mib
+
+MIB = 2**20
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+_TINY_NODES, _TINY_EDGES = 64, 256
+
+
+def cuda_peak_mib(action: Callable[[], object], before: int) -> float:
+    """Most memory that torch's allocator held during an action, less ``before`` bytes."""
+    torch.cuda.reset_peak_memory_stats()
+    action()
+    torch.cuda.synchronize()
+    return (torch.cuda.max_memory_allocated() - before) / MIB
+
+
+def free_memory(device: torch.device) -> None:
+    """Give back what nobody uses any more."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.empty_cache()
+
+
+def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
+    """Peak memory of two training steps of a row in this process, which must be a fresh one.
+
+    Libraries are loaded and kernels compiled by a step on a tiny graph before. The first step
+    prepares the graph (normalisation, compressed rows); ``extra_peak_mib`` is over both steps.
+
+    Args:
+        name: The row.
+        config: Sizes and options.
+    """
+    _tiny_step(name, config)
+    work = workload(config)
+    free_memory(work.x.device)
+    _trim_heap()
+    can_reset = _reset_high_water()
+    before = _status_mib("VmRSS") if can_reset else peak_memory_mib()
+    row = Row(name, config, work)
+    steps = []
+    for _ in range(2):
+        if can_reset:
+            _reset_high_water()
+        row.step()
+        high = _status_mib("VmHWM") if can_reset else peak_memory_mib()
+        steps.append(max(0.0, high - before))
+    return {
+        "extra_peak_mib": max(steps),
+        # Without a reset the mark of the second step is that of both.
+        "first_step_mib": steps[0],
+        "step_mib": steps[1] if can_reset else None,
+        "before_mib": before,
+        "method": "VmHWM, reset before each step" if can_reset else "ru_maxrss, never reset",
+    }
+
+
+def _tiny_step(name: str, config: PerfConfig) -> None:
+    tiny = replace(config, nodes=_TINY_NODES, edges=_TINY_EDGES, graph="random")
+    row = Row(name, tiny, workload(tiny))
+    row.step()
+
+
+def _status_mib(field: str) -> float:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"{_STATUS} has no {field}")
+
+
+def _reset_high_water() -> bool:
+    """Set VmHWM back to what is held now; False where the system does not offer that."""
+    try:
+        _CLEAR.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _trim_heap() -> None:
+    """Return freed pages: what the making of the graph left behind would hide the row's use."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError):
+        return  # not glibc

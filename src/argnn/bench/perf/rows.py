@@ -1,0 +1,105 @@
+"""The models of the table, each with the training step that is timed."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn import GAT, GCN
+
+import argnn
+from argnn.bench.perf.config import CLASSES, ROWS, PerfConfig
+from argnn.bench.perf.graphs import Workload
+from argnn.nn import ARGNN, RicciRegularizer, SmoothnessRegularizer, total_penalty
+
+#: Weight of both penalties.
+PENALTY = 0.01
+LEARNING_RATE = 0.005
+
+
+class Row:
+    """A model, its optimiser and its work.
+
+    Args:
+        name: Its name in :data:`~argnn.bench.perf.config.ROWS`.
+        config: Sizes and options.
+        work: Graph and features. Rows must not share ``edge_index``: what one prepares for its
+            graph would be a gift to the next.
+    """
+
+    def __init__(self, name: str, config: PerfConfig, work: Workload) -> None:
+        self.name, self.spec, self.config, self.work = name, ROWS[name], config, work
+        device = work.x.device
+        torch.manual_seed(config.seed)
+        with self._kernels():
+            self.model = _model(name, config).to(device)
+        self.penalties: list[nn.Module] = []
+        if self.spec.preset is not None:
+            regularizers = (RicciRegularizer, SmoothnessRegularizer)
+            self.penalties = [kind(PENALTY, reduction="mean").to(device) for kind in regularizers]
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=LEARNING_RATE)
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of trained numbers."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def step(self) -> None:
+        """One training step on all nodes: forward, loss, penalties, backward, Adam."""
+        self.model.train()
+        with self._kernels():
+            self.optimizer.zero_grad(set_to_none=True)
+            with self._autocast():
+                loss = self._loss()
+            loss.backward()
+            self.optimizer.step()
+
+    @torch.no_grad()
+    def forward(self) -> None:
+        """The scores of all nodes, in evaluation mode."""
+        self.model.eval()
+        with self._kernels(), self._autocast():
+            self.model(self.work.x, self.work.edge_index)
+
+    def _loss(self) -> Tensor:
+        x, edge_index = self.work.x, self.work.edge_index
+        if not isinstance(self.model, ARGNN):
+            return F.cross_entropy(self.model(x, edge_index), self.work.y)
+        scores, metrics = self.model.forward_with_metric(x, edge_index)
+        penalty = total_penalty(self.penalties, metrics, edge_index)  # as in training
+        return F.cross_entropy(scores, self.work.y) + penalty
+
+    def _kernels(self) -> AbstractContextManager[None]:
+        return kernels(self.spec.mode)
+
+    def _autocast(self) -> AbstractContextManager[None]:
+        enabled = self.config.dtype == "bfloat16"
+        return torch.autocast(self.work.x.device.type, torch.bfloat16, enabled=enabled)
+
+
+def kernels(mode: str | None) -> AbstractContextManager[None]:
+    """Use fused or plain kernels for a while; nothing to switch for a rival."""
+    if mode is None:
+        return nullcontext()
+    chosen: AbstractContextManager[None] = argnn.kernels.use(mode)
+    return chosen
+
+
+def _model(name: str, config: PerfConfig) -> nn.Module:
+    sizes = (config.input_channels, config.channels)
+    preset, dropout = ROWS[name].preset, config.dropout
+    if preset is not None:
+        return ARGNN(
+            *sizes,
+            CLASSES,
+            config.layers,
+            preset=preset,
+            dropout=dropout,
+            input_dropout=dropout,
+        )
+    if name == "gcn":
+        # Cached: without it PyG normalises anew in every layer, and would be easier to beat.
+        rival: nn.Module = GCN(*sizes, config.layers, CLASSES, dropout=dropout, cached=True)
+    else:
+        rival = GAT(*sizes, config.layers, CLASSES, dropout=dropout)
+    return rival

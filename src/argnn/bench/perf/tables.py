@@ -1,0 +1,141 @@
+"""The measurements as Rich tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+_LEFT = ("model", "part", "graph")
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name, justify="left" if name in _LEFT else "right")
+    return table
+
+
+def number(value: float | None) -> str:
+    """Three digits that matter, without an exponent.
+
+    Example:
+        >>> number(0.01234), number(1.234), number(123.4), number(12345.0), number(None)
+        ('0.0123', '1.23', '123', '12345', '-')
+    """
+    if value is None:
+        return "-"
+    if value >= 100:
+        return f"{value:.0f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 1 else f"{value:.3g}"
+
+
+def with_spread(found: Mapping[str, Any] | None) -> str:
+    """Median and quantiles, in milliseconds."""
+    if found is None:
+        return "-"
+    return f"{number(found['median_ms'])} [{number(found['q10_ms'])}, {number(found['q90_ms'])}]"
+
+
+def graph_title(graph: Mapping[str, Any]) -> str:
+    """A graph in words."""
+    return (
+        f"{graph['kind']} graph, {graph['nodes']:,} nodes, {graph['edges']:,} edges, "
+        f"largest degree {graph['max_degree']:,}"
+    )
+
+
+def row_table(measurement: Mapping[str, Any]) -> Table:
+    """Time and memory of every row; in brackets the 10 % and 90 % quantiles."""
+    table = _table(
+        graph_title(measurement["graph"]),
+        (
+            "model",
+            "forward ms\n[10 %, 90 %]",
+            "step ms\n[10 %, 90 %]",
+            "step\nx GCN",
+            "x faster\nthan plain",
+            "extra peak\nMiB",
+            "memory\nx GCN",
+            "repeats",
+        ),
+    )
+    for row in measurement["rows"]:
+        step = with_spread(row["step"])
+        if "error" in row:
+            step = "out of memory" if row["out_of_memory"] else "failed"
+        memory = row["memory"]
+        table.add_row(
+            row["label"],
+            with_spread(row["forward"]),
+            step,
+            number(row["step_vs_gcn"]),
+            number(row["speedup_over_plain"]),
+            number(memory["extra_peak_mib"]) if memory else "-",
+            number(row["memory_vs_gcn"]),
+            str(row["step"]["repeats"]) if row["step"] else "-",
+        )
+    return table
+
+
+def edge_table(measurement: Mapping[str, Any]) -> Table:
+    """The fused edge part of one layer beside a plain copy."""
+    copy = measurement["copy"]
+    table = _table(
+        "edge part of one layer, fused; useful bytes beside a plain copy",
+        ("part", "ms [10 %, 90 %]", "MB", "GB/s", "% of copy", "repeats"),
+    )
+    parts = measurement["edge_part"]["parts"]
+    for part in ({"name": "copy", **copy, "share_of_copy": 1.0}, *parts):
+        table.add_row(
+            part["name"],
+            with_spread(part),
+            number(part["bytes"] / 1e6),
+            number(part["gb_per_s"]),
+            number(100 * part["share_of_copy"]),
+            str(part["repeats"]),
+        )
+    return table
+
+
+def scaling_table(measurements: Sequence[Mapping[str, Any]]) -> Table:
+    """Step time and time per edge over the sizes."""
+    names = [row["name"] for row in measurements[0]["rows"]]
+    columns = [f"{name}\n{unit}" for name in names for unit in ("step ms", "ns per edge")]
+    table = _table(
+        "one training step, fused kernels beside PyG's GCN", ("graph", "nodes", "edges", *columns)
+    )
+    for found in measurements:
+        graph = found["graph"]
+        cells = []
+        for row in found["rows"]:
+            step = row["step"]["median_ms"] if row["step"] else None
+            cells += [number(step), number(row["ns_per_edge"])]
+        table.add_row(graph["kind"], f"{graph['nodes']:,}", f"{graph['edges']:,}", *cells)
+    return table
+
+
+def first_steps(measurement: Mapping[str, Any]) -> str:
+    """How long the first step of every row took, compilation included."""
+    known = [
+        f"{row['label']} {number(row['first_step_seconds'])}"
+        for row in measurement["rows"]
+        if row["first_step_seconds"] is not None
+    ]
+    return "First step in seconds, compilation and graph preparation included: " + "; ".join(known)
+
+
+def failures(measurements: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Everything that could not be measured: what it is, and its error fields."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for measurement in measurements:
+        part = measurement["edge_part"]
+        if part is not None and "error" in part:
+            found.append(("edge part", part))
+        for row in measurement["rows"]:
+            if "error" in row:
+                found.append((row["label"], row))
+            elif row["memory"] and "error" in row["memory"]:
+                found.append((f"memory of {row['label']}", row["memory"]))
+    return found
