@@ -91,7 +91,7 @@ def test_every_row_is_measured_and_compared():
     assert rows["default"]["speedup_over_plain"] == step["default-plain"] / step["default"]
     assert rows["gcn"]["speedup_over_plain"] is None
     parts = found["edge_part"]["parts"]
-    assert len(parts) == 4
+    assert len(parts) == 5
     for part in parts:
         rate = part["bytes"] / part["median_ms"] / 1e6
         assert part["gb_per_s"] == pytest.approx(rate)

@@ -11,17 +11,20 @@ SIZES = (3, 4, 2, 4)
 
 
 def test_forward_bytes():
-    edges = 4 * (8 + 4)  # h_j, its index
+    edges = 4 * (8 + 4 + 4)  # h_j, its index, its norm
     nodes = 3 * (8 + 8 + 8 + 8)  # h_i, g_i, the sum, the offset
-    assert propagate_forward_bytes(*SIZES, saved=False) == edges + nodes == 144
-    assert propagate_forward_bytes(*SIZES, saved=True) == 144 + 4 * 12
+    norms = 3 * (8 + 8 + 4)  # h_i, g_i, the norm
+    assert propagate_forward_bytes(*SIZES, saved=False) == edges + nodes + norms == 220
+    assert propagate_forward_bytes(*SIZES, saved=True) == 220 + 4 * 16
 
 
 def test_backward_bytes():
-    targets = 4 * (8 + 4 + 12) + 3 * (8 + 8 + 8 + 8)  # h_j; own h, g, gradient, offset
-    sources = 4 * (3 * 8 + 4 + 12) + 3 * (8 + 8)  # gradient, h_i, g_i; own h, offset
+    # h_j, index, saved, five numbers left; own h, g, gradient, offset
+    targets = 4 * (8 + 4 + 16 + 20) + 3 * (8 + 8 + 8 + 8)
+    # gradient, h_i, g_i, index, five numbers and where they are; own h, offset
+    sources = 4 * (3 * 8 + 4 + 20 + 8) + 3 * (8 + 8)
     written = 3 * (8 + 8)
-    assert propagate_backward_bytes(*SIZES) == targets + sources + written == 448
+    assert propagate_backward_bytes(*SIZES) == targets + sources + written == 608
 
 
 def test_aggregate_bytes():
@@ -29,4 +32,4 @@ def test_aggregate_bytes():
 
 
 def test_half_precision_halves_the_rows_only():
-    assert propagate_forward_bytes(3, 4, 2, 2, saved=False) == 4 * (4 + 4) + 3 * (3 * 4 + 8)
+    assert propagate_forward_bytes(3, 4, 2, 2, saved=False) == 4 * (4 + 8) + 3 * (5 * 4 + 12)

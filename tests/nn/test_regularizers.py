@@ -4,7 +4,13 @@ import pytest
 import torch
 
 import reference
-from argnn.nn import MagnitudeRegularizer, RicciRegularizer, SmoothnessRegularizer
+from argnn.kernels import use
+from argnn.nn import (
+    MagnitudeRegularizer,
+    RicciRegularizer,
+    SmoothnessRegularizer,
+    total_penalty,
+)
 
 from .cases import EDGES, NUM_NODES, edge_tensor, metrics, relation
 
@@ -149,3 +155,117 @@ def test_penalty_of_weight_zero_is_zero(kind):
 @every_kind
 def test_penalty_repr_shows_weight_and_reduction(kind):
     assert repr(kind(0.25, reduction="mean")) == f"{kind.__name__}(0.25, reduction='mean')"
+
+
+# -- several penalties at once --------------------------------------------------------------------
+
+COMBINATIONS = {
+    "both": [(RicciRegularizer, {}), (SmoothnessRegularizer, {})],
+    "all, in another order": [
+        (MagnitudeRegularizer, {}),
+        (SmoothnessRegularizer, {}),
+        (RicciRegularizer, {}),
+    ],
+    "means": [
+        (RicciRegularizer, {"reduction": "mean"}),
+        (SmoothnessRegularizer, {"reduction": "mean"}),
+    ],
+    "different reductions": [
+        (RicciRegularizer, {"reduction": "mean"}),
+        (SmoothnessRegularizer, {"reduction": "sum"}),
+    ],
+    "learnable": [
+        (RicciRegularizer, {"learnable": True}),
+        (SmoothnessRegularizer, {"learnable": True, "reduction": "sum"}),
+    ],
+    "one learnable": [
+        (RicciRegularizer, {"reduction": "mean"}),
+        (SmoothnessRegularizer, {"reduction": "mean", "learnable": True}),
+        (MagnitudeRegularizer, {"learnable": True}),
+    ],
+    "ricci only": [(RicciRegularizer, {})],
+    "smoothness only": [(SmoothnessRegularizer, {})],
+    "magnitude only": [(MagnitudeRegularizer, {})],
+    "two of a kind": [
+        (RicciRegularizer, {}),
+        (RicciRegularizer, {"reduction": "mean"}),
+        (SmoothnessRegularizer, {}),
+        (SmoothnessRegularizer, {"reduction": "mean"}),
+    ],
+    "none": [],
+}
+every_combination = pytest.mark.parametrize(
+    "combination", COMBINATIONS.values(), ids=COMBINATIONS.keys()
+)
+
+
+def built(combination):
+    return [kind(0.3 + 0.2 * i, **options) for i, (kind, options) in enumerate(combination)]
+
+
+def value_and_gradients(function, penalties, dtype):
+    """The penalty, and the gradient of every metric and every learnable weight."""
+    fields = [g.to(dtype).requires_grad_() for g in FIELDS]
+    value = function(penalties, fields)
+    weights = [weight for penalty in penalties for weight in penalty.parameters()]
+    if not value.requires_grad:
+        return [value]
+    return [value.detach(), *torch.autograd.grad(value, [*fields, *weights])]
+
+
+@every_combination
+@pytest.mark.parametrize(
+    ("mode", "dtype", "tolerance"),
+    [
+        ("plain", torch.float64, 1e-12),
+        ("fused", torch.float64, 1e-12),
+        ("auto", torch.float32, 1e-5),
+    ],
+)
+def test_total_penalty_is_the_sum_of_the_penalties(combination, mode, dtype, tolerance):
+    penalties = built(combination)
+    with use(mode):
+        actual = value_and_gradients(
+            lambda all_, fields: total_penalty(all_, fields, EDGE_INDEX), penalties, dtype
+        )
+    with use("plain"):
+        expected = value_and_gradients(
+            lambda all_, fields: sum((r(fields, EDGE_INDEX) for r in all_), torch.zeros(())),
+            penalties,
+            torch.float64,
+        )
+    assert actual[0].shape == ()
+    for a, b in zip(actual, expected, strict=True):
+        assert (a - b).norm() <= tolerance * b.norm()
+
+
+@every_combination
+def test_total_penalty_of_no_metric_is_zero(combination):
+    value = total_penalty(built(combination), [], EDGE_INDEX)
+    assert value.shape == ()
+    assert value.item() == 0
+
+
+@every_combination
+def test_total_penalty_does_not_depend_on_directions_duplicates_or_self_loops(combination):
+    expected = total_penalty(built(combination), FIELDS, EDGE_INDEX)
+    once = edge_tensor(reference.unordered_pairs(EDGES))
+    for edge_index in (EDGE_INDEX.flip(0), once, torch.cat([once, once], dim=1)):
+        torch.testing.assert_close(total_penalty(built(combination), FIELDS, edge_index), expected)
+
+
+def test_total_penalty_takes_a_generator_once():
+    penalties = built(COMBINATIONS["all, in another order"])
+    assert torch.equal(
+        total_penalty(iter(penalties), FIELDS, EDGE_INDEX),
+        total_penalty(penalties, FIELDS, EDGE_INDEX),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_total_penalty_in_less_precision_is_near_double(dtype):
+    penalties = built(COMBINATIONS["means"])
+    fields = [g.to(dtype) for g in FIELDS]
+    expected = total_penalty(penalties, [g.double() for g in fields], EDGE_INDEX)
+    actual = total_penalty(penalties, fields, EDGE_INDEX)
+    assert actual.item() == pytest.approx(expected.item(), rel=2 * torch.finfo(dtype).eps)

@@ -112,6 +112,7 @@ def test_other_looks(waits, settings, expected):
     assert {epoch for epoch, count in enumerate(found, start=1) if count} == expected
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("options", [{}, {"preset": "paper"}])
 @pytest.mark.parametrize("settings", [{}, PENALTIES, {"clip_norm": 0.1}, {"precision": "bfloat16"}])

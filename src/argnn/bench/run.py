@@ -26,7 +26,14 @@ from argnn.io import (
     write_tensors,
 )
 from argnn.nn import AbstractNodeModel
-from argnn.train import EpochRecord, FitResult, Snapshot, fit, node_scores
+from argnn.train import (
+    EpochRecord,
+    FitResult,
+    Snapshot,
+    fit,
+    node_scores,
+    scores_and_metrics,
+)
 
 Row = dict[str, Any]
 OnEpoch = Callable[[EpochRecord], None]
@@ -71,7 +78,7 @@ def run_split(
     row = {
         **_identity(config, split),
         "config": config.to_json(),
-        **_scores(model, visible, graph, split),
+        **_scores(model, visible, graph, split, config.train.precision),
         **_course(result),
         "seconds": spent + time.perf_counter() - began,
         "resumed_from_epoch": None if saved is None else len(saved.values["history"]),
@@ -106,9 +113,12 @@ def _identity(config: RunConfig, split: int) -> Row:
 
 
 @torch.no_grad()
-def _scores(model: AbstractNodeModel, visible: Data, graph: Data, split: int) -> Row:
-    """Scores of the chosen epoch on test and validation nodes."""
-    logits = model.eval()(visible.x, visible.edge_index).cpu()
+def _scores(
+    model: AbstractNodeModel, visible: Data, graph: Data, split: int, precision: str
+) -> Row:
+    """Scores of the chosen epoch on test and validation nodes, in the precision it had."""
+    scores, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
+    logits = scores.cpu()
     _, val, test = split_masks(graph, split)
     return {"test": _node_scores(logits, graph.y, test), "val": _node_scores(logits, graph.y, val)}
 

@@ -9,7 +9,7 @@ from argnn.functional.metric import norm
 from argnn.functional.neighborhood import Edges, Neighborhood, neighbor_sum, neighborhood
 from argnn.functional.precision import accumulation_dtype, default_eps, safe_sqrt
 from argnn.kernels import fused
-from argnn.kernels.choice import is_fused
+from argnn.kernels.choice import is_fused, plain_path
 
 NEIGHBOR_NORMS = ("own", "target")
 
@@ -167,6 +167,22 @@ def propagate(
         target_norm = attention and neighbor_norm == "target"
         weighing = fused.Weighing(attention, target_norm, normalization, default_eps(dtype))
         return fused.propagate(h, g, messages, _one_number(eps0, h), hood, weighing)
+    return _plain_propagate(h, g, messages, hood, eps0, attention, normalization, neighbor_norm)
+
+
+@plain_path
+def _plain_propagate(
+    h: Tensor,
+    g: Tensor,
+    messages: Tensor,
+    edge_index: Edges,
+    eps0: float | Tensor,
+    attention: bool,
+    normalization: str,
+    neighbor_norm: str,
+) -> Tensor:
+    hood = neighborhood(edge_index, h.size(0))
+    dtype = accumulation_dtype(h.dtype)
     h, g = h.to(dtype), g.to(dtype)
     weight = edge_modulation(h, g, hood.edge_index, eps0)
     if attention:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from argnn.functional.precision import accumulation_dtype
 from argnn.kernels import fused
-from argnn.kernels.choice import is_fused
+from argnn.kernels.choice import is_fused, plain_path
 from argnn.kernels.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -53,9 +53,15 @@ def aggregate(x: Tensor, edge_index: Edges, normalization: str = "sum") -> Tenso
         normalization: ``"sum"``, ``"sym"`` or ``"rw"``, see :meth:`Neighborhood.edge_weight`.
     """
     hood = neighborhood(edge_index, x.size(0))
-    dtype = accumulation_dtype(x.dtype)
     if is_fused(x):
         return fused.aggregate(x, hood, normalization)
+    return _plain_aggregate(x, hood, normalization)
+
+
+@plain_path
+def _plain_aggregate(x: Tensor, edge_index: Edges, normalization: str) -> Tensor:
+    hood = neighborhood(edge_index, x.size(0))
+    dtype = accumulation_dtype(x.dtype)
     return (hood.operator(normalization, dtype) @ x.to(dtype)).to(x.dtype)
 
 
@@ -93,9 +99,13 @@ def neighbor_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
     of size ``E x D`` appears, on features shifted to mean zero, so that less cancels.
     """
     hood = neighborhood(edge_index, h.size(0))
+    return fused.moments(h, hood) if is_fused(h) else _plain_moments(h, hood)
+
+
+@plain_path
+def _plain_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
+    hood = neighborhood(edge_index, h.size(0))
     dtype = accumulation_dtype(h.dtype)
-    if is_fused(h):
-        return fused.moments(h, hood)
     shift = h.detach().to(dtype).mean(0)
     centred = h.to(dtype) - shift
     mean, mean_square = (aggregate(x, hood, "rw") for x in (centred, centred * centred))

@@ -6,7 +6,7 @@ from torch import Tensor
 from argnn.functional.neighborhood import Edges, neighbor_sum, neighborhood
 from argnn.functional.precision import accumulation_dtype
 from argnn.kernels import fused
-from argnn.kernels.choice import is_fused
+from argnn.kernels.choice import is_fused, plain_path
 
 REDUCTIONS = ("sum", "mean")
 
@@ -30,8 +30,12 @@ def discrete_ricci(g: Tensor, edge_index: Edges) -> Tensor:
         [-1.0, 1.0]
     """
     hood = neighborhood(edge_index, g.size(0))
-    if is_fused(g):
-        return fused.discrete_ricci(g, hood)
+    return fused.discrete_ricci(g, hood) if is_fused(g) else _plain_ricci(g, hood)
+
+
+@plain_path
+def _plain_ricci(g: Tensor, edge_index: Edges) -> Tensor:
+    hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
     difference = g_.index_select(0, hood.target) - g_.index_select(0, hood.source)
     degree = hood.degree.clamp_min(1).to(g_.dtype).unsqueeze(-1)

@@ -9,7 +9,7 @@ from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.precision import accumulation_dtype
 from argnn.functional.ricci import check_reduction, reduce_energy, reduced_sum, ricci_energy
 from argnn.kernels import fused
-from argnn.kernels.choice import is_fused
+from argnn.kernels.choice import is_fused, plain_path
 
 
 def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor:
@@ -38,8 +38,12 @@ def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> T
         both = hood.relation("undirected")
         total = fused.energies([g_], both, [(0.0, 0.5)])[1]
         return reduced_sum(total, both.num_pairs * g.size(1), reduction).to(g.dtype)
-    difference = _pair_difference(g_, hood)[0]
-    return reduce_energy(difference.square(), reduction).to(g.dtype)
+    return _plain_smoothness(g_, hood, reduction).to(g.dtype)
+
+
+@plain_path
+def _plain_smoothness(g: Tensor, edge_index: Edges, reduction: str) -> Tensor:
+    return reduce_energy(_pair_difference(g, edge_index)[0].square(), reduction)
 
 
 def metric_energies(

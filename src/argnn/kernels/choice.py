@@ -1,10 +1,16 @@
 """Which implementation of an edge sum runs."""
 
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from types import ModuleType, TracebackType
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 MODES = ("auto", "plain", "fused")
 
@@ -84,7 +90,18 @@ def _obstacle(tensors: tuple[Tensor, ...]) -> str | None:
 
 def backend(tensor: Tensor) -> ModuleType:
     """The kernels of a tensor's device, imported on first use."""
-    return import_module(_BACKENDS[tensor.device.type])
+    return _imported(tensor.device.type)
+
+
+@cache
+def _imported(device_type: str) -> ModuleType:
+    return import_module(_BACKENDS[device_type])
+
+
+def plain_path(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function that needs prepared edges: a compiler calls it, but does not look inside."""
+    hidden: Callable[P, R] = torch.compiler.disable(function)
+    return hidden
 
 
 def num_saved(attention: bool) -> int:

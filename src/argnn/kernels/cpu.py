@@ -361,7 +361,7 @@ def energy_gradient(
         factors: As given to :func:`laplacian`.
     """
     out = torch.empty(y.shape, dtype=_wide(y))
-    coefficients = grad.numpy() * _floats((factors[0], 8 * factors[1]), y)
+    coefficients = _array(grad) * _floats((factors[0], 8 * factors[1]), y)
     _launch(_energy_gradient, transpose, y, degree, share, coefficients, out)
     return out.to(y.dtype)
 
@@ -1034,7 +1034,7 @@ def _structure(csr: Csr, count: int) -> tuple[Any, Any, Any]:
     """Bounds, row pointers and columns as arrays, made once per matrix and thread count."""
     if count not in csr.arrays:
         csr.arrays[count] = tuple(
-            tensor.numpy() for tensor in (csr.parts(count), csr.rowptr, csr.column)
+            _array(tensor) for tensor in (csr.parts(count), csr.rowptr, csr.column)
         )
     structure: tuple[Any, Any, Any] = csr.arrays[count]
     return structure

@@ -6,12 +6,11 @@ take ``edge_index`` and find what was prepared for it. Both call the same two fu
 for the values and one for the gradients.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from argnn.kernels.choice import backend, num_saved
 from argnn.kernels.neighborhood import Neighborhood, TracedNeighborhood, neighborhood
@@ -27,6 +26,26 @@ def _related(edge_index: Tensor, num_nodes: int, direction: str) -> Neighborhood
 def _wide(dtype: torch.dtype) -> torch.dtype:
     """The dtype of sums and of everything that is one number per node or edge."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+class _OnlyOnce(torch.autograd.Function):
+    """A gradient that has none itself, and says so instead of leaving terms out."""
+
+    @staticmethod
+    def forward(ctx, compute, *inputs):  # type: ignore[no-untyped-def]
+        return compute()
+
+    @staticmethod
+    def backward(ctx, *_):  # type: ignore[no-untyped-def]
+        raise RuntimeError(
+            "trying to differentiate a fused kernel twice; it is only once differentiable: "
+            "argnn.kernels.use('plain') is differentiable any number of times"
+        )
+
+
+def _only_once(compute: Callable[[], Any], *inputs: Tensor | None) -> Any:
+    """What ``compute`` returns, as a function of ``inputs`` that cannot be differentiated."""
+    return _OnlyOnce.apply(compute, *inputs) if torch.is_grad_enabled() else compute()
 
 
 # --- constant weights ---------------------------------------------------------------------
@@ -131,10 +150,13 @@ class _Moments(torch.autograd.Function):
         return mean, dispersion
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_mean, grad_dispersion):  # type: ignore[no-untyped-def]
         h, mean = ctx.saved_tensors
-        return _moments_backward(h, mean, grad_mean, grad_dispersion, ctx.hood), None
+        grad = _only_once(
+            lambda: _moments_backward(h, mean, grad_mean, grad_dispersion, ctx.hood),
+            *(h, grad_mean, grad_dispersion),
+        )
+        return grad, None
 
 
 @torch.library.custom_op("argnn::moments", mutates_args=())
@@ -220,9 +242,8 @@ class _Ricci(torch.autograd.Function):
         return _ricci(g, hood)[0]
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        return _ricci_backward(grad, ctx.hood), None
+        return _only_once(lambda: _ricci_backward(grad, ctx.hood), grad), None
 
 
 @torch.library.custom_op("argnn::discrete_ricci", mutates_args=())
@@ -297,17 +318,21 @@ class _Energies(torch.autograd.Function):
     def forward(ctx, hood, factors, *metrics):  # type: ignore[no-untyped-def]
         layers = [_ricci(g, hood, pair) for g, pair in zip(metrics, factors, strict=True)]
         ctx.rest = hood, factors
-        ctx.save_for_backward(*(curvature for curvature, _ in layers))
+        # The metrics only as a witness that the gradient depends on them: they are kept anyway.
+        ctx.save_for_backward(*(curvature for curvature, _ in layers), *metrics)
         return torch.stack([energy for _, energy in layers]).sum((0, 1))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         hood, factors = ctx.rest
-        grads = [
-            _energies_backward(curvature, grad, hood, pair)
-            for curvature, pair in zip(ctx.saved_tensors, factors, strict=True)
-        ]
+        curvatures, metrics = ctx.saved_tensors[: len(factors)], ctx.saved_tensors[len(factors) :]
+        grads = _only_once(
+            lambda: tuple(
+                _energies_backward(curvature, grad, hood, pair)
+                for curvature, pair in zip(curvatures, factors, strict=True)
+            ),
+            *(grad, *metrics),
+        )
         return None, None, *grads
 
 
@@ -432,8 +457,7 @@ def _propagate_backward(
         grad.contiguous(),
         need_eps0,
     )
-    total = None if grad_eps0 is None else grad_eps0.sum().reshape(1)
-    return grad_h, grad_g, grad_messages, total
+    return grad_h, grad_g, grad_messages, _total(grad_eps0)
 
 
 class _Propagate(torch.autograd.Function):
@@ -449,13 +473,15 @@ class _Propagate(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         h, g, messages, eps0, norm, saved = ctx.saved_tensors
         hood, weighing = ctx.rest
         need_eps0 = ctx.needs_input_grad[3]
-        grads = _propagate_backward(
-            grad, h, g, messages, eps0, norm, saved, hood, weighing, need_eps0
+        grads = _only_once(
+            lambda: _propagate_backward(
+                grad, h, g, messages, eps0, norm, saved, hood, weighing, need_eps0
+            ),
+            *(grad, h, g, messages, eps0),
         )
         return *grads, None, None
 
@@ -575,14 +601,27 @@ class _Modulate(torch.autograd.Function):
         return backend(z).modulate(z, g, eps0, None if added is None else added.contiguous())
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         z, g, eps0 = ctx.saved_tensors
-        grad_z, grad_g, grad_eps0 = backend(z).modulate_backward(
-            z, g, eps0, grad.contiguous(), ctx.needs_input_grad[2]
+        grads = _only_once(
+            lambda: _modulate_backward(z, g, eps0, grad, ctx.needs_input_grad[2]),
+            *(z, g, eps0, grad),
         )
-        total = None if grad_eps0 is None else grad_eps0.sum().reshape(1)
-        return grad_z, grad_g, total, grad if ctx.needs_input_grad[3] else None
+        return *grads, grad if ctx.needs_input_grad[3] else None
+
+
+def _modulate_backward(
+    z: Tensor, g: Tensor, eps0: Tensor, grad: Tensor, need_eps0: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    grad_z, grad_g, grad_eps0 = backend(z).modulate_backward(
+        z, g, eps0, grad.contiguous(), need_eps0
+    )
+    return grad_z, grad_g, _total(grad_eps0)
+
+
+def _total(parts: Tensor | None) -> Tensor | None:
+    """The sum of each node's part, ``[1]``; in float64, so that its order does not matter."""
+    return None if parts is None else parts.double().sum().to(parts.dtype).reshape(1)
 
 
 def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) -> Tensor:
@@ -600,10 +639,12 @@ class _SoftplusDiagonal(torch.autograd.Function):
         return g
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         (g,) = ctx.saved_tensors
-        back = backend(g).softplus_diagonal_backward(g, grad.contiguous(), *ctx.bounds)
+        back = _only_once(
+            lambda: backend(g).softplus_diagonal_backward(g, grad.contiguous(), *ctx.bounds),
+            *(g, grad),
+        )
         return back, *[None] * len(ctx.bounds)
 
 

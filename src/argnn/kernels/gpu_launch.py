@@ -1,5 +1,6 @@
 """How work is cut into programs: tile heights, warps, and the second launch for split rows."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ _TILE = {"gather_sum": 1024, "laplacian": 512, "moments": 512}
 _DEFAULT_TILE = 256
 #: Bytes that the 32 threads of a warp load at once.
 _WARP_BYTES = 512
+_NOTHING = nullcontext()
 _STORAGE = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -64,7 +66,7 @@ def over_rows(
     if is_split:
         slots = segments.slot
         partial = floats(like, segments.num_slots, width)
-    with torch.cuda.device_of(like):
+    with on_device(like):
         kernel[(segments.row.numel(),)](
             segments.row,
             segments.start,
@@ -84,6 +86,13 @@ def over_rows(
                 COMBINE=True,
                 **arguments,
             )
+
+
+def on_device(like: Tensor) -> AbstractContextManager[object]:
+    """Make a tensor's device the current one, if it is not."""
+    if not like.is_cuda or like.device.index == torch.cuda.current_device():
+        return _NOTHING
+    return torch.cuda.device(like.device)
 
 
 def floats(like: Tensor, *shape: int) -> Tensor:

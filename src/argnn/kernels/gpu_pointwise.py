@@ -8,7 +8,7 @@ import triton  # type: ignore[import-untyped, import-not-found, unused-ignore]
 import triton.language as tl  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from torch import Tensor
 
-from argnn.kernels.gpu_launch import check_storage, floats, padded
+from argnn.kernels.gpu_launch import check_storage, floats, on_device, padded
 from argnn.kernels.gpu_tiles import channels, modulation, modulation_slope
 
 #: Elements that a program of four warps takes.
@@ -147,7 +147,7 @@ def _over_nodes(kernel: Any, like: Tensor, **arguments: Any) -> None:
         return
     block_d = padded(num_channels)
     block_n = max(_BLOCK // block_d, 1)
-    with torch.cuda.device_of(like):
+    with on_device(like):
         kernel[(-(-num_nodes // block_n),)](
             **arguments, num_nodes=num_nodes, D=num_channels, BLOCK_D=block_d, BLOCK_N=block_n
         )
@@ -264,7 +264,7 @@ def _over_elements(kernel: Any, like: Tensor, **arguments: Any) -> None:
     count = like.numel()
     if count == 0:
         return
-    with torch.cuda.device_of(like):
+    with on_device(like):
         kernel[(-(-count // _BLOCK),)](**arguments, count=count, BLOCK=_BLOCK)
 
 

@@ -40,19 +40,15 @@ class Neighborhood:
         loop = edge_index[0] == edge_index[1]
         self.num_nodes = num_nodes
         self.is_neighbor = ~loop
-        self.source, self.target = (row.clone() for row in edge_index[:, ~loop])
+        #: The edges without self-loops, ``[2, E']``.
+        self.edge_index = edge_index[:, ~loop].clone()
+        self.source, self.target = self.edge_index
         #: Node tensors that other functions derive from the edges alone and want to keep.
         self.derived: dict[str, Tensor] = {}
         self._operators: dict[tuple[str, torch.dtype], LinearOperator] = {}
         self._relations: dict[str, Neighborhood] = {}
         self._vectors: dict[tuple[str, torch.dtype], Tensor] = {}
         self._scales: dict[tuple[str, torch.dtype], tuple[Tensor | None, Tensor | None]] = {}
-
-    @cached_property
-    @torch.inference_mode(False)
-    def edge_index(self) -> Tensor:
-        """The edges without self-loops, ``[2, E']``."""
-        return torch.stack([self.source, self.target])
 
     @cached_property
     @torch.inference_mode(False)
@@ -309,7 +305,7 @@ def _(edge_index, num_nodes):  # type: ignore[no-untyped-def]
 
 
 #: What every function of this package takes as its edges.
-Edges = Tensor | Neighborhood
+Edges = Tensor | Neighborhood | TracedNeighborhood
 
 _CACHE: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
@@ -323,20 +319,22 @@ def neighborhood(edge_index: Edges, num_nodes: int) -> Neighborhood:
     """
     if torch.compiler.is_compiling():
         return cast(Neighborhood, _traced(edge_index, num_nodes))
+    if isinstance(edge_index, TracedNeighborhood):  # on its way out of a compiled function
+        return neighborhood(edge_index.edge_index, num_nodes).relation(edge_index.direction)
     if isinstance(edge_index, Neighborhood):
         _check_num_nodes(edge_index.num_nodes, num_nodes)
         return edge_index
     edges: Tensor = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
     if edges.is_inference():  # such tensors do not say whether they were changed
         return Neighborhood(edges, num_nodes)
-    known: dict[int, tuple[int, Neighborhood]] = _CACHE.setdefault(edges, {})
-    version = edges._version
+    known: dict[int, tuple[tuple[int, int], Neighborhood]] = _CACHE.setdefault(edges, {})
+    version = edges._version, edge_index._version  # PyG's class counts its own changes
     if num_nodes not in known or known[num_nodes][0] != version:
         known[num_nodes] = (version, Neighborhood(edges, num_nodes))
     return known[num_nodes][1]
 
 
-def _traced(edge_index: Edges | TracedNeighborhood, num_nodes: int) -> TracedNeighborhood:
+def _traced(edge_index: Edges, num_nodes: int) -> TracedNeighborhood:
     if isinstance(edge_index, TracedNeighborhood):
         return edge_index
     if isinstance(edge_index, Neighborhood):

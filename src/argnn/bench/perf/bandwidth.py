@@ -1,9 +1,9 @@
 r"""Bytes that the edge part of a layer has to move, and how close it comes to a plain copy.
 
 Counted is useful traffic: every row that an edge gathers once per edge, with 4 bytes for the
-index of its node and 12 bytes for the three scalars that are saved per edge for the backward,
-and what every node reads and writes of its own, with 8 bytes for its offset. Rows that come
-from a cache are counted all the same, so on a small graph the share can exceed 1.
+index of its node and 16 bytes for the scalars that are saved per edge for the backward, and
+what every node reads and writes of its own, with 8 bytes for its offset. Rows that come from a
+cache are counted all the same, so on a small graph the share can exceed 1.
 """
 
 import math
@@ -20,8 +20,11 @@ from argnn.bench.perf.rows import kernels
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread
 
 INDEX_BYTES = 4
-SAVED_BYTES = 12
+NORM_BYTES = 4
+SAVED_BYTES = 16
 OFFSET_BYTES = 8
+#: What the pass over targets leaves on an edge for the pass over sources, and where to find it.
+EDGE_GRADIENT_BYTES, POSITION_BYTES = 20, 8
 _COPY_BYTES = {"cpu": 2**28, "cuda": 2**30}
 _COPY_REPEATS = 15
 _SAMPLE_SECONDS, _MOST_CALLS = 0.02, 100
@@ -32,7 +35,9 @@ def propagate_forward_bytes(
 ) -> int:
     """Useful bytes of the fused forward with ``messages = h``.
 
-    An edge gathers ``h_j``; a node reads ``h_i`` and ``g_i`` and writes its sum.
+    An edge gathers ``h_j`` and the norm of node ``j``; a node reads ``h_i`` and ``g_i`` and writes
+    its sum. Before that it reads both to compute its norm, which must be known before its
+    neighbours can be summed.
 
     Args:
         nodes: Number of nodes.
@@ -43,19 +48,20 @@ def propagate_forward_bytes(
 
     Example:
         >>> propagate_forward_bytes(1, 1, 1, 4, saved=False)
-        28
+        44
     """
     row = channels * element
-    edge = row + INDEX_BYTES + (SAVED_BYTES if saved else 0)
-    return edges * edge + nodes * (3 * row + OFFSET_BYTES)
+    edge = row + INDEX_BYTES + NORM_BYTES + (SAVED_BYTES if saved else 0)
+    return edges * edge + nodes * ((2 + 3) * row + NORM_BYTES + OFFSET_BYTES)
 
 
 def propagate_backward_bytes(nodes: int, edges: int, channels: int, element: int) -> int:
     """Useful bytes of the fused backward with ``messages = h``, in two passes.
 
     The pass over targets gathers ``h_j`` and reads ``h_i``, ``g_i`` and the gradient of node
-    ``i``; the pass over sources gathers the gradient, ``h_i`` and ``g_i`` and reads ``h_j``. Both
-    read the saved scalars. Written are the gradients of ``h`` and ``g``.
+    ``i``; the pass over sources gathers the gradient, ``h_i`` and ``g_i`` and reads ``h_j``. The
+    first reads the saved scalars and leaves five numbers per edge, which the second reads.
+    Written are the gradients of ``h`` and ``g``.
 
     Args:
         nodes: Number of nodes.
@@ -65,10 +71,11 @@ def propagate_backward_bytes(nodes: int, edges: int, channels: int, element: int
 
     Example:
         >>> propagate_backward_bytes(1, 1, 1, 4)
-        88
+        128
     """
     row = channels * element
-    edge = (1 + 3) * row + 2 * (INDEX_BYTES + SAVED_BYTES)
+    scalars = SAVED_BYTES + 2 * EDGE_GRADIENT_BYTES + POSITION_BYTES
+    edge = (1 + 3) * row + 2 * INDEX_BYTES + scalars
     return edges * edge + nodes * ((3 + 1 + 2) * row + 2 * OFFSET_BYTES)
 
 
@@ -144,6 +151,9 @@ def _actions(config: PerfConfig, work: Workload) -> dict[str, tuple[Callable[[],
         with torch.no_grad():
             AF.propagate(h, g, h, edge_index)
 
+    def training_forward() -> None:
+        AF.propagate(h_, g_, h_, edge_index)
+
     def forward_backward() -> None:
         torch.autograd.grad(AF.propagate(h_, g_, h_, edge_index), (h_, g_), grad)
 
@@ -160,6 +170,10 @@ def _actions(config: PerfConfig, work: Workload) -> dict[str, tuple[Callable[[],
     both = propagate_forward_bytes(*sizes, saved=True) + back
     return {
         "propagate, forward": (forward, propagate_forward_bytes(*sizes, saved=False)),
+        "propagate, forward in training": (
+            training_forward,
+            propagate_forward_bytes(*sizes, saved=True),
+        ),
         "propagate, backward": (backward, back),
         "propagate, forward + backward": (forward_backward, both),
         "aggregate, forward": (aggregate, aggregate_forward_bytes(*sizes)),
