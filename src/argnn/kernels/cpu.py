@@ -43,6 +43,8 @@ _MAX_THREADS: int = numba.get_num_threads()
 
 # Numba's simplest thread pool may not be entered by two Python threads at once.
 _LAUNCH = threading.Lock()
+# The two passes of a gradient share memory that is kept with the graph.
+_SCRATCH = threading.Lock()
 
 
 def _jit(function: Callable[..., Any]) -> Any:
@@ -631,6 +633,95 @@ def _edge_gradient(  # type: ignore[no-untyped-def]
 
 
 @_jit
+def _pack(row, own, metric, arriving):  # type: ignore[no-untyped-def]
+    """Side by side what the sources gather of a node: one place in memory instead of three."""
+    width = own.shape[0]
+    row[:width] = own
+    row[width : 2 * width] = metric
+    row[2 * width :] = arriving
+
+
+# A vector loop may not write to too many arrays that might overlap: one sum per function.
+
+
+@_jit
+def _pull_four(  # type: ignore[no-untyped-def]
+    row, own, t, a, b, c, d, ta, tb, tc, td, sa, sb, sc, sd
+):
+    for k in range(row.shape[0]):
+        x, y = own[k], t[k]
+        row[k] -= ((ta * y - sa) * (a[k] - x) + (tb * y - sb) * (b[k] - x)) + (
+            (tc * y - sc) * (c[k] - x) + (td * y - sd) * (d[k] - x)
+        )
+
+
+@_jit
+def _square_four(total, own, a, b, c, d, wa, wb, wc, wd):  # type: ignore[no-untyped-def]
+    for k in range(total.shape[0]):
+        x = own[k]
+        u, v, w, z = a[k] - x, b[k] - x, c[k] - x, d[k] - x
+        total[k] += (wa * u * u + wb * v * v) + (wc * w * w + wd * z * z)
+
+
+@_jit
+def _pull_one(row, own, t, a, ta, sa):  # type: ignore[no-untyped-def]
+    for k in range(row.shape[0]):
+        row[k] -= (ta * t[k] - sa) * (a[k] - own[k])
+
+
+@_jit
+def _square_one(total, own, a, wa):  # type: ignore[no-untyped-def]
+    for k in range(total.shape[0]):
+        u = a[k] - own[k]
+        total[k] += wa * u * u
+
+
+@_jit
+def _add_targets(  # type: ignore[no-untyped-def]
+    row, grad_t, grad_inner, own, t, h, column, start, stop, edge_gradient, attention
+):
+    """Add up what the edges of a block give to the features and the metric of their target."""
+    e = start
+    while e + 4 <= stop:
+        a, b, c, d = h[column[e]], h[column[e + 1]], h[column[e + 2]], h[column[e + 3]]
+        w, x, y, z = (
+            edge_gradient[e],
+            edge_gradient[e + 1],
+            edge_gradient[e + 2],
+            edge_gradient[e + 3],
+        )
+        ta, tb, tc, td = w[_ALONG], x[_ALONG], y[_ALONG], z[_ALONG]
+        _pull_four(
+            row,
+            own,
+            t,
+            a,
+            b,
+            c,
+            d,
+            ta,
+            tb,
+            tc,
+            td,
+            w[_ACROSS],
+            x[_ACROSS],
+            y[_ACROSS],
+            z[_ACROSS],
+        )
+        _square_four(grad_t, own, a, b, c, d, ta, tb, tc, td)
+        if attention:
+            _add_four(grad_inner, a, b, c, d, w[_INNER], x[_INNER], y[_INNER], z[_INNER])
+        e += 4
+    while e < stop:
+        a, w = h[column[e]], edge_gradient[e]
+        _pull_one(row, own, t, a, w[_ALONG], w[_ACROSS])
+        _square_one(grad_t, own, a, w[_ALONG])
+        if attention:
+            _add_one(grad_inner, a, w[_INNER])
+        e += 1
+
+
+@_jit
 def _target_rows(  # type: ignore[no-untyped-def]
     first,
     last,
@@ -649,6 +740,7 @@ def _target_rows(  # type: ignore[no-untyped-def]
     separate,
     saved,
     grad_out,
+    packed,
     edge_gradient,
     grad_h,
     grad_g,
@@ -665,61 +757,59 @@ def _target_rows(  # type: ignore[no-untyped-def]
     grad_inner = np.empty(width, h.dtype)
     for i in range(first, last):
         own, metric, row, metric_row = h[i], g[i], grad_h[i], grad_g[i]
+        _pack(packed[i], own, metric, grad_out[i])
         for k in range(width):
             t[k] = _modulation(metric[k], one, largest)
             row[k] = grad_t[k] = grad_inner[k] = metric_row[k] = zero
         own_norm = norm[i] if attention else zero
         norm_total = eps0_total = zero
-        for e in range(rowptr[i], rowptr[i + 1]):
-            ahead = column[min(e + _AHEAD, end - 1)]
-            _prefetch_row(flat_h, ahead, width)
-            if separate:
-                _prefetch_row(flat_m, ahead, sent)
-            j = column[e]
-            other = h[j]
-            inner_product = other_norm = square = zero
-            if attention:
-                inner_product = saved[e, 2]
-                other_norm = norm[j]
+        for start in range(rowptr[i], rowptr[i + 1], _BLOCK):
+            stop = min(start + _BLOCK, rowptr[i + 1])
+            for e in range(start, stop):
+                ahead = column[min(e + _AHEAD, end - 1)]
+                _prefetch_row(flat_h, ahead, width)
+                if separate:
+                    _prefetch_row(flat_m, ahead, sent)
+                j = column[e]
+                inner_product = other_norm = square = zero
+                if attention:
+                    inner_product = saved[e, 2]
+                    other_norm = norm[j]
+                    if target_norm:
+                        square = saved[e, 3]
+                        other_norm = np.sqrt(square)
+                weight, along, across, inner, own_part, other_part, eps0_part = _edge_gradient(
+                    one,
+                    _dot(grad_out[i], m[j]),
+                    left[i] * right[j],
+                    base,
+                    saved[e, 0],
+                    saved[e, 1],
+                    inner_product,
+                    own_norm,
+                    other_norm,
+                    eps,
+                    attention,
+                )
                 if target_norm:
-                    square = saved[e, 3]
-                    other_norm = np.sqrt(square)
-            weight, along, across, inner, own_part, other_part, eps0_part = _edge_gradient(
-                one,
-                _dot(grad_out[i], m[j]),
-                left[i] * right[j],
-                base,
-                saved[e, 0],
-                saved[e, 1],
-                inner_product,
-                own_norm,
-                other_norm,
-                eps,
-                attention,
+                    other_part = other_part / other_norm if square > zero else zero
+                    factor = half * other_part
+                    other = h[j]
+                    for k in range(width):
+                        metric_row[k] += factor * other[k] * other[k]
+                norm_total += own_part
+                eps0_total += eps0_part
+                edge_gradient[e, _WEIGHT] = weight
+                edge_gradient[e, _ALONG] = along
+                edge_gradient[e, _ACROSS] = across
+                edge_gradient[e, _INNER] = inner
+                edge_gradient[e, _NORM] = other_part
+            _add_targets(
+                row, grad_t, grad_inner, own, t, h, column, start, stop, edge_gradient, attention
             )
-            half_along = half * along
-            # Two loops: a vector loop may not write to too many arrays that might overlap.
-            for k in range(width):
-                row[k] -= (along * t[k] - across) * (other[k] - own[k])
-            for k in range(width):
-                difference = other[k] - own[k]
-                grad_t[k] += half_along * difference * difference
-                grad_inner[k] += inner * other[k]
-            if target_norm:
-                other_part = other_part / other_norm if square > zero else zero
-                factor = half * other_part
-                for k in range(width):
-                    metric_row[k] += factor * other[k] * other[k]
-            norm_total += own_part
-            eps0_total += eps0_part
-            edge_gradient[e, _WEIGHT] = weight
-            edge_gradient[e, _ALONG] = along
-            edge_gradient[e, _ACROSS] = across
-            edge_gradient[e, _INNER] = inner
-            edge_gradient[e, _NORM] = other_part
         for k in range(width):
             slope = -(one - t[k] * t[k]) / metric[k]
-            metric_row[k] += grad_t[k] * slope + grad_inner[k] * own[k]
+            metric_row[k] += half * grad_t[k] * slope + grad_inner[k] * own[k]
             row[k] += grad_inner[k] * metric[k]
         grad_norm[i] = norm_total
         grad_eps0[i] = eps0_total
@@ -743,6 +833,7 @@ def _target_pass(  # type: ignore[no-untyped-def]
     separate,
     saved,
     grad_out,
+    packed,
     edge_gradient,
     grad_h,
     grad_g,
@@ -768,6 +859,7 @@ def _target_pass(  # type: ignore[no-untyped-def]
             separate,
             saved,
             grad_out,
+            packed,
             edge_gradient,
             grad_h,
             grad_g,
@@ -789,16 +881,16 @@ def _source_rows(  # type: ignore[no-untyped-def]
     attention,
     target_norm,
     separate,
-    grad_out,
+    packed,
     edge_gradient,
     grad_h,
     grad_g,
     grad_m,
     grad_norm,
 ):
-    width, sent = h.shape[1], grad_out.shape[1]
-    flats = (h.reshape(-1), g.reshape(-1))
-    flat_out = grad_out.reshape(-1)
+    width, length = h.shape[1], packed.shape[1]
+    flat = packed.reshape(-1)
+    flat_gradient = edge_gradient.reshape(-1)
     end = rowptr[last]
     one = h.dtype.type(1)
     zero, half, largest = one - one, h.dtype.type(0.5), h.dtype.type(_LARGEST)
@@ -808,15 +900,13 @@ def _source_rows(  # type: ignore[no-untyped-def]
         if separate:
             grad_m[j][:] = 0
         for e in range(rowptr[j], rowptr[j + 1]):
-            later = min(e + 2, end - 1)
-            for flat in flats:
-                _prefetch_row(flat, column[later], width)
-            _prefetch_row(flat_out, column[later], sent)
-            _prefetch_row(edge_gradient.reshape(-1), edge[min(e + 8, end - 1)], 5)
+            _prefetch_row(flat, column[min(e + 2, end - 1)], length)
+            _prefetch_row(flat_gradient, edge[min(e + 8, end - 1)], 5)
             i, scalars = column[e], edge_gradient[edge[e]]
             weight, along, across = scalars[_WEIGHT], scalars[_ALONG], scalars[_ACROSS]
             inner = scalars[_INNER]
-            other, other_metric, arriving = h[i], g[i], grad_out[i]
+            other, other_metric = packed[i, :width], packed[i, width : 2 * width]
+            arriving = packed[i, 2 * width :]
             if separate:
                 _add_one(grad_m[j], arriving, weight)
                 weight = zero
@@ -852,7 +942,7 @@ def _source_pass(  # type: ignore[no-untyped-def]
     attention,
     target_norm,
     separate,
-    grad_out,
+    packed,
     edge_gradient,
     grad_h,
     grad_g,
@@ -872,7 +962,7 @@ def _source_pass(  # type: ignore[no-untyped-def]
             attention,
             target_norm,
             separate,
-            grad_out,
+            packed,
             edge_gradient,
             grad_h,
             grad_g,
@@ -906,46 +996,49 @@ def propagate_backward(
     grad_h, grad_g = (torch.empty(h.shape, dtype=dtype) for _ in range(2))
     grad_m = torch.empty(sent.shape, dtype=dtype) if separate else grad_h
     grad_norm, grad_eps0 = (torch.empty(csr.num_rows, dtype=dtype) for _ in range(2))
-    edge_gradient = torch.empty(csr.num_entries, 5, dtype=dtype)
-    _launch(
-        _target_pass,
-        csr,
-        h,
-        g,
-        sent,
-        norms,
-        _scale(left, csr, h),
-        _scale(right, csr, h),
-        eps0,
-        _float(eps, h),
-        attention,
-        target_norm,
-        separate,
-        saved,
-        grad_out,
-        edge_gradient,
-        grad_h,
-        grad_g,
-        grad_norm,
-        grad_eps0,
-    )
-    _launch(
-        _source_pass,
-        transpose,
-        transpose.edge,
-        h,
-        g,
-        norms,
-        attention,
-        target_norm,
-        separate,
-        grad_out,
-        edge_gradient,
-        grad_h,
-        grad_g,
-        grad_m,
-        grad_norm,
-    )
+    with _SCRATCH:
+        edge_gradient = _room(csr, csr.num_entries, 5, dtype)
+        packed = _room(csr, csr.num_rows, 2 * h.size(1) + sent.size(1), dtype)
+        _launch(
+            _target_pass,
+            csr,
+            h,
+            g,
+            sent,
+            norms,
+            _scale(left, csr, h),
+            _scale(right, csr, h),
+            eps0,
+            _float(eps, h),
+            attention,
+            target_norm,
+            separate,
+            saved,
+            grad_out,
+            packed,
+            edge_gradient,
+            grad_h,
+            grad_g,
+            grad_norm,
+            grad_eps0,
+        )
+        _launch(
+            _source_pass,
+            transpose,
+            transpose.edge,
+            h,
+            g,
+            norms,
+            attention,
+            target_norm,
+            separate,
+            packed,
+            edge_gradient,
+            grad_h,
+            grad_g,
+            grad_m,
+            grad_norm,
+        )
     return (
         grad_h.to(h.dtype),
         grad_g.to(g.dtype),
@@ -1047,6 +1140,19 @@ def _launch_rows(kernel: Any, *tensors: Tensor) -> None:
     arrays = [_array(tensor) for tensor in tensors]
     with _LAUNCH:
         kernel(bounds, *arrays)
+
+
+def _room(csr: Csr, rows: int, width: int, dtype: torch.dtype) -> Any:
+    """Room for what one pass leaves to the next, kept with the graph for the next step.
+
+    New memory is what costs at this size; numpy asks for huge pages, which spare most address
+    look-ups where it is gathered from.
+    """
+    key = ("room", rows, width, dtype)
+    if key not in csr.arrays:
+        kind = np.float64 if dtype == torch.float64 else np.float32
+        csr.arrays[key] = np.empty((rows, width), kind)
+    return csr.arrays[key]
 
 
 def _set_threads() -> int:

@@ -52,7 +52,7 @@ class Csr:
     column: Tensor
     edge: Tensor | None = None
     #: What a backend made of it and wants to keep.
-    arrays: dict[int, Any] = field(default_factory=dict, repr=False)
+    arrays: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def pair(source: Tensor, target: Tensor, num_nodes: int) -> tuple["Csr", "Csr"]:
