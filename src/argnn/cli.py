@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from argnn.bench.allocator import keep_freed_memory
 from argnn.errors import ArgnnError, ConfigError
 from argnn.version import __version__
 
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; an error that the user can mend is one line and exit code 2."""
     logging.basicConfig(format="argnn: %(message)s")
     logging.getLogger("argnn").setLevel(logging.INFO)
+    keep_freed_memory()
     try:
         code = app(args=arguments, prog_name="argnn", standalone_mode=False)
     except ArgnnError as error:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch_geometric.data import Data
 
+from argnn.bench.allocator import keep_freed_memory
 from argnn.bench.config import RunConfig
 from argnn.bench.prepare import Plan
 from argnn.bench.report import summary
@@ -255,5 +256,6 @@ def _work(job: Job, slot: int) -> Row:
         start = slot * _SLOTS
         _Worker.board[start : start + _SLOTS] = [record.epoch, record.loss, _score(record)]
 
+    keep_freed_memory()
     torch.set_num_threads(job.config.threads)
     return _row_of(job, _Worker.graphs[job.config.graph["digest"]], tell)

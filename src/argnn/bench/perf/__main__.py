@@ -9,6 +9,7 @@ import os
 import sys
 from typing import Any, TextIO
 
+from argnn.bench.allocator import keep_freed_memory
 from argnn.bench.perf.config import PerfConfig
 
 
@@ -17,6 +18,7 @@ def main(arguments: list[str]) -> None:
     # Whatever a library prints goes to standard error: standard output holds our lines only.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as channel:
         os.dup2(2, 1)
+        keep_freed_memory()  # as every process that trains does, so for all rows
         spec = json.loads(arguments[arguments.index("--spec") + 1])
         _say(channel, {"result": _result(spec, channel)})
 
