@@ -1,8 +1,12 @@
+# mypy: disable-error-code="no-untyped-def"
 """The edge sums on a CPU: one pass over the edges, rows shared out among threads by work.
 
 Every function loops over the rows of a :class:`~argnn.kernels.csr.Csr` and writes each row
 once, so the result does not depend on the number of threads. A gathered row is asked for some
 edges ahead of its use: at a random place in memory it is latency, not bandwidth, that costs.
+
+All compiled functions stand in this one file: numba's cache notices a change of the file of the
+function that is called, not of the files of those that it calls.
 """
 
 import threading
@@ -61,10 +65,10 @@ def _parallel(function: Callable[..., Any]) -> Any:
 
 
 @intrinsic
-def _prefetch(typing_context, flat, index):  # type: ignore[no-untyped-def]
+def _prefetch(typing_context, flat, index):
     """Ask for one cache line of a flat array."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         from llvmlite import ir  # type: ignore[import-untyped]
         from numba.np.arrayobj import make_array
 
@@ -84,7 +88,7 @@ def _prefetch(typing_context, flat, index):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _prefetch_row(flat, row, width):  # type: ignore[no-untyped-def]
+def _prefetch_row(flat, row, width):
     start = np.int64(row) * width
     per_line = 64 // flat.itemsize
     for offset in range(0, width, per_line):
@@ -95,51 +99,52 @@ def _prefetch_row(flat, row, width):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _add_four(out, a, b, c, d, wa, wb, wc, wd):  # type: ignore[no-untyped-def]
+def _add_four(out, a, b, c, d, wa, wb, wc, wd):
     for k in range(out.shape[0]):
         out[k] += (wa * a[k] + wb * b[k]) + (wc * c[k] + wd * d[k])
 
 
 @_jit
-def _add_one(out, a, wa):  # type: ignore[no-untyped-def]
+def _add_one(out, a, wa):
     for k in range(out.shape[0]):
         out[k] += wa * a[k]
 
 
 @_jit
-def _gather_rows(  # type: ignore[no-untyped-def]
-    first, last, rowptr, column, x, left, right, diagonal, out
-):
+def _sum_row(row, flat, column, start, stop, end, x, weight):
+    """Weighted sum of the rows that the entries from ``start`` to ``stop`` name."""
     width = x.shape[1]
+    row[:] = 0
+    e = start
+    while e + 4 <= stop:
+        for f in range(e + _AHEAD, min(e + _AHEAD + 4, end)):
+            _prefetch_row(flat, column[f], width)
+        a, b, c, d = column[e], column[e + 1], column[e + 2], column[e + 3]
+        _add_four(row, x[a], x[b], x[c], x[d], weight[a], weight[b], weight[c], weight[d])
+        e += 4
+    while e < stop:
+        _prefetch_row(flat, column[min(e + _AHEAD, end - 1)], width)
+        _add_one(row, x[column[e]], weight[column[e]])
+        e += 1
+
+
+@_jit
+def _gather_rows(first, last, rowptr, column, x, left, right, diagonal, out):
     flat = x.reshape(-1)
     end = rowptr[last]
     for i in range(first, last):
-        row = out[i]
-        row[:] = 0
-        e, stop = rowptr[i], rowptr[i + 1]
-        while e + 4 <= stop:
-            for f in range(e + _AHEAD, min(e + _AHEAD + 4, end)):
-                _prefetch_row(flat, column[f], width)
-            a, b, c, d = column[e], column[e + 1], column[e + 2], column[e + 3]
-            _add_four(row, x[a], x[b], x[c], x[d], right[a], right[b], right[c], right[d])
-            e += 4
-        while e < stop:
-            _prefetch_row(flat, column[min(e + _AHEAD, end - 1)], width)
-            _add_one(row, x[column[e]], right[column[e]])
-            e += 1
+        row, own = out[i], x[i]
+        _sum_row(row, flat, column, rowptr[i], rowptr[i + 1], end, x, right)
         if diagonal.shape[0] > 0:
-            own = x[i]
-            for k in range(width):
+            for k in range(row.shape[0]):
                 row[k] = left[i] * row[k] + diagonal[i] * own[k]
         else:
-            for k in range(width):
+            for k in range(row.shape[0]):
                 row[k] *= left[i]
 
 
 @_parallel
-def _gather_sum(  # type: ignore[no-untyped-def]
-    bounds, rowptr, column, x, left, right, diagonal, out
-):
+def _gather_sum(bounds, rowptr, column, x, left, right, diagonal, out):
     for part in prange(bounds.shape[0] - 1):
         _gather_rows(bounds[part], bounds[part + 1], rowptr, column, x, left, right, diagonal, out)
 
@@ -163,7 +168,7 @@ def gather_sum(
 
 
 @_jit
-def _moment_rows(first, last, rowptr, column, h, mean, dispersion):  # type: ignore[no-untyped-def]
+def _moment_rows(first, last, rowptr, column, h, mean, dispersion):
     width = h.shape[1]
     flat = h.reshape(-1)
     end = rowptr[last]
@@ -185,7 +190,7 @@ def _moment_rows(first, last, rowptr, column, h, mean, dispersion):  # type: ign
 
 
 @_parallel
-def _moments(bounds, rowptr, column, h, mean, dispersion):  # type: ignore[no-untyped-def]
+def _moments(bounds, rowptr, column, h, mean, dispersion):
     for part in prange(bounds.shape[0] - 1):
         _moment_rows(bounds[part], bounds[part + 1], rowptr, column, h, mean, dispersion)
 
@@ -199,7 +204,7 @@ def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @_jit
-def _moment_gradient_rows(  # type: ignore[no-untyped-def]
+def _moment_gradient_rows(
     first, last, rowptr, column, share, h, mean, grad_mean, grad_dispersion, out
 ):
     width = h.shape[1]
@@ -222,9 +227,7 @@ def _moment_gradient_rows(  # type: ignore[no-untyped-def]
 
 
 @_parallel
-def _moments_backward(  # type: ignore[no-untyped-def]
-    bounds, rowptr, column, share, h, mean, grad_mean, grad_dispersion, out
-):
+def _moments_backward(bounds, rowptr, column, share, h, mean, grad_mean, grad_dispersion, out):
     for part in prange(bounds.shape[0] - 1):
         _moment_gradient_rows(
             bounds[part],
@@ -258,9 +261,7 @@ def moments_backward(
 
 
 @_jit
-def _laplacian_rows(  # type: ignore[no-untyped-def]
-    first, last, rowptr, column, g, scale, factors, out, energy
-):
+def _laplacian_rows(first, last, rowptr, column, g, scale, factors, out, energy):
     width = g.shape[1]
     flat = g.reshape(-1)
     end = rowptr[last]
@@ -284,9 +285,7 @@ def _laplacian_rows(  # type: ignore[no-untyped-def]
 
 
 @_parallel
-def _laplacian(  # type: ignore[no-untyped-def]
-    bounds, rowptr, column, g, scale, factors, out, energy
-):
+def _laplacian(bounds, rowptr, column, g, scale, factors, out, energy):
     for part in prange(bounds.shape[0] - 1):
         _laplacian_rows(
             bounds[part], bounds[part + 1], rowptr, column, g, scale, factors, out, energy
@@ -308,36 +307,20 @@ def laplacian(
 
 
 @_jit
-def _energy_gradient_rows(  # type: ignore[no-untyped-def]
-    first, last, rowptr, column, y, degree, share, coefficients, out
-):
-    width = y.shape[1]
+def _energy_gradient_rows(first, last, rowptr, column, y, degree, share, coefficients, out):
     flat = y.reshape(-1)
     end = rowptr[last]
     ricci, smooth = coefficients[0], coefficients[1]
     for i in range(first, last):
         row, own = out[i], y[i]
-        row[:] = 0
-        e, stop = rowptr[i], rowptr[i + 1]
-        while e + 4 <= stop:
-            for f in range(e + _AHEAD, min(e + _AHEAD + 4, end)):
-                _prefetch_row(flat, column[f], width)
-            a, b, c, d = column[e], column[e + 1], column[e + 2], column[e + 3]
-            _add_four(row, y[a], y[b], y[c], y[d], share[a], share[b], share[c], share[d])
-            e += 4
-        while e < stop:
-            _prefetch_row(flat, column[min(e + _AHEAD, end - 1)], width)
-            _add_one(row, y[column[e]], share[column[e]])
-            e += 1
+        _sum_row(row, flat, column, rowptr[i], rowptr[i + 1], end, y, share)
         factor = ricci + smooth * degree[i]
-        for k in range(width):
+        for k in range(row.shape[0]):
             row[k] = factor * own[k] - ricci * row[k]
 
 
 @_parallel
-def _energy_gradient(  # type: ignore[no-untyped-def]
-    bounds, rowptr, column, y, degree, share, coefficients, out
-):
+def _energy_gradient(bounds, rowptr, column, y, degree, share, coefficients, out):
     for part in prange(bounds.shape[0] - 1):
         _energy_gradient_rows(
             bounds[part], bounds[part + 1], rowptr, column, y, degree, share, coefficients, out
@@ -372,14 +355,14 @@ def energy_gradient(
 
 
 @_exact_jit
-def _modulation(g, one, largest):  # type: ignore[no-untyped-def]
+def _modulation(g, one, largest):
     """tanh(-log g) = (1 - g^2) / (1 + g^2), exact near 1; beyond ``largest`` it is -1."""
     bounded = min(g, largest)
     return (one - bounded) * (one + bounded) / (one + bounded * bounded)
 
 
 @_jit
-def _edge_sums(other, own, t, weighted):  # type: ignore[no-untyped-def]
+def _edge_sums(other, own, t, weighted):
     s = q = p = own.dtype.type(0)
     for k in range(own.shape[0]):
         difference = other[k] - own[k]
@@ -391,7 +374,7 @@ def _edge_sums(other, own, t, weighted):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _square_norm(other, g):  # type: ignore[no-untyped-def]
+def _square_norm(other, g):
     total = g.dtype.type(0)
     for k in range(g.shape[0]):
         total += g[k] * other[k] * other[k]
@@ -399,7 +382,7 @@ def _square_norm(other, g):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _dot(a, b):  # type: ignore[no-untyped-def]
+def _dot(a, b):
     total = a.dtype.type(0)
     for k in range(a.shape[0]):
         total += a[k] * b[k]
@@ -407,24 +390,24 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 
 
 @_exact_jit
-def _tau(s, q, eps):  # type: ignore[no-untyped-def]
+def _tau(s, q, eps):
     length = np.sqrt(s) + eps
     return q / (length * length)
 
 
 @_exact_jit
-def _gate(one, p, own_norm, other_norm, eps):  # type: ignore[no-untyped-def]
+def _gate(one, p, own_norm, other_norm, eps):
     return one / (one + np.exp(-p / (own_norm * other_norm + eps)))
 
 
 @_jit
-def _metric_norms(first, last, h, g, norm):  # type: ignore[no-untyped-def]
+def _metric_norms(first, last, h, g, norm):
     for i in range(first, last):
         norm[i] = np.sqrt(_square_norm(h[i], g[i]))
 
 
 @_parallel
-def _metric_norm(bounds, h, g, norm):  # type: ignore[no-untyped-def]
+def _metric_norm(bounds, h, g, norm):
     for part in prange(bounds.shape[0] - 1):
         _metric_norms(bounds[part], bounds[part + 1], h, g, norm)
 
@@ -437,7 +420,7 @@ def metric_norm(h: Tensor, g: Tensor) -> Tensor:
 
 
 @_jit
-def _propagate_rows(  # type: ignore[no-untyped-def]
+def _propagate_rows(
     first,
     last,
     rowptr,
@@ -492,7 +475,7 @@ def _propagate_rows(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _add_weighted(row, m, column, start, stop, weight):  # type: ignore[no-untyped-def]
+def _add_weighted(row, m, column, start, stop, weight):
     e = start
     while e + 4 <= stop:
         place = e - start
@@ -514,7 +497,7 @@ def _add_weighted(row, m, column, start, stop, weight):  # type: ignore[no-untyp
 
 
 @_parallel
-def _propagate(  # type: ignore[no-untyped-def]
+def _propagate(
     bounds,
     rowptr,
     column,
@@ -601,9 +584,7 @@ _WEIGHT, _ALONG, _ACROSS, _INNER, _NORM = range(5)
 
 
 @_exact_jit
-def _edge_gradient(  # type: ignore[no-untyped-def]
-    one, dw, scale, base, s, q, p, own_norm, other_norm, eps, attention
-):
+def _edge_gradient(one, dw, scale, base, s, q, p, own_norm, other_norm, eps, attention):
     """Weight of an edge and the gradients of its scalars, all for the gradient of the weight.
 
     Returns the weight, the factors of ``t * difference`` and ``difference`` in the gradient of
@@ -633,7 +614,7 @@ def _edge_gradient(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _pack(row, own, metric, arriving):  # type: ignore[no-untyped-def]
+def _pack(row, own, metric, arriving):
     """Side by side what the sources gather of a node: one place in memory instead of three."""
     width = own.shape[0]
     row[:width] = own
@@ -645,9 +626,7 @@ def _pack(row, own, metric, arriving):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _pull_four(  # type: ignore[no-untyped-def]
-    row, own, t, a, b, c, d, ta, tb, tc, td, sa, sb, sc, sd
-):
+def _pull_four(row, own, t, a, b, c, d, ta, tb, tc, td, sa, sb, sc, sd):
     for k in range(row.shape[0]):
         x, y = own[k], t[k]
         row[k] -= ((ta * y - sa) * (a[k] - x) + (tb * y - sb) * (b[k] - x)) + (
@@ -656,7 +635,7 @@ def _pull_four(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _square_four(total, own, a, b, c, d, wa, wb, wc, wd):  # type: ignore[no-untyped-def]
+def _square_four(total, own, a, b, c, d, wa, wb, wc, wd):
     for k in range(total.shape[0]):
         x = own[k]
         u, v, w, z = a[k] - x, b[k] - x, c[k] - x, d[k] - x
@@ -664,22 +643,20 @@ def _square_four(total, own, a, b, c, d, wa, wb, wc, wd):  # type: ignore[no-unt
 
 
 @_jit
-def _pull_one(row, own, t, a, ta, sa):  # type: ignore[no-untyped-def]
+def _pull_one(row, own, t, a, ta, sa):
     for k in range(row.shape[0]):
         row[k] -= (ta * t[k] - sa) * (a[k] - own[k])
 
 
 @_jit
-def _square_one(total, own, a, wa):  # type: ignore[no-untyped-def]
+def _square_one(total, own, a, wa):
     for k in range(total.shape[0]):
         u = a[k] - own[k]
         total[k] += wa * u * u
 
 
 @_jit
-def _add_targets(  # type: ignore[no-untyped-def]
-    row, grad_t, grad_inner, own, t, h, column, start, stop, edge_gradient, attention
-):
+def _add_targets(row, grad_t, grad_inner, own, t, h, column, start, stop, edge_gradient, attention):
     """Add up what the edges of a block give to the features and the metric of their target."""
     e = start
     while e + 4 <= stop:
@@ -722,7 +699,7 @@ def _add_targets(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _target_rows(  # type: ignore[no-untyped-def]
+def _target_rows(
     first,
     last,
     rowptr,
@@ -816,7 +793,7 @@ def _target_rows(  # type: ignore[no-untyped-def]
 
 
 @_parallel
-def _target_pass(  # type: ignore[no-untyped-def]
+def _target_pass(
     bounds,
     rowptr,
     column,
@@ -869,7 +846,7 @@ def _target_pass(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _source_rows(  # type: ignore[no-untyped-def]
+def _source_rows(
     first,
     last,
     rowptr,
@@ -931,7 +908,7 @@ def _source_rows(  # type: ignore[no-untyped-def]
 
 
 @_parallel
-def _source_pass(  # type: ignore[no-untyped-def]
+def _source_pass(
     bounds,
     rowptr,
     column,
@@ -1051,7 +1028,7 @@ def propagate_backward(
 
 
 @_jit
-def _modulate_rows(first, last, z, g, eps0, added, out):  # type: ignore[no-untyped-def]
+def _modulate_rows(first, last, z, g, eps0, added, out):
     one = z.dtype.type(1)
     largest, base = z.dtype.type(_LARGEST), eps0[0]
     for i in range(first, last):
@@ -1062,7 +1039,7 @@ def _modulate_rows(first, last, z, g, eps0, added, out):  # type: ignore[no-unty
 
 
 @_parallel
-def _modulate(bounds, z, g, eps0, added, out):  # type: ignore[no-untyped-def]
+def _modulate(bounds, z, g, eps0, added, out):
     for part in prange(bounds.shape[0] - 1):
         _modulate_rows(bounds[part], bounds[part + 1], z, g, eps0, added, out)
 
@@ -1076,9 +1053,7 @@ def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) ->
 
 
 @_jit
-def _modulate_gradient_rows(  # type: ignore[no-untyped-def]
-    first, last, z, g, eps0, grad, grad_z, grad_g, grad_eps0
-):
+def _modulate_gradient_rows(first, last, z, g, eps0, grad, grad_z, grad_g, grad_eps0):
     one = z.dtype.type(1)
     largest, base = z.dtype.type(_LARGEST), eps0[0]
     for i in range(first, last):
@@ -1094,9 +1069,7 @@ def _modulate_gradient_rows(  # type: ignore[no-untyped-def]
 
 
 @_parallel
-def _modulate_backward(  # type: ignore[no-untyped-def]
-    bounds, z, g, eps0, grad, grad_z, grad_g, grad_eps0
-):
+def _modulate_backward(bounds, z, g, eps0, grad, grad_z, grad_g, grad_eps0):
     for part in prange(bounds.shape[0] - 1):
         _modulate_gradient_rows(
             bounds[part], bounds[part + 1], z, g, eps0, grad, grad_z, grad_g, grad_eps0
