@@ -6,6 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+
+# Without a GPU the Triton kernels run in Triton's interpreter, which has to be said before
+# anything imports triton, as torch's compiler does.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

@@ -3,7 +3,6 @@
 Without a GPU the Triton kernels run in Triton's interpreter.
 """
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,8 +10,6 @@ import pytest
 import torch
 from torch.nn.functional import softplus
 
-if not torch.cuda.is_available():
-    os.environ.setdefault("TRITON_INTERPRET", "1")
 pytest.importorskip("triton")
 from argnn.kernels import cpu, gpu  # noqa: E402
 from argnn.kernels import csr as csr_module  # noqa: E402

@@ -10,7 +10,8 @@ function that is called, not of the files of those that it calls.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -43,7 +44,7 @@ _PARTS_PER_THREAD = 4
 _LARGEST = 1e18
 
 # What numba started with; it cannot take more.
-_MAX_THREADS: int = numba.get_num_threads()
+_MAX_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
 # Numba's simplest thread pool may not be entered by two Python threads at once.
 _LAUNCH = threading.Lock()
@@ -1092,8 +1093,7 @@ def modulate_backward(
 def _launch(kernel: Any, csr: Csr, *arguments: Any) -> None:
     count = _set_threads() * _PARTS_PER_THREAD
     arrays = [_array(a) if isinstance(a, Tensor) else a for a in arguments]
-    with _LAUNCH:
-        kernel(*_structure(csr, count), *arrays)
+    _run(kernel, *_structure(csr, count), *arrays)
 
 
 def _structure(csr: Csr, count: int) -> tuple[Any, Any, Any]:
@@ -1110,9 +1110,25 @@ def _launch_rows(kernel: Any, *tensors: Tensor) -> None:
     """Launch what has no edges: the rows of the first tensor in parts of equal number."""
     count = _set_threads() * _PARTS_PER_THREAD
     bounds = np.linspace(0, tensors[0].size(0), count + 1).astype(np.int64)
-    arrays = [_array(tensor) for tensor in tensors]
-    with _LAUNCH:
-        kernel(bounds, *arrays)
+    _run(kernel, bounds, *(_array(tensor) for tensor in tensors))
+
+
+def _run(kernel: Any, *arrays: Any) -> None:
+    with _LAUNCH, _torch_threads_kept():
+        kernel(*arrays)
+
+
+@contextmanager
+def _torch_threads_kept() -> Iterator[None]:
+    """Undo what numba does to torch.
+
+    Where the two share one OpenMP library, numba's start sets the number of threads of both,
+    and torch's results would depend on whether a kernel had run before.
+    """
+    threads = torch.get_num_threads()
+    yield
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
 
 
 def _room(csr: Csr, rows: int, width: int, dtype: torch.dtype) -> Any:
@@ -1131,7 +1147,8 @@ def _room(csr: Csr, rows: int, width: int, dtype: torch.dtype) -> Any:
 def _set_threads() -> int:
     """Use as many threads as torch does."""
     count = min(torch.get_num_threads(), _MAX_THREADS)
-    numba.set_num_threads(count)
+    with _torch_threads_kept():
+        numba.set_num_threads(count)
     return count
 
 
