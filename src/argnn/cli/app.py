@@ -1,0 +1,63 @@
+"""The application every command joins, and what all of them share."""
+
+import json
+import os
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.version import __version__
+
+# Threads that wait for each other must sleep, not spin: beside another busy process a spinning
+# pair is twenty times slower than one thread alone. Has to be set before torch is imported,
+# which none of the imports above does. `argnn perf` measures under the user's own policy.
+USER_WAIT_POLICY = os.environ.get("OMP_WAIT_POLICY")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+_PLAIN_WIDTH = 120
+
+app = typer.Typer(
+    name="argnn",
+    help="Adaptive Riemannian Graph Neural Networks: every node learns its own metric.",
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
+DataRoot = Annotated[
+    str | None, typer.Option(help="Folder of the raw benchmark files, else $ARGNN_DATA.")
+]
+
+
+def complain(message: str) -> None:
+    """Print an error as one line."""
+    typer.echo(f"argnn: error: {' '.join(message.split())}", err=True)
+
+
+def output_console() -> Console:
+    """Where results are printed: as wide as the terminal, or of a fixed width elsewhere."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
+
+
+def print_json(document: Any) -> None:
+    """Print a document for a machine."""
+    typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"argnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass

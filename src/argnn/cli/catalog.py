@@ -1,0 +1,54 @@
+"""``argnn datasets``, ``argnn models`` and ``argnn demo``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
+from argnn.cli.progress import watching
+
+
+@app.command()
+def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
+    """List the data sets: sizes, homophily, and whether they are at hand."""
+    from argnn.bench.catalog import dataset_rows
+    from argnn.bench.tables import dataset_table
+
+    rows = dataset_rows(data_root)
+    if as_json:
+        print_json(rows)
+    else:
+        output_console().print(dataset_table(rows))
+
+
+@app.command()
+def models(as_json: AsJson = False) -> None:
+    """List the models: geometry, citation and search space."""
+    from argnn.bench.catalog import model_rows
+    from argnn.bench.tables import model_table
+
+    rows = model_rows()
+    if as_json:
+        print_json(rows)
+    else:
+        output_console().print(model_table(rows))
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("argnn-demo"),
+) -> None:
+    """Train on two embedded graphs beside a GCN, and draw the learned geometry."""
+    from argnn.bench.demo import NOTE, run_demo
+    from argnn.bench.tables import comparison_table
+
+    console = output_console()
+    console.print("Training argnn and a GCN on two embedded graphs, on the same splits.")
+    with watching(console) as watcher:
+        report = run_demo(out, watcher)
+    console.print(comparison_table(report.results))
+    console.print(f"Means over {report.num_splits} splits; {report.protocol}.", soft_wrap=True)
+    console.print(NOTE, soft_wrap=True)
+    console.print(f"Picture of the learned geometry: {report.picture}", soft_wrap=True)
+    console.print(f"Report: {report.page}", soft_wrap=True)

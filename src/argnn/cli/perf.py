@@ -1,0 +1,121 @@
+"""``argnn perf``: time a training step beside its rivals."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import USER_WAIT_POLICY, app, complain, output_console, print_json
+from argnn.cli.progress import Turns
+from argnn.errors import ConfigError
+
+
+@app.command()
+def perf(
+    nodes: Annotated[int, typer.Option(help="Nodes of the graph.")] = 20_000,
+    edges: Annotated[int, typer.Option(help="Listed edges, both directions.")] = 400_000,
+    channels: Annotated[int, typer.Option(help="Width of every layer.")] = 128,
+    layers: Annotated[int, typer.Option(help="Number of layers.")] = 3,
+    input_channels: Annotated[
+        int | None, typer.Option(help="Size of the random features; channels if not given.")
+    ] = None,
+    graph: Annotated[str, typer.Option(help="random, or power-law with one huge hub.")] = "random",
+    models: Annotated[
+        str | None,
+        typer.Option(help="Some of paper, paper-plain, default, default-plain, gcn, gat."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, or bfloat16 by autocast.")] = "float32",
+    dropout: Annotated[float, typer.Option(help="Dropout of every model.")] = 0.0,
+    repeats: Annotated[int, typer.Option(help="Most measured steps of a row.")] = 20,
+    budget: Annotated[
+        float, typer.Option(help="Seconds for a row; slow ones get 2 or 3 steps all the same.")
+    ] = 20.0,
+    threads: Annotated[
+        int | None, typer.Option(help="CPU threads; all cores if not given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of graph, features and weights.")] = 0,
+    memory: Annotated[bool, typer.Option(help="Measure peak memory.")] = True,
+    scaling: Annotated[
+        bool,
+        typer.Option(
+            "--scaling",
+            help="Go through 1, 2, 4, 8 times nodes and edges, and a power-law graph of the "
+            "largest size; rows paper,default,gcn.",
+        ),
+    ] = False,
+    json_file: Annotated[
+        str | None,
+        typer.Option("--json", metavar="F", help="Write the whole result; - prints only that."),
+    ] = None,
+) -> None:
+    """Time a training step beside the plain kernels, PyG's GCN and GAT, on one random graph."""
+    from argnn.bench.config import resolve_device
+    from argnn.bench.perf import PerfConfig, chosen_rows, run_perf
+    from argnn.bench.threads import threads_for
+    from argnn.io import write_json
+
+    config = PerfConfig(
+        nodes=nodes,
+        edges=edges,
+        channels=channels,
+        layers=layers,
+        input_channels=channels if input_channels is None else input_channels,
+        graph=graph,
+        models=chosen_rows(models, scaling),
+        device=resolve_device(device),
+        dtype=dtype,
+        dropout=dropout,
+        repeats=repeats,
+        budget=budget,
+        threads=threads_for(1) if threads is None else threads,
+        seed=seed,
+        memory=memory,
+        scaling=scaling,
+    )
+    if json_file is not None and Path(json_file).is_dir():
+        raise ConfigError(f"--json {json_file}: is a folder, not a file")
+    try:
+        with Turns() as turns:
+            result = run_perf(config, turns, USER_WAIT_POLICY)
+    except KeyboardInterrupt:
+        complain("interrupted; nothing was written")
+        raise typer.Exit(130) from None
+    if json_file == "-":
+        print_json(result)
+    else:
+        if json_file is not None:
+            write_json(Path(json_file), result)
+        _print_perf(result, output_console())
+    _report_perf_failures(result)
+
+
+def _print_perf(result: dict[str, Any], console: Console) -> None:
+    from argnn.bench.perf.tables import edge_table, first_steps, row_table, scaling_table
+
+    config, measurements = result["config"], result["measurements"]
+    console.print(
+        f"{result['device']}, {result['threads']} threads, {config['layers']} layers of "
+        f"{config['channels']} channels, {config['dtype']}, seed {config['seed']}",
+        style="bold",
+    )
+    if config["scaling"]:
+        console.print(scaling_table(measurements))
+        return
+    console.print(row_table(measurements[0]))
+    console.print(first_steps(measurements[0]), soft_wrap=True)
+    if measurements[0]["edge_part"] is not None:
+        console.print(edge_table(measurements[0]))
+
+
+def _report_perf_failures(result: dict[str, Any]) -> None:
+    """Say what could not be measured; too little memory is a result, anything else a failure."""
+    from argnn.bench.perf.tables import failures
+
+    failed = failures(result["measurements"])
+    for what, fields in failed:
+        typer.echo(fields.get("traceback", ""), err=True, nl=False)
+        typer.echo(f"argnn: {what}: {fields['error']}", err=True)
+    if any(fields.get("out_of_memory") is False for _, fields in failed):
+        raise typer.Exit(1)

@@ -1,0 +1,219 @@
+"""``argnn train``: begin a run or continue one, and show its scores."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import AsJson, DataRoot, app, complain, output_console, print_json
+from argnn.cli.progress import watching
+from argnn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from argnn.bench.prepare import Plan, Request
+    from argnn.bench.run import Row
+    from argnn.io import RunFolder
+    from argnn.train import Trial
+
+
+@app.command()
+def train(
+    data: Annotated[
+        str | None, typer.Argument(help="Name of a data set, or the path of a .npz file.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model: see argnn models. [argnn]")] = None,
+    task: Annotated[str, typer.Option(help="node; link is not available yet.")] = "node",
+    preset: Annotated[
+        str | None, typer.Option(help="default, paper or reference. [default]")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Number of the split, several with commas, or all. [0]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of weights and dropout. [0]")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Most epochs to train for.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [auto]")] = None,
+    out: Annotated[Path | None, typer.Option(help="New folder for the run.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Folder of a run to continue.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value, such as train.lr=0.01.")
+    ] = None,
+    data_root: DataRoot = None,
+    directed: Annotated[bool, typer.Option("--directed", help="Keep edge directions.")] = False,
+    row_normalize: Annotated[
+        bool, typer.Option("--row-normalize", help="Scale feature rows to sum one.")
+    ] = False,
+    workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(help="Epochs between checkpoints; 0 for none. [25]")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on one split or on all, and score it on the test nodes."""
+    _check_task(task)
+    fixed: dict[str, Any] = {
+        "--model": model,
+        "--preset": preset,
+        "--split": split,
+        "--seed": seed,
+        "--epochs": epochs,
+        "--device": device,
+        "--out": out,
+        "--set": settings,
+        "--directed": directed,
+        "--row-normalize": row_normalize,
+        "--checkpoint-every": checkpoint_every,
+    }
+    console = Console(quiet=True) if as_json else output_console()
+    if resume is not None:
+        # 0 is a value, too: only what the user left out is None, False or an empty list.
+        given = [n for n, v in fixed.items() if v is not None and v is not False and v != []]
+        folder, plan = _continued(resume, data, given, data_root, workers)
+    else:
+        from argnn.bench.prepare import Request
+
+        changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
+        flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
+        request = Request(
+            data=_required(data),
+            model=model or "argnn",
+            preset=preset or "default",
+            split=split or "0",
+            seed=seed or 0,
+            device=device or "auto",
+            overrides=(*flags, *(settings or ())),
+            data_root=data_root,
+            directed=directed,
+            row_normalize=row_normalize,
+            workers=workers,
+        )
+        folder, plan = _begun(request, out, console)
+    _run(plan, folder, console, as_json)
+
+
+def _check_task(task: str) -> None:
+    if task == "link":
+        raise ConfigError("--task link is not available yet; this version trains on nodes")
+    if task != "node":
+        raise ConfigError(f"--task must be node (got '{task}')")
+
+
+def _required(data: str | None) -> str:
+    if data is None:
+        raise ConfigError("name a data set (see argnn datasets), a .npz file, or --resume RUN")
+    return data
+
+
+def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
+    """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
+    from argnn.bench.prepare import prepare
+    from argnn.bench.tables import trial_table
+    from argnn.io import create_run, default_run_path, require_free
+
+    if out is not None:
+        require_free(out)
+    plan = prepare(request, _trial_teller(console))
+    config = plan.config
+    console.print(f"Settings: {config.source}", soft_wrap=True)
+    if config.trial is not None:
+        console.print(trial_table(config.trial))
+    path = out or default_run_path(config.graph["name"], config.model, config.preset)
+    return create_run(path, config.to_json()), plan
+
+
+def _trial_teller(console: Console) -> "Callable[[Trial], None]":
+    from argnn.train.trial import MAX_TRIALS, TRIAL_EPOCHS
+
+    told: list[str] = []
+
+    def tell(trial: "Trial") -> None:
+        if not told:
+            console.print(
+                "No stored settings for this graph: its switches are chosen by at most "
+                f"{MAX_TRIALS} runs of {TRIAL_EPOCHS} epochs, on validation.",
+                soft_wrap=True,
+            )
+        told.append(trial.recipe.name)
+        if console.is_terminal:
+            console.print(f"  {len(told)}: {trial.recipe.name}, {100 * trial.val_score:.1f} %")
+
+    return tell
+
+
+def _continued(
+    path: Path, data: str | None, given: list[str], data_root: str | None, workers: int | None
+) -> "tuple[RunFolder, Plan]":
+    from argnn.bench.config import RunConfig
+    from argnn.bench.prepare import data_name, reopen
+    from argnn.io import open_run
+
+    if given:
+        raise ConfigError(f"--resume takes its settings from the run: leave out {given[0]}")
+    folder, stored = open_run(path)
+    config = RunConfig.from_json(stored, str(folder.config))
+    if data is not None and data_name(data) != config.data:
+        raise ConfigError(f"{path}: is a run on {config.data}, not on {data}")
+    return folder, reopen(config, data_root, workers)
+
+
+def _run(plan: "Plan", folder: "RunFolder", console: Console, as_json: bool) -> None:
+    from argnn.bench.parallel import run_splits
+
+    try:
+        with watching(console) as watcher:
+            rows = run_splits(plan, folder, watcher)
+    except KeyboardInterrupt:
+        complain(f"interrupted; continue with: argnn train --resume {folder.root}")
+        raise typer.Exit(130) from None
+    if as_json:
+        _print_document(plan, folder, rows)
+    else:
+        _print_scores(plan, folder, rows, console)
+    _report_failures(rows)
+
+
+def _print_document(plan: "Plan", folder: "RunFolder", rows: "list[Row]") -> None:
+    from argnn.bench.report import summary
+    from argnn.bench.run import short_row
+
+    print_json(
+        {
+            "run": str(folder.root),
+            "config": plan.config.to_json(),
+            "summary": summary(rows),
+            "splits": [short_row(row) for row in rows],
+        }
+    )
+
+
+def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
+    from argnn.bench.report import summary
+    from argnn.bench.tables import score_table
+
+    config, total = plan.config, summary(rows)
+    if total["splits"]:
+        title = (
+            f"{config.graph['name']}, {config.model}, preset {config.preset}, seed {config.seed}"
+        )
+        console.print(title, style="bold")
+        console.print(score_table(total))
+        if total["splits"] > 1:
+            console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
+        for label in sorted({c for absent in total["absent_classes"].values() for c in absent}):
+            holders = [
+                split for split, absent in total["absent_classes"].items() if label in absent
+            ]
+            console.print(f"No test node of class {label} in split {', '.join(holders)}.")
+        console.print(f"Protocol: {total['protocol']}.", soft_wrap=True)
+    console.print(f"Run folder: {folder.root}", soft_wrap=True)
+
+
+def _report_failures(rows: "list[Row]") -> None:
+    failed = [row for row in rows if "error" in row]
+    for row in failed:
+        if "traceback" in row:
+            typer.echo(row["traceback"], err=True)
+        complain(f"split {row['split']} failed: {row['error']}")
+    if failed:
+        raise typer.Exit(1)
