@@ -20,6 +20,7 @@ from argnn.nn import MODELS
 def config(**changes):
     fields = {
         "data": "mixed",
+        "task": "node",
         "model": "argnn",
         "preset": "paper",
         "directed": False,

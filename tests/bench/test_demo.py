@@ -53,7 +53,7 @@ def test_report_is_self_contained(tmp_path, drawn, brief_trial):
 
 
 def test_text_is_escaped(tmp_path, drawn, brief_trial, monkeypatch):
-    monkeypatch.setattr("argnn.bench.demo.PROTOCOL", "<script>")
+    monkeypatch.setattr("argnn.bench.demo.PROTOCOLS", {"node": "<script>"})
     page = run_demo(tmp_path / "demo", overrides=BRIEF).page.read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

@@ -218,7 +218,7 @@ def test_host_memory_is_beyond_what_was_there():
     found = host_memory("gcn", tiny(nodes=500, edges=2000, channels=64))
     assert found["extra_peak_mib"] >= 0
     assert found["before_mib"] > 0
-    assert found["method"].startswith(("VmHWM", "ru_maxrss"))
+    assert found["method"].startswith(("VmHWM", "process peak"))
 
 
 def test_a_child_measures_what_it_is_told():
@@ -234,9 +234,9 @@ def test_a_child_measures_what_it_is_told():
 
 
 def test_host_memory_without_a_reset(monkeypatch, tmp_path):
-    monkeypatch.setattr("argnn.bench.perf.memory._CLEAR", tmp_path / "none" / "clear_refs")
+    monkeypatch.setattr("argnn.bench.process_memory._CLEAR", tmp_path / "none" / "clear_refs")
     found = host_memory("gcn", tiny())
-    assert found["method"] == "ru_maxrss, never reset"
+    assert found["method"] == "process peak, never reset"
     assert found["step_mib"] is None
 
 

@@ -48,7 +48,7 @@ def test_directed_trial_tries_directions(small_npz, brief_trial):
 
 
 def test_bad_override_is_found_before_the_trial(small_npz, monkeypatch):
-    monkeypatch.setattr("argnn.bench.prepare.choose_switches", None)
+    monkeypatch.setattr("argnn.bench.recipes.choose_switches", None)
     with pytest.raises(ConfigError, match="lr must be positive"):
         prepare(Request(str(small_npz()), overrides=("lr=-1",)))
 

@@ -28,12 +28,18 @@ def test_statistic_skips_what_is_missing():
 
 
 def row(split, accuracy, auroc=0.9, absent=()):
-    scores = {**dict.fromkeys(SCORES, accuracy), "auroc": auroc, "absent_classes": list(absent)}
-    return {"split": split, "test": scores, "val": scores, "seconds": 2.0}
+    scores = {
+        **dict.fromkeys(SCORES["node"], accuracy),
+        "auroc": auroc,
+        "absent_classes": list(absent),
+    }
+    return {"task": "node", "split": split, "test": scores, "val": scores, "seconds": 2.0}
 
 
 def test_summary_names_failures_and_absent_classes():
-    found = summary([row(0, 0.5), row(1, 0.7, None, [2]), {"split": 2, "error": "bad"}])
+    found = summary(
+        [row(0, 0.5), row(1, 0.7, None, [2]), {"task": "node", "split": 2, "error": "bad"}]
+    )
     assert (found["splits"], found["failed"], found["seconds"]) == (2, 1, 4.0)
     assert found["test"]["accuracy"]["mean"] == pytest.approx(0.6)
     assert found["test"]["auroc"] == {"mean": 0.9, "sd": None, "interval": None, "n": 1}
@@ -41,11 +47,11 @@ def test_summary_names_failures_and_absent_classes():
 
 
 def test_summary_without_a_finished_split():
-    found = summary([{"split": 2, "error": "bad"}])
+    found = summary([{"task": "node", "split": 2, "error": "bad"}])
     assert found["test"]["f1"]["mean"] is None
 
 
 def test_summary_without_test_nodes():
     found = summary([{**row(0, 0.5), "test": None}])
     assert found["test"]["f1"]["n"] == 0
-    assert found["val_accuracy"]["mean"] == 0.5
+    assert found["val"]["accuracy"]["mean"] == 0.5

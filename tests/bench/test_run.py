@@ -8,13 +8,16 @@ import sys
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import f1_score, roc_auc_score
 
 from argnn.bench.parallel import Silent, run_splits
 from argnn.bench.prepare import Request, prepare, reopen
-from argnn.bench.run import trained_model
-from argnn.data import load
+from argnn.bench.run import run_cell, trained_model
+from argnn.bench.threads import using_threads
+from argnn.data import load, split_links
 from argnn.errors import DivergenceError, RunError
 from argnn.io import RunFolder, create_run, read_json
+from argnn.train import fit
 
 TINY = ("hidden_channels=8", "num_layers=2", "epochs=6", "checkpoint_every=2")
 
@@ -164,6 +167,96 @@ def test_empty_test_mask_gives_no_test_scores(small_npz, tmp_path):
     _, rows = run(tmp_path / "run", small_npz(test_mask=empty))
     assert rows[0]["test"] is None
     assert rows[0]["val"]["accuracy"] > 0
+
+
+# -- the oracle -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """What every training leaves: its weights, and what an observer saw, epoch by epoch."""
+    runs = []
+
+    def watched_fit(model, *arguments, observe=None, **options):
+        seen = {}
+
+        def observe_and_keep(epoch, outputs):
+            seen[epoch] = outputs.clone()
+            observe(epoch, outputs)
+
+        observer = None if observe is None else observe_and_keep
+        result = fit(model, *arguments, observe=observer, **options)
+        runs.append(({name: t.clone() for name, t in model.state_dict().items()}, seen))
+        return result
+
+    monkeypatch.setattr("argnn.bench.run.fit", watched_fit)
+    return runs
+
+
+def slow_node_score(graph, outputs):
+    mask = graph.test_mask[:, 1]
+    return f1_score(graph.y[mask], outputs[mask].argmax(-1), average="weighted", zero_division=0)
+
+
+def slow_link_score(graph, outputs):
+    """AUROC of inner products; behind the eight channels of a point is its metric."""
+    split = split_links(graph.edge_index, graph.num_nodes, "85/5/10", 1)
+    points = outputs[:, :8].double().numpy()
+    pairs = torch.cat([split.test, split.test_negatives], dim=1).numpy()
+    label = np.arange(pairs.shape[1]) < split.test.size(1)
+    return roc_auc_score(label, (points[pairs[0]] * points[pairs[1]]).sum(-1))
+
+
+ORACLES = [("node", "f1", slow_node_score), ("link", "auroc", slow_link_score)]
+
+
+@pytest.mark.parametrize(("task", "score", "slow_score"), ORACLES, ids=["node", "link"])
+def test_oracle_tells_the_best_test_epoch_and_changes_nothing(
+    small_npz, watched, task, score, slow_score
+):
+    settings = (*TINY, "epochs=20", "evaluate_every=3", "lr=0.02")
+    decoder = None if task == "node" else "dot"
+    request = Request(
+        str(small_npz()), preset="reference", task=task, decoder=decoder, overrides=settings
+    )
+    plan = prepare(request)
+    with using_threads(1):
+        plain, told = (run_cell(plan.config, plan.graph, 1, oracle=o) for o in (False, True))
+
+    (weights, unseen), (same_weights, seen) = watched
+    assert unseen == {}
+    assert list(seen) == [3, 6, 9, 12, 15, 18, 20]
+    assert [name for name in weights if not torch.equal(weights[name], same_weights[name])] == []
+    assert plain["oracle"] is None
+    assert "history" not in told
+    for key in plain.keys() - {"oracle", "seconds", "peak_memory_mib"}:
+        assert told[key] == plain[key], key
+
+    scores = {epoch: slow_score(plan.graph, outputs) for epoch, outputs in seen.items()}
+    assert len(set(scores.values())) > 2, "else any epoch would do"
+    oracle = told["oracle"]
+    assert oracle["rule"] == "best test score over epochs"
+    assert scores[oracle["epoch"]] == pytest.approx(max(scores.values()))
+    assert oracle["test"][score] == pytest.approx(max(scores.values()))
+    assert oracle["test"].keys() == told["test"].keys()
+    assert told["test"][score] == pytest.approx(scores[told["chosen_epoch"]])
+    assert told["test"][score] <= oracle["test"][score]
+
+
+def test_oracle_has_nothing_to_say_without_test_nodes(small_npz):
+    path = small_npz(test_mask=np.zeros((90, 3), dtype=bool))
+    plan = prepare(Request(str(path), preset="reference", overrides=TINY))
+    with using_threads(1):
+        assert run_cell(plan.config, plan.graph, 0, oracle=True)["oracle"] is None
+
+
+def test_cell_is_the_row_of_a_run_without_its_history(finished):
+    row = finished[1][1]
+    with using_threads(row["threads"]):
+        cell = run_cell(prepare_config(finished[0]), load("mixed"), 3)
+    assert row.keys() - cell.keys() == {"history", "resumed_from_epoch"}
+    for key in cell.keys() - {"seconds", "peak_memory_mib"}:
+        assert cell[key] == row[key], key
 
 
 def test_early_stop_is_recorded(small_npz, tmp_path):

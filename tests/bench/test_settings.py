@@ -1,7 +1,7 @@
 import pytest
 
 from argnn.bench.config import resolve_options, resolve_train
-from argnn.bench.settings import find_settings, parsed_settings, stored_settings
+from argnn.bench.settings import ANY, find_settings, parsed_settings, stored_settings
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
 from argnn.nn import PRESETS
@@ -9,14 +9,13 @@ from argnn.nn import PRESETS
 ENTRY = "{data: cora, edges: undirected, preset: default, source: a search}"
 
 
-@pytest.mark.parametrize(
-    "settings", stored_settings(), ids=lambda s: f"{s.data}-{s.edges}-{s.preset}"
-)
+@pytest.mark.parametrize("settings", stored_settings(), ids=lambda s: "-".join(s.key))
 def test_entry_is_complete_and_valid(settings):
-    assert settings.data in DATASETS
+    assert settings.data in DATASETS or (settings.data, settings.task) == (ANY, "link")
     assert settings.preset in PRESETS
     assert settings.source.strip()
     assert settings.edges == "undirected" or DATASETS[settings.data].directed
+    assert (settings.decoder is not None) is (settings.task == "link")
     options = resolve_options("argnn", settings.preset, settings.model)
     assert {name: options[name] for name in settings.model} == settings.model
     train = resolve_train("argnn", settings.preset, 0, settings.train)
@@ -45,6 +44,13 @@ def test_published_commands_are_stored():
     assert dropout == {"cora": 0.3, "citeseer": 0.2, "pubmed": 0.2}
 
 
+def test_links_of_any_graph_have_settings():
+    own = find_settings("cora", directed=False, preset="default", task="link")
+    usual = find_settings("/some/file.npz", directed=False, preset="default", task="link")
+    assert (own.data, usual.data) == ("cora", ANY)
+    assert find_settings("cora", directed=False, preset="paper", task="link") is None
+
+
 def test_unknown_graph_has_no_settings():
     assert find_settings("/some/file.npz", directed=False, preset="default") is None
     assert find_settings("cora", directed=False, preset="paper") is None
@@ -60,7 +66,7 @@ def test_unknown_graph_has_no_settings():
         (f"[{ENTRY.replace('cora', 'coar')}]", "unknown data set 'coar'"),
         (f"[{ENTRY.replace('undirected', 'both')}]", "edges must be one of"),
         (f"[{ENTRY.replace('a search', '')}]", "no source"),
-        (f"[{ENTRY}, {ENTRY}]", "cora, undirected, default is there twice"),
+        (f"[{ENTRY}, {ENTRY}]", "node, cora, undirected, default is there twice"),
     ],
 )
 def test_faulty_file_is_refused(text, message):

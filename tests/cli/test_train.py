@@ -43,7 +43,7 @@ def test_one_split_of_an_embedded_graph(argnn):
     for label, name in names.items():
         mean = scores["summary"]["test"][name]["mean"]
         assert shown[label] == [f"{100 * mean:.2f}"], label
-    val = scores["summary"]["val_accuracy"]["mean"]
+    val = scores["summary"]["val"]["accuracy"]["mean"]
     assert shown["validation accuracy"] == [f"{100 * val:.2f}"]
 
 

@@ -4,7 +4,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from argnn import functional as AF
 from argnn.kernels import MODES, cpu, current_mode, use
-from argnn.kernels.choice import MAX_GPU_CHANNELS, backend, is_fused
+from argnn.kernels.choice import MAX_GPU_CHANNELS, MIN_CPU_NUMBERS, backend, is_fused
 from argnn.kernels.neighborhood import neighborhood
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
@@ -65,8 +65,8 @@ def test_unknown_mode_is_named_and_changes_nothing():
 )
 def test_auto_leaves_double_precision_to_the_plain_path(dtype, fused):
     x = torch.ones(2, 3, dtype=dtype)
-    assert is_fused(x) is fused
-    assert is_fused(x, torch.ones(2, 3)) is fused
+    assert is_fused(x, num_edges=MIN_CPU_NUMBERS) is fused
+    assert is_fused(x, torch.ones(2, 3), num_edges=MIN_CPU_NUMBERS) is fused
     with use("fused"):
         assert is_fused(x)
     with use("plain"):
@@ -77,9 +77,10 @@ def test_auto_leaves_double_precision_to_the_plain_path(dtype, fused):
     ("dtype", "plain"), [(torch.float32, False), (torch.float64, True)], ids=str
 )
 def test_auto_prepares_what_its_path_needs(dtype, plain):
+    nodes = MIN_CPU_NUMBERS // 2
     edges = EDGES.clone()
-    AF.aggregate(torch.ones(2, 3, dtype=dtype), edges)
-    hood = neighborhood(edges, 2)
+    AF.aggregate(torch.ones(nodes, 2, dtype=dtype), edges)
+    hood = neighborhood(edges, nodes)
     assert bool(hood._operators) is plain
     assert ("_matrices" in vars(hood)) is not plain
 
@@ -144,7 +145,28 @@ def test_one_tensor_without_a_kernel_is_enough():
     ],
 )
 def test_only_gpus_have_a_largest_width(device, channels, fused):
-    assert is_fused(on(device, 2, channels)) is fused
+    assert is_fused(on(device, 2, channels), num_edges=MIN_CPU_NUMBERS) is fused
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "fused"),
+    [(64, 0, False), (64, 2047, False), (64, 2048, True), (2047, 0, False), (2048, 0, True)],
+)
+def test_small_graphs_do_without_kernels_on_a_cpu(nodes, edges, fused):
+    channels = MIN_CPU_NUMBERS // 2048
+    x = torch.ones(nodes, channels)
+    assert is_fused(x, num_edges=edges) is fused
+    assert is_fused(on("cuda", nodes, channels), num_edges=edges)
+    with use("fused"):
+        assert is_fused(x, num_edges=edges)
+
+
+def test_small_graphs_give_the_same_with_and_without_kernels():
+    x = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    ring = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
+    chosen = AF.aggregate(x, ring)
+    with use("fused"):
+        torch.testing.assert_close(AF.aggregate(x, ring), chosen)
 
 
 def test_backend_of_a_cpu():

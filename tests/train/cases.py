@@ -5,7 +5,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import data
-from argnn.nn import ARGNN
+from argnn.nn import ARGNN, AbstractNodeModel
 from argnn.train import NodeClassification, Validation
 
 NUM_CLASSES = 2
@@ -51,10 +51,10 @@ class ScriptedTask:
         self.real = task_of(graph)
         self.results = iter(results)
 
-    def loss(self, scores: Tensor) -> Tensor:
-        return self.real.loss(scores)
+    def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
+        return self.real.loss(model, outputs)
 
-    def validate(self, scores: Tensor) -> Validation:
+    def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         return Validation(*next(self.results))
 
     def homophily(self, edge_index: Tensor) -> float:

@@ -1,3 +1,4 @@
+import functools
 import math
 
 import pytest
@@ -106,7 +107,7 @@ def test_model_holds_the_weights_that_gave_the_reported_validation():
     model, task = model_of(GRAPH), task_of(GRAPH)
     result = fit(model, GRAPH, task, TrainConfig(epochs=15, lr=0.05))
     with torch.no_grad():
-        found = task.validate(model(GRAPH.x, GRAPH.edge_index))
+        found = task.validate(model, model(GRAPH.x, GRAPH.edge_index))
     assert (found.score, found.loss) == (result.val_score, result.val_loss)
 
 
@@ -355,6 +356,86 @@ def test_fit_does_not_change_the_graph():
     fresh = two_blocks()
     for key in fresh.keys():  # noqa: SIM118 (PyG's Data is no mapping)
         assert torch.equal(graph[key], fresh[key])
+
+
+# -- observing ------------------------------------------------------------------------------------
+
+
+def test_observer_sees_the_epochs_that_are_validated_and_what_they_give():
+    graph, task, seen = GRAPH, task_of(GRAPH), []
+    model = model_of(graph, dropout=0.5)
+
+    def observe(epoch, outputs):
+        assert not outputs.requires_grad
+        assert not model.training
+        seen.append((epoch, outputs.clone(), weights(model)))
+
+    config = TrainConfig(epochs=8, evaluate_every=3)
+    result = fit(model, graph, task, config, observe=observe)
+    assert [epoch for epoch, _, _ in seen] == [3, 6, 8]
+    for epoch, outputs, state in seen:
+        validation = task.validate(model, outputs)
+        record = result.history[epoch - 1]
+        assert (validation.score, validation.loss) == (record.val_score, record.val_loss)
+        fresh = model_of(graph)
+        fresh.load_state_dict(state)
+        with torch.no_grad():
+            assert torch.equal(fresh.eval()(graph.x, graph.edge_index), outputs)
+
+
+def disturb(epoch, outputs):
+    """An observer may do with the outputs what it likes."""
+    outputs.fill_(math.nan)
+
+
+def draw(epoch, outputs):
+    """An observer may sample."""
+    torch.rand(3)
+
+
+@pytest.mark.parametrize(
+    "observe",
+    [
+        lambda epoch, outputs: None,
+        disturb,
+        pytest.param(
+            draw, marks=pytest.mark.xfail(strict=True, reason="both draw from one generator")
+        ),
+    ],
+    ids=["nothing", "disturb", "draw"],
+)
+@pytest.mark.parametrize("options", [{"dropout": 0.5}, {"norm": "batch"}, {"jump": "last"}])
+def test_observer_does_not_change_the_training(observe, options):
+    runs = []
+    for observer in (None, observe):
+        model, last = model_of(GRAPH, **options), {}
+        keep = functools.partial(keep_weights, model, last)
+        config = TrainConfig(epochs=8, lr=0.02)
+        result = fit(model, GRAPH, task_of(GRAPH), config, on_epoch=keep, observe=observer)
+        runs.append((weights(model), last, result))
+    assert_same_weights(runs[0][0], runs[1][0])
+    assert_same_weights(runs[0][1], runs[1][1])
+    assert runs[0][2].history == runs[1][2].history
+    assert runs[0][2].best_epoch == runs[1][2].best_epoch
+
+
+def keep_weights(model, last, record):
+    last.update(weights(model))
+
+
+def test_continued_run_is_observed_from_there_on():
+    snapshots, seen = [], []
+    config = TrainConfig(epochs=6, checkpoint_every=4)
+    fit(model_of(GRAPH), GRAPH, task_of(GRAPH), config, save=snapshots.append)
+    fit(
+        model_of(GRAPH),
+        GRAPH,
+        task_of(GRAPH),
+        config,
+        observe=lambda epoch, outputs: seen.append(epoch),
+        resume_from=snapshots[0],
+    )
+    assert seen == [5, 6]
 
 
 # -- no test label --------------------------------------------------------------------------------

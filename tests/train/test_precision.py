@@ -64,11 +64,11 @@ class WatchedTask:
         self.seen.add((scores.dtype, torch.is_autocast_enabled("cpu")))
         return scores
 
-    def loss(self, scores):
-        return self.real.loss(self._noted(scores))
+    def loss(self, model, outputs):
+        return self.real.loss(model, self._noted(outputs))
 
-    def validate(self, scores):
-        return self.real.validate(self._noted(scores))
+    def validate(self, model, outputs):
+        return self.real.validate(model, self._noted(outputs))
 
 
 def rounded(value):

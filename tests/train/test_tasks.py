@@ -7,7 +7,9 @@ from torch.nn import functional as F
 from argnn.errors import ConfigError
 from argnn.train import NodeClassification, Validation
 
-from .cases import task_of, two_blocks
+from .cases import model_of, task_of, two_blocks
+
+ANY = model_of(two_blocks())  # classes are judged by scores alone
 
 
 def masks(num_nodes, **selected):
@@ -22,13 +24,13 @@ def test_loss_is_the_cross_entropy_of_the_training_nodes():
     graph = two_blocks()
     scores = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
     expected = F.cross_entropy(scores[graph.train_mask], graph.y[graph.train_mask])
-    torch.testing.assert_close(task_of(graph).loss(scores), expected)
+    torch.testing.assert_close(task_of(graph).loss(ANY, scores), expected)
 
 
 def test_validation_is_accuracy_and_cross_entropy_of_the_validation_nodes():
     graph = two_blocks()
     scores = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
-    found = task_of(graph).validate(scores)
+    found = task_of(graph).validate(ANY, scores)
     right = scores.argmax(-1)[graph.val_mask] == graph.y[graph.val_mask]
     assert found.score == pytest.approx(right.double().mean().item())
     expected = F.cross_entropy(scores[graph.val_mask], graph.y[graph.val_mask])
@@ -40,10 +42,10 @@ def test_loss_and_validation_do_not_see_each_others_nodes():
     scores = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
     changed = scores.clone()
     changed[~graph.train_mask] += torch.randn(2)
-    assert torch.equal(task.loss(changed), task.loss(scores))
+    assert torch.equal(task.loss(ANY, changed), task.loss(ANY, scores))
     changed = scores.clone()
     changed[~graph.val_mask] *= -3
-    assert task.validate(changed) == task.validate(scores)
+    assert task.validate(ANY, changed) == task.validate(ANY, scores)
 
 
 @pytest.mark.parametrize("replace", [lambda y: 1 - y, lambda y: y * 0 - 1, lambda y: y + 900])

@@ -9,15 +9,19 @@ from typing import Any, get_args, get_type_hints
 
 import torch
 import yaml
+from torch_geometric.data import Data
 
+from argnn.bench.problems import LinkConfig
 from argnn.errors import ConfigError, RunError
-from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel, Formulation
+from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel, Formulation, LinkModel
 from argnn.nn.models.formulation import formulation
 from argnn.registry import canonical_name, resolve, suggestion
 from argnn.train import TrainConfig, train_config
 
 CHECKPOINT_EVERY = 25
 DEVICES = ("auto", "cpu", "cuda")
+#: The tasks, and the score that the paper's tables of each lead with.
+MAIN_SCORES: Mapping[str, str] = {"node": "f1", "link": "auroc"}
 
 #: Of argnn, where no stored settings say otherwise: the sizes of the paper, and our own.
 _SIZES: Mapping[str, dict[str, int]] = {
@@ -38,6 +42,7 @@ class RunConfig:
 
     Attributes:
         data: Name of the data set, or the path of a file.
+        task: ``"node"`` or ``"link"``.
         model: Name of the model.
         preset: Name of the preset; ``"default"`` for models without presets.
         directed: Whether directions of edges were asked for.
@@ -49,11 +54,13 @@ class RunConfig:
         options: Complete options of the model.
         train: Complete training settings.
         source: Where model and training settings come from, in words.
+        link: How pairs are divided and scored; None for nodes.
         graph: Sizes, rules and checksum of the graph.
         trial: The short runs that chose the settings, where there were any.
     """
 
     data: str
+    task: str
     model: str
     preset: str
     directed: bool
@@ -65,6 +72,7 @@ class RunConfig:
     options: dict[str, Any]
     train: TrainConfig
     source: str
+    link: LinkConfig | None = None
     graph: dict[str, Any] = field(default_factory=dict)
     trial: dict[str, Any] | None = None
 
@@ -79,6 +87,7 @@ class RunConfig:
             parts = {
                 "splits": tuple(values["splits"]),
                 "train": TrainConfig(**values["train"]),
+                "link": None if values["link"] is None else LinkConfig(**values["link"]),
                 "options": resolve_options(values["model"], values["preset"], values["options"]),
             }
             return cls(**{**values, **parts})
@@ -223,11 +232,23 @@ def _check_options(model: str, options: Mapping[str, Any]) -> None:
             raise ConfigError(f"{name} must be positive (got {options[name]})")
     if not 0 <= options.get("dropout", 0) < 1:
         raise ConfigError(f"dropout must be in [0, 1) (got {options['dropout']})")
+    _try_out(model, options, decoder=None)
+
+
+def check_link_model(model: str, options: Mapping[str, Any], decoder: str) -> None:
+    """Raise unless a model with these options and this decoder can score a pair."""
+    _try_out(model, options, decoder)
+
+
+def _try_out(model: str, options: Mapping[str, Any], decoder: str | None) -> None:
+    """Only the model knows which values go together: it must take one step on a toy graph."""
     try:
-        # Only the model knows which values go together: it must take one step on a toy graph.
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             pair = torch.tensor([[0, 1], [1, 0]])
-            build_model(model, options, 2, 2).eval()(torch.eye(2), pair)
+            built = rebuilt_model(model, options, decoder, 2, 2).eval()
+            outputs = built(torch.eye(2), pair)
+            if isinstance(built, LinkModel):
+                built.pair_scores(outputs, pair)
     except ConfigError:
         raise
     except (RuntimeError, TypeError, ValueError) as error:
@@ -251,6 +272,29 @@ def build_model(
 ) -> AbstractNodeModel:
     """A model with fresh weights."""
     return MODELS[model](in_channels=in_channels, out_channels=out_channels, **options)
+
+
+def build_task_model(config: RunConfig, graph: Data) -> AbstractNodeModel:
+    """A model with fresh weights for the task of a run."""
+    decoder = None if config.link is None else config.link.decoder
+    sizes = (graph.x.size(1), graph.class_count)
+    return rebuilt_model(config.model, config.options, decoder, *sizes)
+
+
+def rebuilt_model(
+    model: str,
+    options: Mapping[str, Any],
+    decoder: str | None,
+    in_channels: int,
+    out_channels: int,
+) -> AbstractNodeModel:
+    """A classifier of nodes, or with a decoder, a predictor of links.
+
+    The embeddings of a link predictor are as wide as its layers, and so as its metric.
+    """
+    if decoder is None:
+        return build_model(model, options, in_channels, out_channels)
+    return LinkModel(build_model(model, options, in_channels, options["hidden_channels"]), decoder)
 
 
 def resolve_device(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from argnn.bench.parallel import Job, Silent, Watcher, run_jobs, write_scores
 from argnn.bench.prepare import Plan, Request, prepare
-from argnn.bench.report import PROTOCOL, summary
+from argnn.bench.report import PROTOCOLS, SCORES, SELECTION, summary
 from argnn.bench.run import Row, trained_model
 from argnn.bench.tables import SCORE_NAMES, per_cent
 from argnn.bench.threads import core_count
@@ -20,6 +20,7 @@ from argnn.io import RunFolder, create_run
 
 GRAPHS = ("mixed", "digits")
 MODELS = ("argnn", "gcn")
+TASK = "node"
 SPLITS = (0, 1)
 
 #: What a reader has to know before comparing the two models.
@@ -82,7 +83,7 @@ def run_demo(
     picture, page = out / "geometry.png", out / "report.html"
     geometry_figure(plans[0].graph, trained_model(folders[0], SPLITS[0]), picture)
     page.write_text(_page(results, plans, picture), encoding="utf-8")
-    return DemoReport(results, len(SPLITS), PROTOCOL, picture, page)
+    return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page)
 
 
 def _plan(data: str, model: str, overrides: Sequence[str]) -> Plan:
@@ -124,13 +125,15 @@ def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) 
         for split in SPLITS
     ]
     graphs = {plan.config.graph["digest"]: plan.graph for plan in plans}
-    found: dict[tuple[Path, int], Row] = {}
+    found: dict[tuple[str, str, int], Row] = {}
     for job, row in run_jobs(jobs, graphs, core_count(), watcher):
         if "error" in row:
             raise RunError(f"split {row['split']} of {row['data']} failed: {row['error']}")
         watcher.finished(job, row)
-        found[job.folder.root, job.split] = row
-    rows = [[found[folder.root, split] for split in SPLITS] for folder in folders]
+        found[job.config.data, job.config.model, job.split] = row
+    rows = [
+        [found[plan.config.data, plan.config.model, split] for split in SPLITS] for plan in plans
+    ]
     for folder, part in zip(folders, rows, strict=True):
         write_scores(part, folder)
     return rows
@@ -138,7 +141,8 @@ def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) 
 
 def _page(results: Sequence[Mapping[str, Any]], plans: Sequence[Plan], picture: Path) -> str:
     image = base64.b64encode(picture.read_bytes()).decode()
-    names = ["data", "model", *SCORE_NAMES.values(), "validation accuracy"]
+    scores = [SCORE_NAMES[name] for name in SCORES[TASK]]
+    names = ["data", "model", *scores, f"validation {SCORE_NAMES[SELECTION[TASK]]}"]
     notes = [f"{p.config.data}, {p.config.model}: {p.config.source}" for p in plans]
     return "\n".join(
         [
@@ -147,7 +151,7 @@ def _page(results: Sequence[Mapping[str, Any]], plans: Sequence[Plan], picture: 
             f"<style>{_STYLE}</style>",
             "<h1>argnn demo</h1>",
             f"<p>Test scores in per cent, means over {len(SPLITS)} splits; "
-            f"{html.escape(PROTOCOL)}.</p>",
+            f"{html.escape(PROTOCOLS[TASK])}.</p>",
             f"<table><tr>{_cells('th', names)}</tr>",
             *(f"<tr>{_cells('td', _values(result))}</tr>" for result in results),
             "</table>",
@@ -167,5 +171,6 @@ def _cells(tag: str, texts: Sequence[str]) -> str:
 
 def _values(result: Mapping[str, Any]) -> list[str]:
     found = result["summary"]
-    scores = [per_cent(found["test"][name]["mean"]) for name in SCORE_NAMES]
-    return [result["data"], result["model"], *scores, per_cent(found["val_accuracy"]["mean"])]
+    scores = [per_cent(found["test"][name]["mean"]) for name in SCORES[TASK]]
+    val = found["val"][SELECTION[TASK]]
+    return [result["data"], result["model"], *scores, per_cent(val["mean"])]

@@ -1,6 +1,7 @@
 """Run several splits, one after the other or in several processes."""
 
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -21,7 +22,7 @@ from argnn.bench.allocator import keep_freed_memory
 from argnn.bench.config import RunConfig
 from argnn.bench.prepare import Plan
 from argnn.bench.report import summary
-from argnn.bench.run import Row, failed_row, finished_row, run_split, short_row
+from argnn.bench.run import Row, failed_row, finished_row, run_cell, run_split, short_row
 from argnn.bench.threads import using_threads
 from argnn.errors import RunError
 from argnn.io import (
@@ -41,11 +42,19 @@ _SLOTS = 3  # epoch, loss, validation score
 
 @dataclass(frozen=True)
 class Job:
-    """One split of one configuration."""
+    """One split of one configuration.
+
+    Attributes:
+        config: What to run.
+        split: Number of the split.
+        folder: Where files go; with None, only the row is kept.
+        oracle: Whether the row says what choosing by test score would give; not with a folder.
+    """
 
     config: RunConfig
     split: int
-    folder: RunFolder
+    folder: RunFolder | None
+    oracle: bool = False
 
 
 class Watcher(Protocol):
@@ -152,6 +161,8 @@ def _one_by_one(
 
 def _row_of(job: Job, graph: Data, on_epoch: Any) -> Row:
     try:
+        if job.folder is None:
+            return run_cell(job.config, graph, job.split, on_epoch, job.oracle)
         return run_split(job.config, graph, job.split, job.folder, on_epoch)
     except Exception as error:  # one bad split must not take the others with it
         return failed_row(job.config, job.split, error)
@@ -174,7 +185,7 @@ def _at_once(
         arguments = (shared, list(graphs), board, stop, os.getpid())
         pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=arguments)
         try:
-            with _children_ignoring_interrupts():
+            with children_ignoring_interrupts():
                 futures = {pool.submit(_work, job, slot): slot for slot, job in enumerate(jobs)}
             yield from _collected(jobs, futures, board, watcher)
         finally:
@@ -183,7 +194,7 @@ def _at_once(
 
 
 @contextmanager
-def _children_ignoring_interrupts() -> Iterator[None]:
+def children_ignoring_interrupts() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach: the parent alone decides what it means."""
     resource_tracker.ensure_running()  # it would unblock the signal when it is started later
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -237,15 +248,16 @@ class _Worker:
 
 
 def _start_worker(shared: str, digests: Sequence[str], board: Any, stop: Any, parent: int) -> None:
-    threading.Thread(target=_leave_with_parent, args=(parent,), daemon=True).start()
+    threading.Thread(target=_leave_with_parent, args=(parent, shared), daemon=True).start()
     _Worker.graphs = {digest: _unpacked(Path(shared) / digest) for digest in digests}
     _Worker.board, _Worker.stop = board, stop
 
 
-def _leave_with_parent(parent: int) -> None:
-    """End this process when its parent was killed: nobody else would."""
+def _leave_with_parent(parent: int, shared: str) -> None:
+    """End this process when its parent was killed, and tidy up: nobody else would."""
     while os.getppid() == parent:
         time.sleep(0.5)
+    shutil.rmtree(shared, ignore_errors=True)
     os._exit(1)
 
 

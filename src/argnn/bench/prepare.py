@@ -1,66 +1,36 @@
 """From what a user asked for to a complete configuration and a graph."""
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch_geometric.data import Data
 
 from argnn.bench.config import (
+    MAIN_SCORES,
     Overrides,
     RunConfig,
+    check_link_model,
     check_preset,
     parse_overrides,
     resolve_device,
     resolve_options,
     resolve_train,
 )
-from argnn.bench.inputs import training_inputs
-from argnn.bench.settings import find_settings
-from argnn.bench.threads import core_count, threads_for, using_threads
-from argnn.data import DATASETS, load, split_masks
+from argnn.bench.problems import LinkConfig
+from argnn.bench.recipes import OnTrial, known_recipe, trial_recipe
+from argnn.bench.request import Request, data_name
+from argnn.bench.threads import core_count, threads_for
+from argnn.data import load, split_links, split_masks
+from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.io import tensors_digest
-from argnn.nn import MODELS
+from argnn.nn import DECODERS, MODELS
 from argnn.registry import canonical_name
-from argnn.train import Trial, TrialReport, choose_switches
-from argnn.train.trial import TRIAL_EPOCHS
+
+__all__ = ["Plan", "Request", "data_name", "prepare", "reopen"]
 
 _LARGEST_SEED = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a user asked for, before anything was looked up.
-
-    Attributes:
-        data: Name of a data set, or the path of a file.
-        model: Name of a model.
-        preset: Name of a preset.
-        split: A number, several with commas, or ``"all"``.
-        seed: Seed of weights and dropout.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        overrides: Texts such as ``train.lr=0.01``; later ones win.
-        data_root: Folder of the raw benchmark files.
-        directed: Keep the directions of the edges.
-        row_normalize: Scale each row of the features to sum one.
-        workers: How many splits run at the same time; as many as there are cores if not given.
-    """
-
-    data: str
-    model: str = "argnn"
-    preset: str = "default"
-    split: str = "0"
-    seed: int = 0
-    device: str = "auto"
-    overrides: tuple[str, ...] = ()
-    data_root: str | None = None
-    directed: bool = False
-    row_normalize: bool = False
-    workers: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,17 +42,11 @@ class Plan:
     workers: int
 
 
-@dataclass(frozen=True)
-class _Recipe:
-    """Settings between preset and overrides, and where they come from."""
-
-    options: Mapping[str, Any]
-    train: Mapping[str, Any]
-    source: str
-    trial: dict[str, Any] | None = None
-
-
-def prepare(request: Request, on_trial: Callable[[Trial], None] | None = None) -> Plan:
+def prepare(
+    request: Request,
+    on_trial: OnTrial | None = None,
+    graph: Data | None = None,
+) -> Plan:
     """Check a request, load its graph, and settle every setting.
 
     For argnn on a graph without stored settings the switches are chosen by a short trial on
@@ -91,9 +55,11 @@ def prepare(request: Request, on_trial: Callable[[Trial], None] | None = None) -
     Args:
         request: What the user asked for.
         on_trial: Called after each short run of a trial.
+        graph: The graph of the request, where it is loaded already.
     """
     model = canonical_name(request.model, MODELS, "model")
     preset = check_preset(model, request.preset)
+    _check_task(request)
     overrides = parse_overrides(request.overrides, model)
     if not 0 <= request.seed <= _LARGEST_SEED:
         raise ConfigError(f"--seed must be from 0 to {_LARGEST_SEED} (got {request.seed})")
@@ -101,12 +67,20 @@ def prepare(request: Request, on_trial: Callable[[Trial], None] | None = None) -
     resolve_options(model, preset, overrides.options)
     resolve_train(model, preset, request.seed, overrides.train)
     device = resolve_device(request.device)
-    graph = load_graph(request.data, request)
-    splits = chosen_splits(request.split, graph)
+    recipe = known_recipe(request, model, preset)
+    graph = load_graph(request.data, request) if graph is None else graph
+    splits = chosen_splits(request.split, graph, request.task)
     workers = worker_count(request.workers, len(splits), device)
-    recipe = _recipe(request, model, preset, graph, splits[0], device, on_trial)
+    if recipe is None:
+        recipe = trial_recipe(request, graph, splits[0], device, on_trial)
+    options = resolve_options(model, preset, recipe.options, overrides.options)
+    link = _link_config(request, model, recipe.decoder)
+    if link is not None:
+        check_link_model(model, options, link.decoder)
+        _check_link_splits(graph, splits, link)
     config = RunConfig(
         data=data_name(request.data),
+        task=request.task,
         model=model,
         preset=preset,
         directed=request.directed,
@@ -115,9 +89,10 @@ def prepare(request: Request, on_trial: Callable[[Trial], None] | None = None) -
         device=device,
         threads=threads_for(workers),
         splits=splits,
-        options=resolve_options(model, preset, recipe.options, overrides.options),
+        options=options,
         train=resolve_train(model, preset, request.seed, recipe.train, overrides.train),
         source=recipe.source + _override_note(overrides),
+        link=link,
         graph=graph_facts(graph),
         trial=recipe.trial,
     )
@@ -129,6 +104,7 @@ def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Pla
     resolve_device(config.device)
     request = Request(
         data=config.data,
+        task=config.task,
         data_root=data_root,
         directed=config.directed,
         row_normalize=config.row_normalize,
@@ -142,28 +118,34 @@ def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Pla
 
 
 def load_graph(data: str, request: Request) -> Data:
-    """The graph of a request, which must have labels."""
+    """The graph of a request; classes can only be learned from one with labels."""
     graph = load(
         data,
         root=request.data_root,
         directed=request.directed,
         row_normalize=request.row_normalize,
     )
-    if graph.class_count < 1:
+    if request.task == "node" and graph.class_count < 1:
         raise DataError(f"{data}: the graph has no labels to train on")
     return graph
 
 
-def chosen_splits(text: str, graph: Data) -> tuple[int, ...]:
-    """The splits that a text means: ``"all"``, one number, or several with commas."""
+def chosen_splits(text: str, graph: Data, task: str = "node") -> tuple[int, ...]:
+    """The splits that a text means: ``"all"``, one number, or several with commas.
+
+    Splits of nodes come with the graph. Those of links are drawn, and their numbers are seeds.
+    """
     if text.strip().lower() == "all":
-        return tuple(range(graph.train_mask.size(1)))
+        return tuple(range(NUM_LINK_SPLITS if task == "link" else graph.train_mask.size(1)))
     try:
         splits = sorted({int(part) for part in text.split(",")})
     except ValueError as error:
         raise ConfigError(f"--split must be a number or all (got '{text}')") from error
     for split in splits:
-        split_masks(graph, split)
+        if task == "node":
+            split_masks(graph, split)
+        elif split < 0:
+            raise ConfigError(f"--split must not be negative (got {split})")
     return tuple(splits)
 
 
@@ -191,77 +173,51 @@ def graph_facts(graph: Data) -> dict[str, Any]:
     }
 
 
-def data_name(data: str) -> str:
-    """A registered name in its own spelling, or a path that also holds from another folder."""
-    try:
-        return canonical_name(data, DATASETS, "data set")
-    except ConfigError:
-        return str(Path(data).expanduser().resolve())
+def _check_task(request: Request) -> None:
+    if request.task not in MAIN_SCORES:
+        raise ConfigError(f"--task must be one of {', '.join(MAIN_SCORES)} (got '{request.task}')")
+    if request.task == "link":
+        parse_ratio(request.ratio or RATIOS[0])
+        if request.directed:
+            raise ConfigError("--directed belongs to --task node: pairs of links have no direction")
+        return
+    given = {
+        "--ratio": request.ratio is not None,
+        "--decoder": request.decoder is not None,
+        "--spanning-forest": request.spanning_forest,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise ConfigError(f"{option} belongs to --task link")
+
+
+def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig | None:
+    """How links are divided and scored, or nothing where classes are asked for.
+
+    The decoder is the user's, that of the settings, or the model's own.
+    """
+    if request.task == "node":
+        return None
+    decoder = request.decoder or usual or MODELS[model].link_decoder
+    return LinkConfig(
+        ratio=request.ratio or RATIOS[0],
+        spanning_forest=request.spanning_forest,
+        decoder=canonical_name(decoder, DECODERS, "decoder"),
+    )
+
+
+def _check_link_splits(graph: Data, splits: Sequence[int], link: LinkConfig) -> None:
+    """A graph that cannot be divided must be refused before anything is written."""
+    for split in splits:
+        split_links(
+            graph.edge_index,
+            graph.x.size(0),
+            link.ratio,
+            split,
+            spanning_forest=link.spanning_forest,
+        )
 
 
 def _override_note(overrides: Overrides) -> str:
     names = [*overrides.options, *overrides.train]
     return f"; set by the user: {', '.join(names)}" if names else ""
-
-
-def _recipe(
-    request: Request,
-    model: str,
-    preset: str,
-    graph: Data,
-    split: int,
-    device: str,
-    on_trial: Callable[[Trial], None] | None,
-) -> _Recipe:
-    if model != "argnn":
-        return _Recipe({}, {}, "usual settings of a baseline")
-    name = data_name(request.data)
-    directed = request.directed and (name not in DATASETS or DATASETS[name].directed)
-    stored = find_settings(name, directed=directed, preset=preset)
-    if stored is not None:
-        return _Recipe(stored.model, stored.train, stored.source)
-    if preset != "default":
-        return _Recipe({}, {}, f"preset {preset}")
-    with using_threads(threads_for(1)):
-        report = _trial(request, graph, split, device, directed, on_trial)
-        facts = _trial_facts(report, split)
-    source = f"chosen by {len(report.trials)} short runs on validation: {report.chosen.name}"
-    return _Recipe(report.chosen.model, report.chosen.train, source, facts)
-
-
-def _trial(
-    request: Request,
-    graph: Data,
-    split: int,
-    device: str,
-    directed: bool,
-    on_trial: Callable[[Trial], None] | None,
-) -> TrialReport:
-    visible, task = training_inputs(graph, split, device)
-    return choose_switches(
-        visible,
-        task,
-        graph.class_count,
-        directed=directed,
-        seed=request.seed,
-        on_trial=on_trial,
-    )
-
-
-def _trial_facts(report: TrialReport, split: int) -> dict[str, Any]:
-    return {
-        "split": split,
-        "epochs": TRIAL_EPOCHS,
-        "threads": torch.get_num_threads(),
-        "chosen": report.chosen.name,
-        "runs": [
-            {
-                **asdict(trial.recipe),
-                # Null where the short run diverged: JSON has no infinity.
-                "val_score": trial.val_score if math.isfinite(trial.val_score) else None,
-                "val_loss": trial.val_loss if math.isfinite(trial.val_loss) else None,
-                "seconds": trial.seconds,
-            }
-            for trial in report.trials
-        ],
-    }

@@ -1,9 +1,7 @@
 """What a result owes to the machine it was made on."""
 
 import platform
-import resource
 import subprocess
-import sys
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -49,12 +47,6 @@ def _git(root: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def peak_memory_mib() -> float:
-    """Most memory this process has held so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
 def device_name(device: str) -> str:

@@ -7,9 +7,19 @@ from typing import Any
 
 from scipy.stats import t as student_t
 
-SCORES = ("f1", "f1_macro", "accuracy", "auroc", "auprc")
+#: The scores of each task, the paper's leading one first.
+SCORES: Mapping[str, tuple[str, ...]] = {
+    "node": ("f1", "f1_macro", "accuracy", "auroc", "auprc"),
+    "link": ("auroc", "auprc", "accuracy", "hits@10", "hits@50", "mrr"),
+}
+#: The validation score that chooses the epoch.
+SELECTION: Mapping[str, str] = {"node": "accuracy", "link": "auroc"}
 INTERVAL = "95 % Student-t interval of the mean over splits"
-PROTOCOL = "epoch chosen by validation accuracy; test nodes scored once, after training"
+PROTOCOLS: Mapping[str, str] = {
+    "node": "epoch chosen by validation accuracy; test nodes scored once, after training",
+    "link": "epoch and threshold chosen on validation pairs; test pairs scored once, after "
+    "training; the model sees training edges only",
+}
 
 
 def interval_half_width(values: Sequence[float]) -> float | None:
@@ -39,19 +49,23 @@ def statistic(values: Sequence[float | None]) -> dict[str, Any]:
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Statistics over the splits that were finished, and what was missing."""
     finished = [row for row in rows if "error" not in row]
+    task = rows[0]["task"] if rows else "node"
+    selection = SELECTION[task]
     return {
-        "protocol": PROTOCOL,
+        "task": task,
+        "protocol": PROTOCOLS[task],
         "interval": INTERVAL,
         "splits": len(finished),
         "failed": len(rows) - len(finished),
         "test": {
-            name: statistic([_score(row, "test", name) for row in finished]) for name in SCORES
+            name: statistic([_score(row, "test", name) for row in finished])
+            for name in SCORES[task]
         },
-        "val_accuracy": statistic([_score(row, "val", "accuracy") for row in finished]),
+        "val": {selection: statistic([_score(row, "val", selection) for row in finished])},
         "absent_classes": {
             str(row["split"]): row["test"]["absent_classes"]
             for row in finished
-            if row["test"] and row["test"]["absent_classes"]
+            if row["test"] and row["test"].get("absent_classes")
         },
         "seconds": sum(row["seconds"] for row in finished),
     }

@@ -1,19 +1,20 @@
-"""Run one split: train, score the test nodes once, write the results."""
+"""Run one split: train, score the test set once, write the results."""
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.bench.config import RunConfig, build_model
-from argnn.bench.inputs import training_inputs
-from argnn.bench.provenance import device_name, git_state, peak_memory_mib, versions
-from argnn.data import split_masks
+from argnn.bench.config import RunConfig, build_task_model, rebuilt_model
+from argnn.bench.problems import Judge, Problem, Scores, pose_problem
+from argnn.bench.process_memory import peak_mib, reset_peak
+from argnn.bench.provenance import device_name, git_state, versions
 from argnn.errors import ArgnnError, RunError
 from argnn.io import (
     RunFolder,
@@ -31,7 +32,6 @@ from argnn.train import (
     FitResult,
     Snapshot,
     fit,
-    node_scores,
     scores_and_metrics,
 )
 
@@ -41,6 +41,19 @@ OnEpoch = Callable[[EpochRecord], None]
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
 
 
+@dataclass(frozen=True)
+class _Saving:
+    """How an unfinished training is stored and continued."""
+
+    save: Callable[[Snapshot], None]
+    saved: Snapshot | None
+
+    @property
+    def seconds(self) -> float:
+        """Time spent before."""
+        return 0.0 if self.saved is None else float(self.saved.values.get("seconds", 0.0))
+
+
 def run_split(
     config: RunConfig,
     graph: Data,
@@ -48,7 +61,7 @@ def run_split(
     folder: RunFolder,
     on_epoch: OnEpoch | None = None,
 ) -> Row:
-    """Train on one split, then score its test nodes: the only time their labels are read.
+    """Train on one split, then score its test set: the only time its labels are read.
 
     An unfinished split is continued from its checkpoint, with the same bits as if it had never
     stopped.
@@ -60,39 +73,109 @@ def run_split(
         folder: Where weights, result and checkpoints go.
         on_epoch: Called after each epoch.
     """
-    began = time.perf_counter()
-    torch.manual_seed(config.seed)
-    visible, task = training_inputs(graph, split, config.device)
-    model = _fresh_model(config, graph).to(config.device)
-    saved = _saved_state(config, split, folder)
-    spent = 0.0 if saved is None else float(saved.values.get("seconds", 0.0))
+    run = fingerprint(config.to_json())
 
     def save(snapshot: Snapshot) -> None:
-        values = {**snapshot.values, "seconds": spent + time.perf_counter() - began}
-        path = folder.checkpoint(split)
-        write_checkpoint(path, snapshot.tensors, values, fingerprint(config.to_json()))
+        write_checkpoint(folder.checkpoint(split), snapshot.tensors, snapshot.values, run)
 
-    result = fit(
-        model, visible, task, config.train, on_epoch=on_epoch, save=save, resume_from=saved
-    )
-    row = {
-        **_identity(config, split),
-        "config": config.to_json(),
-        **_scores(model, visible, graph, split, config.train.precision),
-        **_course(result),
-        "seconds": spent + time.perf_counter() - began,
-        "resumed_from_epoch": None if saved is None else len(saved.values["history"]),
-        **_surroundings(config),
-        "history": [asdict(record) for record in result.history],
-    }
+    saving = _Saving(save, _saved_state(config, split, folder))
+    model, row = _trained(config, graph, split, on_epoch, saving)
     write_tensors(folder.weights(split), model.state_dict(), _model_facts(config, graph))
     write_json(folder.result(split), row)
     folder.checkpoint(split).unlink(missing_ok=True)
     return row
 
 
-def _fresh_model(config: RunConfig, graph: Data) -> AbstractNodeModel:
-    return build_model(config.model, config.options, graph.x.size(1), graph.class_count)
+def run_cell(
+    config: RunConfig,
+    graph: Data,
+    split: int,
+    on_epoch: OnEpoch | None = None,
+    oracle: bool = False,
+) -> Row:
+    """Train and score one split as :func:`run_split` does, but keep nothing except its row.
+
+    Args:
+        config: What to run.
+        graph: The graph that ``config`` describes.
+        split: Number of the split.
+        on_epoch: Called after each epoch.
+        oracle: Whether the row also says what choosing the epoch by test score would give.
+    """
+    row = _trained(config, graph, split, on_epoch, None, oracle)[1]
+    del row["history"], row["resumed_from_epoch"]
+    return row
+
+
+def _trained(
+    config: RunConfig,
+    graph: Data,
+    split: int,
+    on_epoch: OnEpoch | None,
+    saving: _Saving | None,
+    oracle: bool = False,
+) -> tuple[AbstractNodeModel, Row]:
+    """The trained model of a split, and its row."""
+    began = time.perf_counter()
+    reset_peak()
+    if config.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    spent = 0.0 if saving is None else saving.seconds
+    torch.manual_seed(config.seed)
+    problem = pose_problem(graph, split, config.device, config.link)
+    model = build_task_model(config, graph).to(config.device)
+    observer = _Oracle(model, problem.judge) if oracle else None
+
+    def save(snapshot: Snapshot) -> None:
+        values = {**snapshot.values, "seconds": spent + time.perf_counter() - began}
+        if saving is not None:
+            saving.save(Snapshot(snapshot.tensors, values))
+
+    saved = None if saving is None else saving.saved
+    result = fit(
+        model,
+        problem.visible,
+        problem.task,
+        config.train,
+        on_epoch=on_epoch,
+        save=None if saving is None else save,
+        observe=observer,
+        resume_from=saved,
+    )
+    row = {
+        **_identity(config, split),
+        "config": config.to_json(),
+        **_scores(model, problem, config.train.precision),
+        "oracle": None if observer is None else observer.best,
+        **_course(result),
+        "num_parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "seconds": spent + time.perf_counter() - began,
+        "resumed_from_epoch": None if saved is None else len(saved.values["history"]),
+        **_surroundings(config),
+        "history": [asdict(record) for record in result.history],
+    }
+    return model, row
+
+
+class _Oracle:
+    """What the reference code's rule would print: the best test score over all epochs.
+
+    It only listens. It exists to show how much of a published figure is selection.
+    """
+
+    RULE = "best test score over epochs"
+    best: Row | None
+
+    def __init__(self, model: AbstractNodeModel, judge: Judge) -> None:
+        self.model, self.judge = model, judge
+        self.highest, self.best = -math.inf, None
+
+    def __call__(self, epoch: int, outputs: Tensor) -> None:
+        score = self.judge.main_test_score(self.model, outputs)
+        if score is not None and score > self.highest:
+            self.highest = score
+            scores = self.judge.test_scores(self.model, outputs)
+            self.best = {"rule": self.RULE, "epoch": epoch, "test": scores}
 
 
 def _saved_state(config: RunConfig, split: int, folder: RunFolder) -> Snapshot | None:
@@ -104,7 +187,9 @@ def _saved_state(config: RunConfig, split: int, folder: RunFolder) -> Snapshot |
 
 def _identity(config: RunConfig, split: int) -> Row:
     return {
+        "task": config.task,
         "data": config.data,
+        "directed": config.directed,
         "model": config.model,
         "preset": config.preset,
         "split": split,
@@ -113,21 +198,11 @@ def _identity(config: RunConfig, split: int) -> Row:
 
 
 @torch.no_grad()
-def _scores(
-    model: AbstractNodeModel, visible: Data, graph: Data, split: int, precision: str
-) -> Row:
-    """Scores of the chosen epoch on test and validation nodes, in the precision it had."""
-    scores, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
-    logits = scores.cpu()
-    _, val, test = split_masks(graph, split)
-    return {"test": _node_scores(logits, graph.y, test), "val": _node_scores(logits, graph.y, val)}
-
-
-def _node_scores(logits: Tensor, y: Tensor, mask: Tensor) -> Row | None:
-    if not mask.any():
-        return None
-    scores = asdict(node_scores(logits[mask], y[mask]))
-    return {**scores, "absent_classes": list(scores["absent_classes"])}
+def _scores(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[str, Scores | None]:
+    """Scores of the chosen epoch on test and validation set, in the precision it had."""
+    visible, judge = problem.visible, problem.judge
+    outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
+    return {"test": judge.test_scores(model, outputs), "val": judge.val_scores(model, outputs)}
 
 
 def _course(result: FitResult) -> Row:
@@ -140,7 +215,7 @@ def _course(result: FitResult) -> Row:
 
 
 def _surroundings(config: RunConfig) -> Row:
-    facts: Row = {"peak_memory_mib": peak_memory_mib()}
+    facts: Row = {"peak_memory_mib": peak_mib()}
     if config.device == "cuda":
         facts["peak_device_memory_mib"] = torch.cuda.max_memory_allocated() / 2**20
     return {
@@ -157,6 +232,7 @@ def _model_facts(config: RunConfig, graph: Data) -> Row:
     return {
         "model": config.model,
         "options": config.options,
+        "decoder": None if config.link is None else config.link.decoder,
         "in_channels": graph.x.size(1),
         "out_channels": graph.class_count,
     }
@@ -167,9 +243,7 @@ def trained_model(folder: RunFolder, split: int) -> AbstractNodeModel:
     path = folder.weights(split)
     tensors, facts = read_tensors(path)
     try:
-        model = build_model(
-            facts["model"], facts["options"], facts["in_channels"], facts["out_channels"]
-        )
+        model = rebuilt_model(**facts)
         model.load_state_dict(tensors)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise RunError(f"{path}: does not fit the model it names ({error})") from error

@@ -9,9 +9,12 @@ import yaml
 
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
+from argnn.nn import DECODERS
 from argnn.registry import resolve, suggestion
 
-_FILE = "settings/argnn.yaml"
+_FILES = ("settings/argnn.yaml", "settings/argnn-links.yaml")
+#: In place of a data set: the usual settings of all that have none of their own.
+ANY = "any"
 _EDGES = ("undirected", "directed")
 
 
@@ -20,12 +23,14 @@ class Settings:
     """Settings of argnn for one graph.
 
     Attributes:
-        data: Name of the data set.
+        data: Name of the data set, or :data:`ANY`.
         edges: ``"undirected"`` or ``"directed"``.
         preset: The preset they change.
         source: Where they come from, in words.
         model: Options of the model.
         train: Training settings.
+        task: ``"node"`` or ``"link"``.
+        decoder: Name of the decoder; for links only.
     """
 
     data: str
@@ -34,9 +39,21 @@ class Settings:
     source: str
     model: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
+    task: str = "node"
+    decoder: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What no other entry has in common."""
+        return (self.task, self.data, self.edges, self.preset)
 
     def __post_init__(self) -> None:
-        resolve(self.data, DATASETS, "data set")
+        if self.data != ANY:
+            resolve(self.data, DATASETS, "data set")
+        if self.task not in ("node", "link"):
+            raise ConfigError(f"task must be node or link (got {self.task!r})")
+        if self.decoder is not None:
+            resolve(self.decoder, DECODERS, "decoder")
         if self.edges not in _EDGES:
             raise ConfigError(f"edges must be one of {', '.join(_EDGES)} (got {self.edges!r})")
         if not self.source:
@@ -45,9 +62,10 @@ class Settings:
 
 @cache
 def stored_settings() -> tuple[Settings, ...]:
-    """All entries of the package's own file."""
-    text = files("argnn.bench").joinpath(_FILE).read_text(encoding="utf-8")
-    return parsed_settings(text, _FILE)
+    """All entries of the package's own files."""
+    folder = files("argnn.bench")
+    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES}
+    return tuple(entry for name, text in texts.items() for entry in parsed_settings(text, name))
 
 
 def parsed_settings(text: str, origin: str) -> tuple[Settings, ...]:
@@ -55,13 +73,12 @@ def parsed_settings(text: str, origin: str) -> tuple[Settings, ...]:
     entries = yaml.safe_load(text)
     if not isinstance(entries, list):
         raise ConfigError(f"{origin}: must hold a list (got {type(entries).__name__})")
-    found: dict[tuple[str, str, str], Settings] = {}
+    found: dict[tuple[str, str, str, str], Settings] = {}
     for number, entry in enumerate(entries, start=1):
         settings = _parsed_entry(entry, f"{origin}, entry {number}")
-        key = (settings.data, settings.edges, settings.preset)
-        if key in found:
-            raise ConfigError(f"{origin}: {', '.join(key)} is there twice")
-        found[key] = settings
+        if settings.key in found:
+            raise ConfigError(f"{origin}: {', '.join(settings.key)} is there twice")
+        found[settings.key] = settings
     return tuple(found.values())
 
 
@@ -78,10 +95,8 @@ def _parsed_entry(entry: Any, origin: str) -> Settings:
         raise ConfigError(f"{origin}: {error}") from error
 
 
-def find_settings(data: str, *, directed: bool, preset: str) -> Settings | None:
-    """The entry of a data set, or nothing if nobody has tuned it."""
-    wanted = (data, _EDGES[directed], preset)
-    for settings in stored_settings():
-        if (settings.data, settings.edges, settings.preset) == wanted:
-            return settings
-    return None
+def find_settings(data: str, *, directed: bool, preset: str, task: str = "node") -> Settings | None:
+    """The entry of a data set, else the usual one of its task, else nothing."""
+    entries = {settings.key: settings for settings in stored_settings()}
+    keys = [(task, name, _EDGES[directed], preset) for name in (data, ANY)]
+    return next((entries[key] for key in keys if key in entries), None)

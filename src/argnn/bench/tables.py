@@ -5,12 +5,17 @@ from typing import Any
 
 from rich.table import Table
 
+from argnn.bench.report import SCORES, SELECTION
+
 SCORE_NAMES = {
     "f1": "F1 (weighted)",
     "f1_macro": "F1 (macro)",
     "accuracy": "accuracy",
     "auroc": "AUROC",
     "auprc": "AUPRC",
+    "hits@10": "hits@10",
+    "hits@50": "hits@50",
+    "mrr": "MRR",
 }
 
 
@@ -31,7 +36,7 @@ def with_interval(statistic: Mapping[str, Any]) -> str:
 
 
 def score_table(summary: Mapping[str, Any]) -> Table:
-    """Test scores and validation accuracy of a run."""
+    """Test scores of a run, and the validation score that chose its epochs."""
     several = summary["splits"] > 1
     table = Table()
     table.add_column("score")
@@ -40,7 +45,8 @@ def score_table(summary: Mapping[str, Any]) -> Table:
         table.add_column("sd", justify="right")
         table.add_column("splits", justify="right")
     rows = [(f"test {SCORE_NAMES[name]}", value) for name, value in summary["test"].items()]
-    for name, value in [*rows, ("validation accuracy", summary["val_accuracy"])]:
+    rows += [(f"validation {SCORE_NAMES[name]}", value) for name, value in summary["val"].items()]
+    for name, value in rows:
         cells = [per_cent(value["sd"]), str(value["n"])] if several else []
         table.add_row(name, with_interval(value), *cells)
     return table
@@ -93,11 +99,13 @@ def model_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Several models side by side on the same splits; a result names data, model and summary."""
     table = Table(title="test scores in per cent", title_justify="left")
-    for name in ("data", "model", *SCORE_NAMES.values(), "validation accuracy"):
+    scores, selection = SCORES["node"], SELECTION["node"]
+    names = [SCORE_NAMES[name] for name in scores]
+    for name in ("data", "model", *names, f"validation {SCORE_NAMES[selection]}"):
         table.add_column(name, justify="left" if name in ("data", "model") else "right")
     for result in results:
         summary = result["summary"]
-        cells = [per_cent(summary["test"][name]["mean"]) for name in SCORE_NAMES]
-        cells.append(per_cent(summary["val_accuracy"]["mean"]))
+        cells = [per_cent(summary["test"][name]["mean"]) for name in scores]
+        cells.append(per_cent(summary["val"][selection]["mean"]))
         table.add_row(result["data"], result["model"], *cells)
     return table

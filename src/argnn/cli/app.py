@@ -29,6 +29,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, n
 DataRoot = Annotated[
     str | None, typer.Option(help="Folder of the raw benchmark files, else $ARGNN_DATA.")
 ]
+Directed = Annotated[bool, typer.Option("--directed", help="Keep edge directions.")]
+RowNormalize = Annotated[
+    bool, typer.Option("--row-normalize", help="Scale feature rows to sum one.")
+]
+Ratio = Annotated[
+    str | None, typer.Option(help="Training/validation/test share of links; 85/5/10 if not given.")
+]
+Decoder = Annotated[
+    str | None, typer.Option(help="dot, cosine, distance, metric or mlp; for links.")
+]
+SpanningForest = Annotated[
+    bool, typer.Option("--spanning-forest", help="Keep one in training; for links.")
+]
 
 
 def complain(message: str) -> None:

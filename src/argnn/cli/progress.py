@@ -33,13 +33,15 @@ class Lines:
 
     def finished(self, job: "Job", row: "Row") -> None:
         """One line with its scores; errors are reported at the end."""
-        from argnn.bench.tables import per_cent
+        from argnn.bench.report import SELECTION
+        from argnn.bench.tables import SCORE_NAMES, per_cent
 
         if "error" not in row:
-            test = None if row["test"] is None else row["test"]["accuracy"]
+            score = SELECTION[row["task"]]
+            test = None if row["test"] is None else row["test"][score]
             self.console.print(
-                f"{job_label(job)}: test accuracy {per_cent(test)}, validation "
-                f"{per_cent(row['val']['accuracy'])}, epoch {row['chosen_epoch']} of "
+                f"{job_label(job)}: test {SCORE_NAMES[score]} {per_cent(test)}, validation "
+                f"{per_cent(row['val'][score])}, epoch {row['chosen_epoch']} of "
                 f"{row['epochs_run']}, {row['seconds']:.1f} s",
                 soft_wrap=True,
             )

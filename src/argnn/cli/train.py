@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, complain, output_console, print_json
+from argnn.cli.app import (
+    AsJson,
+    DataRoot,
+    Decoder,
+    Directed,
+    Ratio,
+    RowNormalize,
+    SpanningForest,
+    app,
+    complain,
+    output_console,
+    print_json,
+)
 from argnn.cli.progress import watching
 from argnn.errors import ConfigError
 
@@ -23,37 +35,48 @@ def train(
     data: Annotated[
         str | None, typer.Argument(help="Name of a data set, or the path of a .npz file.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Model: see argnn models. [argnn]")] = None,
-    task: Annotated[str, typer.Option(help="node; link is not available yet.")] = "node",
-    preset: Annotated[
-        str | None, typer.Option(help="default, paper or reference. [default]")
+    model: Annotated[
+        str | None, typer.Option(help="Model, argnn if not given; see argnn models.")
     ] = None,
+    task: Annotated[str | None, typer.Option(help="node, or link.")] = None,
+    preset: Annotated[str | None, typer.Option(help="default, paper or reference.")] = None,
     split: Annotated[
-        str | None, typer.Option(help="Number of the split, several with commas, or all. [0]")
+        str | None,
+        typer.Option(help="Number of the split, several with commas, or all; 0 if not given."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of weights and dropout. [0]")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of weights and dropout; 0 if not given.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Most epochs to train for.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda. [auto]")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     out: Annotated[Path | None, typer.Option(help="New folder for the run.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Folder of a run to continue.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, such as train.lr=0.01.")
     ] = None,
+    settings_file: Annotated[
+        str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
+    ] = None,
+    ratio: Ratio = None,
+    decoder: Decoder = None,
+    spanning_forest: SpanningForest = False,
     data_root: DataRoot = None,
-    directed: Annotated[bool, typer.Option("--directed", help="Keep edge directions.")] = False,
-    row_normalize: Annotated[
-        bool, typer.Option("--row-normalize", help="Scale feature rows to sum one.")
-    ] = False,
+    directed: Directed = False,
+    row_normalize: RowNormalize = False,
     workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
     checkpoint_every: Annotated[
-        int | None, typer.Option(help="Epochs between checkpoints; 0 for none. [25]")
+        int | None, typer.Option(help="Epochs between checkpoints, 25 if not given; 0 for none.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a model on one split or on all, and score it on the test nodes."""
-    _check_task(task)
+    """Train a model on one split or on all, and score it on the test nodes or links."""
     fixed: dict[str, Any] = {
         "--model": model,
+        "--task": task,
+        "--settings": settings_file,
+        "--ratio": ratio,
+        "--decoder": decoder,
+        "--spanning-forest": spanning_forest,
         "--preset": preset,
         "--split": split,
         "--seed": seed,
@@ -73,12 +96,13 @@ def train(
     else:
         from argnn.bench.prepare import Request
 
+        usual = _usual(settings_file)
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
         flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
         request = Request(
             data=_required(data),
-            model=model or "argnn",
-            preset=preset or "default",
+            model=model or usual["model"],
+            preset=preset or usual["preset"],
             split=split or "0",
             seed=seed or 0,
             device=device or "auto",
@@ -87,16 +111,24 @@ def train(
             directed=directed,
             row_normalize=row_normalize,
             workers=workers,
+            task=task or usual["task"],
+            ratio=ratio,
+            decoder=decoder,
+            spanning_forest=spanning_forest,
+            settings_file=settings_file,
         )
         folder, plan = _begun(request, out, console)
     _run(plan, folder, console, as_json)
 
 
-def _check_task(task: str) -> None:
-    if task == "link":
-        raise ConfigError("--task link is not available yet; this version trains on nodes")
-    if task != "node":
-        raise ConfigError(f"--task must be node (got '{task}')")
+def _usual(settings_file: str | None) -> dict[str, str]:
+    """Model, preset and task that the user need not name: those of a file, where one is given."""
+    from argnn.bench.tuned import read_tuned
+
+    if settings_file is None:
+        return {"model": "argnn", "preset": "default", "task": "node"}
+    tuned = read_tuned(Path(settings_file))
+    return {"model": tuned.model, "preset": tuned.preset, "task": tuned.task}
 
 
 def _required(data: str | None) -> str:

@@ -1,6 +1,7 @@
 """Graphs: registered data sets, files of the user, planted graphs, and their splits."""
 
 from argnn.data.digits import digits
+from argnn.data.links import LinkSplit, split_links
 from argnn.data.loading import load
 from argnn.data.specs import DATASETS, DatasetSpec
 from argnn.data.splits import check_masks, split_masks, stratified_splits
@@ -9,6 +10,7 @@ from argnn.data.synthetic import clique, cycle, grid, mixed, tree
 __all__ = [
     "DATASETS",
     "DatasetSpec",
+    "LinkSplit",
     "check_masks",
     "clique",
     "cycle",
@@ -16,6 +18,7 @@ __all__ = [
     "grid",
     "load",
     "mixed",
+    "split_links",
     "split_masks",
     "stratified_splits",
     "tree",

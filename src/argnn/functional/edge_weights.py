@@ -163,7 +163,7 @@ def propagate(
         raise ValueError(f"neighbor_norm must be one of {NEIGHBOR_NORMS} (got {neighbor_norm!r})")
     hood = neighborhood(edge_index, h.size(0))
     dtype = accumulation_dtype(h.dtype)
-    if is_fused(h, g, messages):
+    if is_fused(h, g, messages, num_edges=hood.num_edges):
         target_norm = attention and neighbor_norm == "target"
         weighing = fused.Weighing(attention, target_norm, normalization, default_eps(dtype))
         return fused.propagate(h, g, messages, _one_number(eps0, h), hood, weighing)

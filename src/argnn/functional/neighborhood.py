@@ -53,7 +53,7 @@ def aggregate(x: Tensor, edge_index: Edges, normalization: str = "sum") -> Tenso
         normalization: ``"sum"``, ``"sym"`` or ``"rw"``, see :meth:`Neighborhood.edge_weight`.
     """
     hood = neighborhood(edge_index, x.size(0))
-    if is_fused(x):
+    if is_fused(x, num_edges=hood.num_edges):
         return fused.aggregate(x, hood, normalization)
     return _plain_aggregate(x, hood, normalization)
 
@@ -99,7 +99,9 @@ def neighbor_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
     of size ``E x D`` appears, on features shifted to mean zero, so that less cancels.
     """
     hood = neighborhood(edge_index, h.size(0))
-    return fused.moments(h, hood) if is_fused(h) else _plain_moments(h, hood)
+    if is_fused(h, num_edges=hood.num_edges):
+        return fused.moments(h, hood)
+    return _plain_moments(h, hood)
 
 
 @plain_path

@@ -30,7 +30,9 @@ def discrete_ricci(g: Tensor, edge_index: Edges) -> Tensor:
         [-1.0, 1.0]
     """
     hood = neighborhood(edge_index, g.size(0))
-    return fused.discrete_ricci(g, hood) if is_fused(g) else _plain_ricci(g, hood)
+    if is_fused(g, num_edges=hood.num_edges):
+        return fused.discrete_ricci(g, hood)
+    return _plain_ricci(g, hood)
 
 
 @plain_path
@@ -54,7 +56,7 @@ def ricci_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor
     """
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
-    if is_fused(g_) and hood.is_simple:
+    if is_fused(g_, num_edges=hood.num_edges) and hood.is_simple:
         total = fused.energies([g_], hood, [(1.0, 0.0)])[0]
         return reduced_sum(total, g.numel(), reduction).to(g.dtype)
     return reduce_energy(discrete_ricci(g_, hood).square(), reduction).to(g.dtype)

@@ -34,7 +34,7 @@ def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> T
     """
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
-    if is_fused(g_):
+    if is_fused(g_, num_edges=hood.num_edges):
         both = hood.relation("undirected")
         total = fused.energies([g_], both, [(0.0, 0.5)])[1]
         return reduced_sum(total, both.num_pairs * g.size(1), reduction).to(g.dtype)
@@ -60,7 +60,7 @@ def metric_energies(
         reduction: See :func:`ricci_energy` and :func:`smoothness_energy`.
     """
     both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")
-    if torch.compiler.is_compiling() or not is_fused(*metrics):
+    if torch.compiler.is_compiling() or not is_fused(*metrics, num_edges=both.num_edges):
         ricci = [ricci_energy(g, both, reduction) for g in metrics]
         smooth = [smoothness_energy(g, both, reduction) for g in metrics]
         return torch.stack(ricci).sum(), torch.stack(smooth).sum()

@@ -2,7 +2,8 @@
 
 ``use("plain")`` forces the plain torch formulation, ``use("fused")`` the kernels, and
 ``use("auto")``, the default, takes kernels for single and half precision on CPUs and CUDA
-devices: the plain path keeps double precision and the devices no kernel knows.
+devices: the plain path keeps double precision, graphs too small to compile anything for on a
+CPU, and the devices no kernel knows.
 """
 
 from argnn.kernels.choice import MODES, current_mode, use

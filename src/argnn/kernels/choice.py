@@ -16,6 +16,9 @@ MODES = ("auto", "plain", "fused")
 
 #: Widest features the GPU kernels hold in registers.
 MAX_GPU_CHANNELS = 512
+#: Numbers, of nodes or edges times channels, below which a CPU does without kernels: plain torch
+#: is about as fast there, and a first run need not compile anything.
+MIN_CPU_NUMBERS = 2**17
 _BACKENDS = {"cpu": "argnn.kernels.cpu", "cuda": "argnn.kernels.gpu"}
 _SINGLE = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -60,8 +63,12 @@ def current_mode() -> str:
     return _mode
 
 
-def is_fused(*tensors: Tensor) -> bool:
+def is_fused(*tensors: Tensor, num_edges: int = 0) -> bool:
     """Whether a kernel computes with these node tensors, ``[N, D]`` each.
+
+    Args:
+        *tensors: What the kernel would read.
+        num_edges: How many edges it would visit.
 
     Raises:
         RuntimeError: Kernels are forced, but there is none for this device, dtype or width.
@@ -73,7 +80,16 @@ def is_fused(*tensors: Tensor) -> bool:
         if obstacle is not None:
             raise RuntimeError(f"no fused kernel for {obstacle}; use('auto') or use('plain')")
         return True
-    return obstacle is None and all(t.dtype != torch.float64 for t in tensors)
+    if obstacle is not None or any(t.dtype == torch.float64 for t in tensors):
+        return False
+    # A compiler cannot look into the plain path.
+    return torch.compiler.is_compiling() or not _is_small(tensors, num_edges)
+
+
+def _is_small(tensors: tuple[Tensor, ...], num_edges: int) -> bool:
+    if any(t.device.type != "cpu" for t in tensors):
+        return False
+    return all(max(t.size(0), num_edges) * t.size(-1) < MIN_CPU_NUMBERS for t in tensors)
 
 
 def _obstacle(tensors: tuple[Tensor, ...]) -> str | None:

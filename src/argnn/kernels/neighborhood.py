@@ -78,6 +78,11 @@ class Neighborhood:
         return torch.stack([key // self.num_nodes, key % self.num_nodes])
 
     @property
+    def num_edges(self) -> int:
+        """Number of edges that sums go over."""
+        return int(self.source.numel())
+
+    @property
     def num_pairs(self) -> int:
         """Number of unordered pairs of neighbours."""
         return self.pairs.size(1)
@@ -264,6 +269,11 @@ class TracedNeighborhood:
         if self.direction == "out" and direction == "out":
             direction = "in"
         return TracedNeighborhood(self.edge_index, self.num_nodes, direction)
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges that sums go over."""
+        return self.edge_index.size(1)
 
     @property
     def is_simple(self) -> bool:

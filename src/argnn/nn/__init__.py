@@ -1,6 +1,7 @@
 """Layers, metric networks, penalties and models."""
 
 from argnn.nn.conv import ARConv
+from argnn.nn.decoders import DECODERS, AbstractDecoder, LinkModel
 from argnn.nn.metric import ConstantMetric, MetricNet
 from argnn.nn.models import ARGNN, GCN, MLP, MODELS, PRESETS, AbstractNodeModel, Formulation
 from argnn.nn.regularizers import (
@@ -13,14 +14,17 @@ from argnn.nn.regularizers import (
 
 __all__ = [
     "ARGNN",
+    "DECODERS",
     "GCN",
     "MLP",
     "MODELS",
     "PRESETS",
     "ARConv",
+    "AbstractDecoder",
     "AbstractNodeModel",
     "ConstantMetric",
     "Formulation",
+    "LinkModel",
     "MagnitudeRegularizer",
     "MetricNet",
     "Regularizer",

@@ -2,15 +2,19 @@
 
 from argnn.train.config import TRAIN_PRESETS, TrainConfig, train_config
 from argnn.train.loop import EpochRecord, FitResult, Snapshot, fit
+from argnn.train.negatives import NegativeSampler
 from argnn.train.precision import scores_and_metrics
-from argnn.train.scores import NodeScores, node_scores
-from argnn.train.tasks import NodeClassification, Task, Validation
+from argnn.train.scores import LinkScores, NodeScores, best_threshold, link_scores, node_scores
+from argnn.train.tasks import LinkPrediction, NodeClassification, Task, Validation
 from argnn.train.trial import Recipe, Trial, TrialReport, choose_switches
 
 __all__ = [
     "TRAIN_PRESETS",
     "EpochRecord",
     "FitResult",
+    "LinkPrediction",
+    "LinkScores",
+    "NegativeSampler",
     "NodeClassification",
     "NodeScores",
     "Recipe",
@@ -20,8 +24,10 @@ __all__ = [
     "Trial",
     "TrialReport",
     "Validation",
+    "best_threshold",
     "choose_switches",
     "fit",
+    "link_scores",
     "node_scores",
     "scores_and_metrics",
     "train_config",

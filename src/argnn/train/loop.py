@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
 from argnn.train.config import TrainConfig, learning_rate_factor
 from argnn.train.penalties import build_penalties
 from argnn.train.precision import scores_and_metrics
+from argnn.train.recording import WARM_UP, Recorded
 from argnn.train.tasks import Task, Validation
 
 
@@ -43,14 +44,6 @@ class Snapshot:
 
     tensors: dict[str, Tensor]
     values: dict[str, Any]
-
-
-class _Step(NamedTuple):
-    """What one epoch computed: scalars on the device, which nobody has waited for yet."""
-
-    loss: Tensor
-    task_loss: Tensor
-    gradient_norm: Tensor
 
 
 @dataclass
@@ -96,6 +89,7 @@ def fit(
     *,
     on_epoch: Callable[[EpochRecord], None] | None = None,
     save: Callable[[Snapshot], None] | None = None,
+    observe: Callable[[int, Tensor], None] | None = None,
     resume_from: Snapshot | None = None,
 ) -> FitResult:
     """Train a model and leave it with the weights of its best validation epoch.
@@ -114,6 +108,8 @@ def fit(
         config: Optimiser, penalties, stopping.
         on_epoch: Called with the record of every epoch, in order, at the next look.
         save: Called with a snapshot every ``config.checkpoint_every`` epochs.
+        observe: Called with the epoch and the model's outputs at every validation. What it makes
+            of them cannot reach the training.
         resume_from: A snapshot to continue from.
 
     Raises:
@@ -124,7 +120,7 @@ def fit(
     devices = [graph.x.device] if graph.x.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(config.seed)
-        loop = _Loop(model, graph, task, config)
+        loop = _Loop(model, graph, task, config, observe)
         if resume_from is not None:
             loop.restore(resume_from)
         stopped_by = loop.stop_reason()
@@ -140,21 +136,36 @@ def fit(
 
 class _Loop:
     def __init__(
-        self, model: AbstractNodeModel, graph: Graph, task: Task, config: TrainConfig
+        self,
+        model: AbstractNodeModel,
+        graph: Graph,
+        task: Task,
+        config: TrainConfig,
+        observe: Callable[[int, Tensor], None] | None,
     ) -> None:
-        self.model, self.task, self.config = model, task, config
+        self.model, self.task, self.config, self.observe = model, task, config, observe
         # Nothing else of the graph is kept: it may carry labels that training must not see.
         self.x, self.edge_index = graph.x, graph.edge_index
         self.progress = _Progress()
-        self.unread: list[_Step] = []
+        # Loss, task loss and gradient norm of epochs that nobody has waited for yet.
+        self.unread: list[Tensor] = []
+        self.recorded_step: Recorded | None = None
+        self.recorded_forward: Recorded | None = None
+        self.warm_up = WARM_UP
         with torch.no_grad():
             metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
         self.penalties = build_penalties(
             config, graph.edge_index, metrics, model.hidden_channels, task
         ).to(graph.x.device)
-        fused = graph.x.device.type == "cuda"  # on a CPU it would change the bits
-        self.optimizer = torch.optim.Adam(self._parameter_groups(), fused=fused)
-        self.initial_rates = [group["lr"] for group in self.optimizer.param_groups]
+        on_gpu = graph.x.device.type == "cuda"
+        self.records = on_gpu and config.record and model.recordable
+        groups = self._parameter_groups()
+        self.initial_rates = [float(group["lr"]) for group in groups]
+        if self.records:  # a recorded step reads its learning rates from the device
+            for group in groups:
+                group["lr"] = torch.tensor(group["lr"], device=graph.x.device)
+        # Fused on a GPU only: on a CPU it would change the bits.
+        self.optimizer = torch.optim.Adam(groups, fused=on_gpu, capturable=self.records)
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
         """Weights, metric networks and penalty weights, each with its learning rate (alg. 3)."""
@@ -180,17 +191,32 @@ class _Loop:
 
     def run_epoch(self) -> list[EpochRecord]:
         """Train for one epoch; give the records of all since the last look if one is due."""
-        factor = learning_rate_factor(self.config, self.epoch + 1)
-        for group, rate in zip(self.optimizer.param_groups, self.initial_rates, strict=True):
-            group["lr"] = rate * factor
+        self._set_learning_rates()
         self.unread.append(self._step())
         return self._look() if self._look_is_due() else []
 
-    def _step(self) -> _Step:
+    def _set_learning_rates(self) -> None:
+        factor = learning_rate_factor(self.config, self.epoch + 1)
+        for group, rate in zip(self.optimizer.param_groups, self.initial_rates, strict=True):
+            if self.records:
+                group["lr"].fill_(rate * factor)
+            else:
+                group["lr"] = rate * factor
+
+    def _step(self) -> Tensor:
+        """Loss, task loss and norm of the gradient, still on the device."""
+        if not self.records or self.warm_up > 0:
+            self.warm_up -= 1
+            return self._compute_step()
+        if self.recorded_step is None:
+            self.recorded_step = Recorded(self._compute_step)
+        return self.recorded_step()
+
+    def _compute_step(self) -> Tensor:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        scores, metrics = self._forward()
-        task_loss = self.task.loss(scores)
+        outputs, metrics = self._forward()
+        task_loss = self.task.loss(self.model, outputs)
         loss = task_loss
         if self.penalties:
             loss = loss + total_penalty(self.penalties, metrics, self.edge_index)
@@ -198,7 +224,7 @@ class _Loop:
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         gradient_norm = nn.utils.clip_grad_norm_(self._parameters(), limit)
         self.optimizer.step()
-        return _Step(loss.detach(), task_loss.detach(), gradient_norm)
+        return torch.stack([loss.detach(), task_loss.detach(), gradient_norm])
 
     def _forward(self) -> tuple[Tensor, list[Tensor]]:
         return scores_and_metrics(self.model, self.x, self.edge_index, self.config.precision)
@@ -233,10 +259,9 @@ class _Loop:
 
     def _read(self) -> list[EpochRecord]:
         """Records of the unread epochs, in one transfer from the device."""
-        scalars = torch.stack([scalar for step in self.unread for scalar in step])
         records = []
-        first = len(self.progress.history) + 1
-        for epoch, row in enumerate(scalars.view(-1, len(_Step._fields)).tolist(), start=first):
+        rows = torch.stack(self.unread).tolist()
+        for epoch, row in enumerate(rows, start=len(self.progress.history) + 1):
             loss, task_loss, gradient_norm = row
             self._require_finite("loss", loss, epoch)
             self._require_finite("gradient norm", gradient_norm, epoch)
@@ -246,12 +271,23 @@ class _Loop:
     @torch.no_grad()
     def _validate(self) -> Validation:
         self.model.eval()
-        validation = self.task.validate(self._forward()[0])
+        outputs = self._outputs()
+        validation = self.task.validate(self.model, outputs)
         self._require_finite("validation loss", validation.loss, self.epoch)
+        if self.observe is not None:
+            self.observe(self.epoch, outputs)
         if validation.key > self.progress.best.key:
             self.progress.best, self.progress.best_epoch = validation, self.epoch
             self.progress.best_weights = _copy(self.model.state_dict())
         return validation
+
+    def _outputs(self) -> Tensor:
+        """What the model, in evaluation mode, makes of the graph."""
+        if self.recorded_step is None:
+            return self._forward()[0]
+        if self.recorded_forward is None:
+            self.recorded_forward = Recorded(lambda: self._forward()[0])
+        return self.recorded_forward()
 
     def stop_reason(self) -> str | None:
         """Why training is over, or None while it is not."""

@@ -10,6 +10,9 @@ from torch.nn import functional as F
 from argnn.errors import ConfigError
 from argnn.functional import edge_homophily
 from argnn.functional.neighborhood import Edges
+from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.train.negatives import NegativeSampler
+from argnn.train.scores import area_under_roc
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,11 @@ class Validation:
 class Task(Protocol):
     """What `fit` asks of a task."""
 
-    def loss(self, scores: Tensor) -> Tensor:
-        """Training loss of raw scores, a scalar that stays on the device."""
+    def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
+        """Training loss of a model's outputs, a scalar that stays on the device."""
 
-    def validate(self, scores: Tensor) -> Validation:
-        """Validation result of raw scores; waits for the device."""
+    def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
+        """Validation result of a model's outputs; waits for the device."""
 
     def homophily(self, edge_index: Edges) -> float:
         """Homophily of the part of the graph whose training labels are known."""
@@ -72,13 +75,13 @@ class NodeClassification:
         self.val_labels = y[self.val_nodes]
         self.num_nodes = y.numel()
 
-    def loss(self, scores: Tensor) -> Tensor:
+    def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
         """Cross-entropy on the training nodes."""
-        return F.cross_entropy(scores.index_select(0, self.train_nodes), self.train_labels)
+        return F.cross_entropy(outputs.index_select(0, self.train_nodes), self.train_labels)
 
-    def validate(self, scores: Tensor) -> Validation:
+    def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """Accuracy and cross-entropy on the validation nodes."""
-        scores = scores.index_select(0, self.val_nodes)
+        scores = outputs.index_select(0, self.val_nodes)
         accuracy = (scores.argmax(-1) == self.val_labels).double().mean()
         loss = F.cross_entropy(scores, self.val_labels)
         return Validation(*torch.stack([accuracy, loss.double()]).tolist())  # one transfer
@@ -89,3 +92,66 @@ class NodeClassification:
         known[self.train_nodes.cpu()] = self.train_labels.cpu()
         share = edge_homophily(edge_index, known.to(self.train_labels.device))
         return 0.0 if share != share else share
+
+
+class LinkPrediction:
+    """Cross-entropy on training pairs and fresh non-edges, AUROC on validation pairs.
+
+    Args:
+        train_pairs: Edges to learn from, each pair once, ``[2, P]``.
+        val_pairs: Edges to choose the epoch by, ``[2, V]``.
+        val_negatives: Non-edges to choose the epoch by, ``[2, V]``.
+        num_nodes: Number of nodes.
+        y: Labels for :meth:`homophily`, ``[N]``, negative where unknown; they are not what is
+            predicted.
+    """
+
+    def __init__(
+        self,
+        train_pairs: Tensor,
+        val_pairs: Tensor,
+        val_negatives: Tensor,
+        num_nodes: int,
+        y: Tensor | None = None,
+    ) -> None:
+        for name, pairs in (("train_pairs", train_pairs), ("val_pairs", val_pairs)):
+            if pairs.dim() != 2 or pairs.size(0) != 2 or pairs.size(1) == 0:
+                raise ConfigError(f"{name} must have shape [2, P], P > 0 (got {list(pairs.shape)})")
+        self.train_pairs = train_pairs
+        self.val_pairs = torch.cat([val_pairs, val_negatives], dim=1)
+        self.val_labels = torch.zeros(self.val_pairs.size(1), device=val_pairs.device)
+        self.val_labels[: val_pairs.size(1)] = 1
+        self.sampler = NegativeSampler(train_pairs, num_nodes)
+        self.y = y
+
+    def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
+        """Mean cross-entropy of the training pairs plus that of as many non-edges.
+
+        The non-edges are drawn anew in every call. They avoid the training pairs only: to avoid
+        the others, too, would tell the model about them.
+        """
+        count = self.train_pairs.size(1)
+        drawn, is_non_edge = self.sampler.draw(count)
+        logits = _pair_scores(model, outputs, torch.cat([self.train_pairs, drawn], dim=1))
+        positive = F.softplus(-logits[:count]).mean()
+        negative = F.softplus(logits[count:]) * is_non_edge
+        return positive + negative.sum() / is_non_edge.sum().clamp_min(1)
+
+    def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
+        """AUROC and cross-entropy of the validation pairs and their fixed non-edges."""
+        logits = _pair_scores(model, outputs, self.val_pairs)
+        loss = F.binary_cross_entropy_with_logits(logits.double(), self.val_labels.double())
+        return Validation(area_under_roc(logits, self.val_labels), loss.item())
+
+    def homophily(self, edge_index: Edges) -> float:
+        """Edge homophily of the observed graph; 0 where no edge joins two labelled nodes."""
+        if self.y is None:
+            raise ConfigError("penalty weights from theory need labels, and the graph has none")
+        share = edge_homophily(edge_index, self.y)
+        return 0.0 if share != share else share
+
+
+def _pair_scores(model: AbstractNodeModel, outputs: Tensor, pairs: Tensor) -> Tensor:
+    if not isinstance(model, LinkModel):
+        raise ConfigError(f"link prediction needs a LinkModel (got {type(model).__name__})")
+    return model.pair_scores(outputs, pairs)

@@ -4,7 +4,6 @@ import ctypes
 import gc
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,11 +11,9 @@ import torch
 from argnn.bench.perf.config import PerfConfig
 from argnn.bench.perf.graphs import workload
 from argnn.bench.perf.rows import Row
-from argnn.bench.provenance import peak_memory_mib
+from argnn.bench.process_memory import peak_mib, reset_peak, resident_mib
 
 MIB = 2**20
-_STATUS = Path("/proc/self/status")
-_CLEAR = Path("/proc/self/clear_refs")
 _TINY_NODES, _TINY_EDGES = 64, 256
 
 
@@ -50,23 +47,22 @@ def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
     work = workload(config)
     free_memory(work.x.device)
     _trim_heap()
-    can_reset = _reset_high_water()
-    before = _status_mib("VmRSS") if can_reset else peak_memory_mib()
+    can_reset = reset_peak()
+    before = resident_mib() if can_reset else peak_mib()
     row = Row(name, config, work)
     steps = []
     for _ in range(2):
         if can_reset:
-            _reset_high_water()
+            reset_peak()
         row.step()
-        high = _status_mib("VmHWM") if can_reset else peak_memory_mib()
-        steps.append(max(0.0, high - before))
+        steps.append(max(0.0, peak_mib() - before))
     return {
         "extra_peak_mib": max(steps),
         # Without a reset the mark of the second step is that of both.
         "first_step_mib": steps[0],
         "step_mib": steps[1] if can_reset else None,
         "before_mib": before,
-        "method": "VmHWM, reset before each step" if can_reset else "ru_maxrss, never reset",
+        "method": "VmHWM, reset before each step" if can_reset else "process peak, never reset",
     }
 
 
@@ -74,22 +70,6 @@ def _tiny_step(name: str, config: PerfConfig) -> None:
     tiny = replace(config, nodes=_TINY_NODES, edges=_TINY_EDGES, graph="random")
     row = Row(name, tiny, workload(tiny))
     row.step()
-
-
-def _status_mib(field: str) -> float:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"{_STATUS} has no {field}")
-
-
-def _reset_high_water() -> bool:
-    """Set VmHWM back to what is held now; False where the system does not offer that."""
-    try:
-        _CLEAR.write_text("5")
-    except OSError:
-        return False
-    return True
 
 
 def _trim_heap() -> None:

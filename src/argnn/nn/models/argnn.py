@@ -51,6 +51,10 @@ class ARGNN(AbstractNodeModel):
         "weight_decay": [0.0, 1e-3, 3e-3],
     }
 
+    link_decoder: ClassVar[str] = "metric"
+
+    recordable = True
+
     def __init__(
         self,
         in_channels: int,

@@ -37,12 +37,19 @@ class AbstractNodeModel(nn.Module, ABC):
         citation: Where the method was published.
         space: The geometry it computes in.
         search_space: Settings worth tuning, by name.
+        link_decoder: Decoder that scores pairs where the user names none.
+        link_options: Options that differ where the model gives embeddings instead of scores.
+        recordable: Whether forward and backward never wait for the device, once the graph has
+            been seen, so that a CUDA graph can hold them.
     """
 
     citation: ClassVar[str]
     space: ClassVar[str]
     search_space: ClassVar[dict[str, list[Any]]]
+    link_decoder: ClassVar[str] = "dot"
+    link_options: ClassVar[dict[str, Any]] = {}
 
+    recordable: bool = False
     in_channels: int
     hidden_channels: int
     out_channels: int
@@ -62,3 +69,7 @@ class AbstractNodeModel(nn.Module, ABC):
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters that only shape the metric, for a learning rate of their own."""
         return []
+
+    def squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
+        """Squared distance of embeddings, ``[P, out_channels]`` each, in the model's space."""
+        return (a - b).square().sum(-1)

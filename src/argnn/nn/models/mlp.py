@@ -23,6 +23,8 @@ class MLP(AbstractNodeModel):
     space: ClassVar[str] = "Euclidean"
     search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
 
+    recordable = True
+
     def __init__(
         self,
         in_channels: int,

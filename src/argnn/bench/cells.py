@@ -1,0 +1,368 @@
+"""The cells of experiments: which there are, which are still to do, and the rows they leave."""
+
+import json
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch_geometric.data import Data
+
+from argnn.bench.config import RunConfig, resolve_device
+from argnn.bench.experiments import ALL, DataChoice, Experiment, Method
+from argnn.bench.parallel import Job, Watcher
+from argnn.bench.prepare import Request, load_graph, prepare, worker_count
+from argnn.bench.report import statistic
+from argnn.bench.results import FORMAT, ResultsFile, encoded
+from argnn.bench.run import Row, failed_row
+from argnn.bench.threads import threads_for
+from argnn.errors import ConfigError, RunError
+from argnn.io import fingerprint
+
+#: Runs jobs, given their graphs by checksum, so many at the same time.
+Executor = Callable[[Sequence[Job], Mapping[str, Data], int, Watcher], Iterator[tuple[Job, Row]]]
+
+#: A cell's results file and identity.
+CellKey = tuple[Path, str]
+
+#: Of a configuration: where it ran, and how its settings were found. Neither is a setting.
+_CIRCUMSTANCES = ("threads", "device", "splits", "source", "trial")
+_CELL_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one split of one graph with one seed.
+
+    Attributes:
+        experiment: Name of the experiment.
+        method: Label of the method.
+        score: The main score.
+        path: The results file.
+        job: What to run.
+    """
+
+    experiment: str
+    method: str
+    score: str
+    path: Path
+    job: Job
+
+    @cached_property
+    def id(self) -> str:
+        """The same for the same cell in every results file."""
+        config = self.job.config
+        values: dict[str, Any] = {
+            "task": config.task,
+            "data": config.data,
+            "directed": config.directed,
+            "method": self.method,
+            "split": self.job.split,
+            "seed": config.seed,
+        }
+        if config.link is not None:
+            values["ratio"] = config.link.ratio
+        return fingerprint(values)[:_CELL_DIGITS]
+
+    @property
+    def key(self) -> CellKey:
+        """Tells the cells of a command apart, whose results may go to several files."""
+        return self.path, self.id
+
+    @cached_property
+    def settings(self) -> str:
+        """Changes with every setting that can change the result."""
+        return fingerprint(settings_of(self.job.config.to_json()))
+
+    @property
+    def label(self) -> str:
+        """The cell in words."""
+        config = self.job.config
+        directed = ", directed" if config.directed else ""
+        return (
+            f"{config.graph['name']}{directed}, {self.method}, split {self.job.split}, "
+            f"seed {config.seed}"
+        )
+
+    @property
+    def cost(self) -> float:
+        """A rough count of multiplications, to begin with the longest and to foresee the end."""
+        config = self.job.config
+        facts, width = config.graph, config.options.get("hidden_channels", 64)
+        layer = width * (facts["nodes"] * width + facts["edges"])
+        first = facts["nodes"] * facts["features"] * width
+        return float(config.train.epochs * (first + config.options.get("num_layers", 2) * layer))
+
+    def row(self, outcome: Row) -> Row:
+        """The complete row of a finished or failed job."""
+        config = self.job.config
+        row: Row = {
+            "format": FORMAT,
+            "cell": self.id,
+            "experiment": self.experiment,
+            "task": config.task,
+            "data": config.data,
+            "directed": config.directed,
+            "method": self.method,
+            "model": config.model,
+            "preset": config.preset,
+            "split": self.job.split,
+            "seed": config.seed,
+            "config": config.to_json(),
+            "settings": self.settings,
+        }
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return {**row, **{k: v for k, v in outcome.items() if k not in row}, "finished": now}
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a stored configuration that decides the result."""
+    return {name: value for name, value in config.items() if name not in _CIRCUMSTANCES}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """All cells of a command, finished or not.
+
+    Attributes:
+        cells: The cells; experiments with the same results file may share some.
+        members: Keys of the cells of each experiment, by its name.
+        graphs: Their graphs, by checksum.
+        workers: How many run at the same time.
+    """
+
+    cells: list[Cell]
+    members: dict[str, list[CellKey]]
+    graphs: dict[str, Data]
+    workers: int
+
+
+def plan_bench(
+    targets: Sequence[tuple[Experiment, Path]],
+    *,
+    workers: int | None = None,
+    device: str = "auto",
+    data_root: str | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Bench:
+    """Load the graphs of some experiments, settle all settings, and list the cells.
+
+    The number of threads of a cell follows from the number of cells and workers, finished or
+    not: a bench that goes on computes the same bits as one that was never stopped.
+
+    Args:
+        targets: Experiments, and the results file of each.
+        workers: How many cells run at the same time; as many as there are cores if not given.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        data_root: Folder of the raw benchmark files.
+        tell: Is told what is being prepared.
+    """
+    device = resolve_device(device)
+    shelf: dict[tuple[str, DataChoice], Data] = {}
+    found: dict[CellKey, Cell] = {}
+    members: dict[str, list[CellKey]] = {}
+    graphs: dict[str, Data] = {}
+    for experiment, path in targets:
+        for request, method in _requests(experiment, device, data_root):
+            if tell is not None:
+                tell(f"{Path(request.data).stem}, {method.label}")
+            config, graph = _settled(experiment, request, shelf)
+            graphs[config.graph["digest"]] = graph
+            for split in config.splits:
+                job = Job(config, split, None, experiment.oracle)
+                cell = Cell(experiment.name, method.label, experiment.score, path, job)
+                _add(cell, found)
+                members.setdefault(experiment.name, []).append(cell.key)
+    count = worker_count(workers, len(found), device)
+    cells = [_with_threads(cell, threads_for(count)) for cell in found.values()]
+    return Bench(cells, members, graphs, count)
+
+
+def _requests(
+    experiment: Experiment, device: str, data_root: str | None
+) -> Iterator[tuple[Request, Method]]:
+    splits = ALL if experiment.splits is None else ",".join(map(str, experiment.splits))
+    for data in experiment.data:
+        for method in experiment.methods:
+            for seed in experiment.seeds:
+                request = Request(
+                    data=data.name,
+                    model=method.model,
+                    preset=method.preset,
+                    split=splits,
+                    seed=seed,
+                    device=device,
+                    overrides=method.overrides,
+                    data_root=data_root,
+                    directed=data.directed,
+                    task=experiment.task,
+                    ratio=experiment.ratio,
+                    decoder=method.decoder,
+                    spanning_forest=experiment.spanning_forest,
+                    settings_file=method.settings_for(data),
+                )
+                yield request, method
+
+
+def _settled(
+    experiment: Experiment, request: Request, shelf: dict[tuple[str, DataChoice], Data]
+) -> tuple[RunConfig, Data]:
+    key = (experiment.task, DataChoice(request.data, request.directed))
+    if key not in shelf:
+        shelf[key] = load_graph(request.data, request)
+    try:
+        return prepare(request, graph=shelf[key]).config, shelf[key]
+    except ConfigError as error:
+        raise ConfigError(f"experiment {experiment.name}: {error}") from error
+
+
+def _add(cell: Cell, found: dict[CellKey, Cell]) -> None:
+    """Put a cell to the others; two experiments may share one if they mean the same."""
+    other = found.setdefault(cell.key, cell)
+    if other.settings != cell.settings:
+        what = first_difference(other.job.config.to_json(), cell.job.config.to_json())
+        raise ConfigError(
+            f"{cell.label}: {what} in {other.experiment} and in {cell.experiment}; "
+            "give the methods different labels, or the experiments different --out"
+        )
+    if cell.job.oracle and not other.job.oracle:
+        found[cell.key] = replace(other, job=replace(other.job, oracle=True))
+
+
+def _with_threads(cell: Cell, threads: int) -> Cell:
+    job = replace(cell.job, config=replace(cell.job.config, threads=threads))
+    return replace(cell, job=job)
+
+
+def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The first setting in which two configurations differ, in words."""
+    old, new = _flat(settings_of(before)), _flat(settings_of(now))
+    for name in [*new, *old]:
+        if name not in old or name not in new or old[name] != new[name]:
+            return f"{name} is {_value(old, name)} and {_value(new, name)}"
+    return "the settings differ"
+
+
+def _value(values: Mapping[str, Any], name: str) -> str:
+    return json.dumps(values[name]) if name in values else "missing"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings with dotted names, as JSON gives them back."""
+    flat: dict[str, Any] = {}
+    for name, value in json.loads(json.dumps(values)).items():
+        nested = isinstance(value, dict)
+        flat.update(_flat(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value})
+    return flat
+
+
+def cells_to_do(
+    cells: Sequence[Cell], rows: Sequence[Row], *, retry_failed: bool = False
+) -> list[Cell]:
+    """The cells that have no row yet.
+
+    A failed cell is left alone unless asked for, or unless other settings failed than would run
+    now. A finished cell is done again only to add its missing oracle.
+
+    Raises:
+        RunError: A finished cell was run with other settings.
+    """
+    known = {row["cell"]: row for row in rows}
+    return [cell for cell in cells if _is_to_do(cell, known.get(cell.id), retry_failed)]
+
+
+def _is_to_do(cell: Cell, row: Row | None, retry_failed: bool) -> bool:
+    if row is None:
+        return True
+    same = row["settings"] == cell.settings
+    if "error" in row:
+        return retry_failed or not same
+    if not same:
+        what = first_difference(row["config"], cell.job.config.to_json())
+        raise RunError(
+            f"{cell.path}: {cell.label} was run with other settings ({what} now); choose another "
+            "--out, so that results are not mixed"
+        )
+    return cell.job.oracle and row["oracle"] is None and row["test"] is not None
+
+
+class CellWatcher(Watcher, Protocol):
+    """Who wants to know how a bench is going."""
+
+    def begin(self, todo: Sequence[Cell], skipped: int, workers: int) -> None:
+        """These cells will run; others were skipped."""
+
+
+def run_bench(
+    bench: Bench, execute: Executor, watcher: CellWatcher, *, retry_failed: bool = False
+) -> dict[CellKey, Row]:
+    """Run all cells that are not finished yet; each leaves its row as soon as it is over.
+
+    Returns:
+        The last row of every cell.
+    """
+    with ExitStack() as stack:
+        paths = dict.fromkeys(cell.path for cell in bench.cells)
+        files = {path: stack.enter_context(ResultsFile(path)) for path in paths}
+        latest = {(path, row["cell"]): row for path, file in files.items() for row in file.rows}
+        todo = []
+        for path, file in files.items():
+            own = [cell for cell in bench.cells if cell.path == path]
+            todo += cells_to_do(own, file.rows, retry_failed=retry_failed)
+        todo.sort(key=lambda cell: -cell.cost)
+        watcher.begin(todo, len(bench.cells) - len(todo), bench.workers)
+        by_job = {id(cell.job): cell for cell in todo}
+        jobs = [cell.job for cell in todo]
+        with closing(_stream(execute, jobs, bench, watcher)) as outcomes:
+            for job, outcome in outcomes:
+                cell = by_job[id(job)]
+                row = _storable(cell, outcome)
+                files[cell.path].append(row)
+                latest[cell.key] = row
+                watcher.finished(job, row)
+    return {cell.key: latest[cell.key] for cell in bench.cells}
+
+
+def _stream(
+    execute: Executor, jobs: Sequence[Job], bench: Bench, watcher: Watcher
+) -> Generator[tuple[Job, Row], None, None]:
+    needed = {job.config.graph["digest"] for job in jobs}
+    graphs = {digest: graph for digest, graph in bench.graphs.items() if digest in needed}
+    yield from execute(jobs, graphs, bench.workers, watcher)
+
+
+def _storable(cell: Cell, outcome: Row) -> Row:
+    """The row of a cell; one that cannot be stored, as it holds NaN, is a failure."""
+    row = cell.row(outcome)
+    try:
+        encoded(row)
+    except RunError as error:
+        return cell.row(failed_row(cell.job.config, cell.job.split, error))
+    return row
+
+
+def outcomes(rows: Sequence[Row], score: str) -> list[dict[str, Any]]:
+    """For each method and graph: the mean of a test score, and how many cells have ended how."""
+    groups: dict[tuple[str, str, bool], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["method"], row["data"], row["directed"]), []).append(row)
+    return [
+        {
+            "method": method,
+            "data": data,
+            "directed": directed,
+            "score": score,
+            "test": statistic([_test_score(row, score) for row in group if "error" not in row]),
+            "finished": sum("error" not in row for row in group),
+            "failed": sum("error" in row for row in group),
+        }
+        for (method, data, directed), group in groups.items()
+    ]
+
+
+def _test_score(row: Row, score: str) -> float | None:
+    value: float | None = None if row["test"] is None else row["test"][score]
+    return value

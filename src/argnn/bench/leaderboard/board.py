@@ -1,0 +1,243 @@
+"""One score of one task: means, marks, paired tests, ranks, and what was published."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from argnn.bench.compare import (
+    LEVEL,
+    Pair,
+    alike,
+    average_ranks,
+    critical_difference,
+    friedman,
+    paired_comparison,
+    with_holm,
+)
+from argnn.bench.leaderboard.gather import Column, Results, score_of
+from argnn.bench.leaderboard.notes import board_notes
+from argnn.bench.published import Published, find_published
+from argnn.bench.report import PROTOCOLS, statistic
+
+Values = Mapping[tuple[str, Column], Mapping[Pair, float]]
+
+#: Two means that are printed alike are equal: digits of the share behind two of the per cent.
+PRINTED_DIGITS = 4
+
+
+def board(results: Results, score: str, reference: str | None, published: bool) -> dict[str, Any]:
+    """Everything about one score, as plain JSON values; scores are shares.
+
+    Args:
+        results: The rows of a task.
+        score: Name of the score.
+        reference: The method that rivals are tested against; None for no tests.
+        published: Whether to look up published figures.
+    """
+    values = _values(results, score)
+    expected = {column: expected_runs(results, column, score) for column in results.columns}
+    cells = _marked([_cell(results, values, expected, *key) for key in _keys(results)])
+    return {
+        "task": results.task,
+        "score": score,
+        "protocol": PROTOCOLS[results.task],
+        "columns": [
+            {
+                "name": column.name,
+                "data": column.data,
+                "directed": column.directed,
+                "ratio": column.ratio,
+                "expected": len(expected[column]),
+            }
+            for column in results.columns
+        ],
+        "methods": [{"name": name, "model": model} for name, model in results.models.items()],
+        "cells": cells,
+        "published": _published(results, score) if published else [],
+        "reference": reference,
+        "paired": [] if reference is None else _paired(results, values, reference),
+        "ranks": rank_summary(cells),
+        "comparability": _comparability(results, score, published),
+        "notes": board_notes(results, score, expected),
+    }
+
+
+def _keys(results: Results) -> list[tuple[str, Column]]:
+    return [(method, column) for column in results.columns for method in results.models]
+
+
+def _values(results: Results, score: str) -> Values:
+    found: dict[tuple[str, Column], dict[Pair, float]] = {}
+    for key in _keys(results):
+        known = {pair: score_of(row, score) for pair, row in results.finished(*key).items()}
+        found[key] = {pair: value for pair, value in known.items() if value is not None}
+    return found
+
+
+def expected_runs(results: Results, column: Column, score: str) -> set[Pair]:
+    """The runs a complete mean covers: all that any method was given.
+
+    Without those on which the score is defined for no method, as the AUROC of a test split with
+    one class.
+    """
+    scored: dict[Pair, bool] = {}
+    for method in results.models:
+        for pair, row in results.finished(method, column).items():
+            scored[pair] = scored.get(pair, False) or score_of(row, score) is not None
+    return {pair for pair in results.tried(column) if scored.get(pair, True)}
+
+
+def _cell(
+    results: Results,
+    values: Values,
+    expected: Mapping[Column, set[Pair]],
+    method: str,
+    column: Column,
+) -> dict[str, Any]:
+    known, wanted = values[method, column], expected[column]
+    runs = results.runs(method, column)
+    return {
+        "method": method,
+        "model": results.models[method],
+        "column": column.name,
+        **statistic([known[pair] for pair in sorted(known)]),
+        "expected": len(wanted),
+        "runs": len(runs),
+        "failed": sum("error" in row for row in runs.values()),
+        "complete": bool(known) and known.keys() == wanted,
+        "mark": None,
+    }
+
+
+def _marked(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mark best and second best of each data set among the complete means; ties share a mark."""
+    marks: dict[tuple[str, float], str] = {}
+    for column in {cell["column"] for cell in cells}:
+        means = [_printed(c) for c in cells if c["column"] == column and c["complete"]]
+        if len(means) > 1:
+            for value, mark in zip(sorted(set(means))[::-1], ("best", "second"), strict=False):
+                marks[column, value] = mark
+    return [
+        {**cell, "mark": marks.get((cell["column"], _printed(cell)))} if cell["complete"] else cell
+        for cell in cells
+    ]
+
+
+def _printed(cell: Mapping[str, Any]) -> float:
+    return round(float(cell["mean"]), PRINTED_DIGITS)
+
+
+def _paired(results: Results, values: Values, reference: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for column in results.columns:
+        ours = values[reference, column]
+        rivals = [name for name in results.models if name != reference and values[name, column]]
+        if not ours:
+            continue
+        compared = with_holm([paired_comparison(ours, values[name, column]) for name in rivals])
+        found += [
+            {"column": column.name, "rival": name, **comparison}
+            for name, comparison in zip(rivals, compared, strict=True)
+        ]
+    return found
+
+
+def rank_summary(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Average ranks over the data sets on which every method is complete.
+
+    Returns:
+        ``message`` says why there are no ranks, and is None where there are.
+    """
+    methods = list(dict.fromkeys(cell["method"] for cell in cells))
+    columns = list(dict.fromkeys(cell["column"] for cell in cells))
+    gaps = {cell["column"] for cell in cells if not cell["complete"]}
+    used = [column for column in columns if column not in gaps]
+    found: dict[str, Any] = {
+        "columns": used,
+        "left_out": [column for column in columns if column in gaps],
+        "message": None,
+    }
+    if len(methods) < 3 or len(used) < 2:
+        found["message"] = (
+            "average ranks need 3 methods and 2 data sets on which all of them are complete "
+            f"(got {_count(methods, 'method')}, {_count(used, 'data set')})"
+        )
+        return found
+    means = {(cell["column"], cell["method"]): cell["mean"] for cell in cells}
+    table = [[means[column, method] for method in methods] for column in used]
+    ranks = average_ranks(table)
+    difference = critical_difference(len(methods), len(used))
+    value, p = friedman(table)
+    return {
+        **found,
+        "ranks": dict(sorted(zip(methods, ranks, strict=True), key=lambda item: item[1])),
+        "friedman": {"statistic": value, "p": p},
+        "critical_difference": difference,
+        "level": LEVEL,
+        "alike": [[methods[place] for place in group] for group in alike(ranks, difference)],
+    }
+
+
+def _count(things: Sequence[str], word: str) -> str:
+    return f"{len(things)} {word}" + ("" if len(things) == 1 else "s")
+
+
+def _published(results: Results, score: str) -> list[dict[str, Any]]:
+    """Published figures of the models at hand: an entry per model, source and protocol."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for model in dict.fromkeys(results.models.values()):
+        for column in results.columns:
+            for value in find_published(results.task, score, model, column.data):
+                entry = found.setdefault(
+                    (model, value.source, value.protocol),
+                    {
+                        "model": model,
+                        "source": value.source,
+                        "protocol": value.protocol,
+                        "note": value.note,
+                        "values": {},
+                    },
+                )
+                entry["values"][column.name] = _share(value)
+    return list(found.values())
+
+
+def _share(value: Published) -> dict[str, Any]:
+    """A figure printed in per cent as a share, as all scores here."""
+    parts = {"value": value.value, "interval": value.interval, "sd": value.sd}
+    # Two decimals of the per cent are printed: more digits would be noise of the division.
+    shares = {k: None if v is None else round(v / 100, 6) for k, v in parts.items()}
+    return {**shares, "remark": value.remark}
+
+
+def _comparability(results: Results, score: str, published: bool) -> list[dict[str, Any]]:
+    """Beside each mean, what choosing the epoch by test score would have printed.
+
+    Both means are over the same runs: those whose row has an oracle.
+    """
+    found = []
+    for method, column in _keys(results):
+        both = [
+            (score_of(row, score), score_of(row["oracle"], score))
+            for row in results.finished(method, column).values()
+            if row.get("oracle") is not None
+        ]
+        known = [(ours, best) for ours, best in both if ours is not None and best is not None]
+        if not known:
+            continue
+        chosen, oracle = statistic([a for a, _ in known]), statistic([b for _, b in known])
+        model = results.models[method]
+        printed = find_published(results.task, score, model, column.data) if published else []
+        found.append(
+            {
+                "method": method,
+                "column": column.name,
+                "n": len(known),
+                "validation_selected": chosen["mean"],
+                "oracle (test-selected)": oracle["mean"],
+                "selection": statistic([b - a for a, b in known])["mean"],
+                "published": round(printed[0].value / 100, 6) if printed else None,
+                "source": printed[0].source if printed else None,
+                "protocol": printed[0].protocol if printed else None,
+            }
+        )
+    return found

@@ -1,0 +1,159 @@
+"""Rows of results files, sorted by method, data set and run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from argnn.bench.compare import Pair
+from argnn.bench.report import SCORES
+from argnn.data import DATASETS
+from argnn.errors import RunError
+from argnn.nn import MODELS
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What methods are compared on: a graph, with or without directions, and how it was split.
+
+    Attributes:
+        data: Name of the data set, or the path of a file.
+        directed: Whether directions of edges were kept.
+        ratio: Shares of the edges, for links.
+    """
+
+    data: str
+    directed: bool = False
+    ratio: str | None = None
+
+    @property
+    def name(self) -> str:
+        """How it is written above its column."""
+        words = (self.data, "directed" if self.directed else "", self.ratio or "")
+        return ", ".join(word for word in words if word)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All rows of one task.
+
+    Attributes:
+        task: ``"node"`` or ``"link"``.
+        columns: Every data set, in the order of the registry.
+        models: The model of every method, in the order in which methods are shown.
+        rows: Rows by method and data set, then by run.
+    """
+
+    task: str
+    columns: tuple[Column, ...]
+    models: dict[str, str]
+    rows: dict[tuple[str, Column], dict[Pair, Row]]
+
+    def runs(self, method: str, column: Column) -> Mapping[Pair, Row]:
+        """The rows of a method on a data set; none if it was not run there."""
+        return self.rows.get((method, column), {})
+
+    def finished(self, method: str, column: Column) -> dict[Pair, Row]:
+        """Those without an error."""
+        runs = self.runs(method, column)
+        return {pair: row for pair, row in runs.items() if "error" not in row}
+
+    def on(self, column: Column) -> Iterator[Row]:
+        """All rows of a data set."""
+        for method in self.models:
+            yield from self.runs(method, column).values()
+
+    def tried(self, column: Column) -> set[Pair]:
+        """Every run that some method was given on a data set."""
+        return {pair for method in self.models for pair in self.runs(method, column)}
+
+
+def merged(files: Sequence[tuple[str, Sequence[Row]]]) -> list[Row]:
+    """The rows of several files; a finished run replaces a failed one.
+
+    Args:
+        files: Name and rows of each file.
+
+    Raises:
+        RunError: A score is not one, or the same run is in two files with different scores.
+    """
+    found: dict[tuple[Any, ...], tuple[str, Row]] = {}
+    for name, rows in files:
+        for row in rows:
+            _check(row, name)
+            key = (row["task"], row["method"], column_of(row), _pair(row))
+            earlier = found.get(key)
+            if earlier is None or "error" in earlier[1]:
+                found[key] = (name, row)
+            elif "error" not in row and row["test"] != earlier[1]["test"]:
+                raise RunError(
+                    f"{name}: {row['method']} on {column_of(row).name}, split {row['split']}, "
+                    f"seed {row['seed']} is in {earlier[0]} too, with other scores"
+                )
+    return [row for _, row in found.values()]
+
+
+def _check(row: Row, name: str) -> None:
+    """Raise unless the scores of a row are scores; the reader of the file looks at rows only."""
+    if row["task"] not in SCORES:
+        raise RunError(f"{name}: task must be one of {', '.join(SCORES)} (got {row['task']!r})")
+    for part in (row.get("test"), (row.get("oracle") or {}).get("test")):
+        for score in SCORES[row["task"]]:
+            value = (part or {}).get(score)
+            if value is not None and not (_is_number(value) and 0 <= value <= 1):
+                raise RunError(
+                    f"{name}: {row['method']} on {row['data']}, split {row['split']}, seed "
+                    f"{row['seed']}: {score} must be from 0 to 1 (got {value!r})"
+                )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def gathered(rows: Sequence[Row], task: str) -> Results:
+    """Sort the rows of a task."""
+    ours = [row for row in rows if row["task"] == task]
+    by_cell: dict[tuple[str, Column], dict[Pair, Row]] = {}
+    models: dict[str, str] = {}
+    for row in ours:
+        method = row["method"]
+        if models.setdefault(method, row["model"]) != row["model"]:
+            raise RunError(
+                f"the name '{method}' stands for two models, {models[method]} and {row['model']}; "
+                "give one of them a label of its own"
+            )
+        by_cell.setdefault((method, column_of(row)), {})[_pair(row)] = row
+    ordered = sorted(models, key=lambda method: _method_order(method, models[method]))
+    columns = sorted({column for _, column in by_cell}, key=_column_order)
+    return Results(task, tuple(columns), {name: models[name] for name in ordered}, by_cell)
+
+
+def column_of(row: Row) -> Column:
+    """The data set of a row."""
+    link = row["config"].get("link") or {}
+    return Column(row["data"], bool(row["directed"]), link.get("ratio"))
+
+
+def score_of(row: Row, score: str, part: str = "test") -> float | None:
+    """A score of a finished row; None where it is not defined or nothing was scored."""
+    scores = row[part]
+    value: float | None = None if scores is None else scores.get(score)
+    return value
+
+
+def _pair(row: Row) -> Pair:
+    return row["split"], row["seed"]
+
+
+def _method_order(method: str, model: str) -> tuple[Any, ...]:
+    known = list(MODELS)
+    place = known.index(model) if model in known else len(known)
+    return place, model, method != model, method
+
+
+def _column_order(column: Column) -> tuple[Any, ...]:
+    known = list(DATASETS)
+    place = known.index(column.data) if column.data in known else len(known)
+    return place, column.data, column.directed, column.ratio or ""

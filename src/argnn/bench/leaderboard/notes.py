@@ -1,0 +1,74 @@
+"""What a table must not hide: failed runs, classes without test nodes, mixed settings."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from argnn.bench.compare import Pair
+from argnn.bench.leaderboard.gather import Column, Results, Row
+
+
+def board_notes(results: Results, score: str, expected: Mapping[Column, set[Pair]]) -> list[str]:
+    """All notes below a table."""
+    notes: list[str] = []
+    for column in results.columns:
+        notes += _undefined(column, score, results.tried(column) - expected[column])
+        notes += _absent(column, results.on(column))
+        for method in results.models:
+            notes += _failures(method, column, results.runs(method, column))
+            notes += _mixed(method, column, results.runs(method, column))
+    return notes
+
+
+def _undefined(column: Column, score: str, pairs: set[Pair]) -> list[str]:
+    if not pairs:
+        return []
+    return [f"{column.name}: {score} is not defined on {_splits(split for split, _ in pairs)}."]
+
+
+def _absent(column: Column, rows: Iterable[Row]) -> list[str]:
+    """Classes without a test node: they are in no mean over classes."""
+    holders: dict[int, set[int]] = {}
+    for row in rows:
+        for label in (row.get("test") or {}).get("absent_classes") or ():
+            holders.setdefault(label, set()).add(row["split"])
+    return [
+        f"{column.name}: no test node of class {label} in {_splits(holders[label])}."
+        for label in sorted(holders)
+    ]
+
+
+def _failures(method: str, column: Column, runs: Mapping[Pair, Row]) -> list[str]:
+    by_error: dict[str, list[int]] = {}
+    for (split, _), row in sorted(runs.items()):
+        if "error" in row:
+            by_error.setdefault(_one_line(row["error"]), []).append(split)
+    return [
+        f"{method} on {column.name}: {_splits(splits)} failed ({error})."
+        for error, splits in by_error.items()
+    ]
+
+
+def _mixed(method: str, column: Column, runs: Mapping[Pair, Row]) -> list[str]:
+    """Settings may depend on the seed alone, which is one of them."""
+    by_seed: dict[int, set[Any]] = {}
+    for (_, seed), row in runs.items():
+        if "error" not in row:
+            by_seed.setdefault(seed, set()).add(row.get("settings"))
+    if all(len(settings) == 1 for settings in by_seed.values()):
+        return []
+    return [f"{method} on {column.name}: splits were run with different settings."]
+
+
+def _splits(splits: Iterable[int]) -> str:
+    """Splits in words.
+
+    Example:
+        >>> _splits([3]), _splits([2, 0, 2])
+        ('split 3', 'splits 0, 2')
+    """
+    known = sorted(set(splits))
+    return ("split " if len(known) == 1 else "splits ") + ", ".join(str(split) for split in known)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(str(text).split())

@@ -1,0 +1,167 @@
+"""What training may see of a graph, and what judges the result."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.data import LinkSplit, split_links, split_masks
+from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.train import (
+    LinkPrediction,
+    NodeClassification,
+    Task,
+    best_threshold,
+    link_scores,
+    node_scores,
+)
+from argnn.train.scores import area_under_roc, weighted_f1
+
+Scores = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LinkConfig:
+    """How pairs are divided and scored.
+
+    Attributes:
+        ratio: Shares of training, validation and test pairs, such as ``"85/5/10"``.
+        spanning_forest: Whether training keeps a spanning forest.
+        decoder: Name of the decoder.
+    """
+
+    ratio: str
+    spanning_forest: bool
+    decoder: str
+
+
+class Judge(Protocol):
+    """Holds what must be predicted, test labels included; training never gets to see it."""
+
+    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        """Scores of a model's outputs on the test set; None where that is empty."""
+
+    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        """The same scores on the validation set."""
+
+    def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
+        """Only the score that the paper's tables lead with, and therefore quickly."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One split of a graph.
+
+    Attributes:
+        visible: Features and observed edges: all that a model computes from.
+        task: Loss and validation score.
+        judge: The rest; not for training.
+    """
+
+    visible: Data
+    task: Task
+    judge: Judge
+
+
+def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None = None) -> Problem:
+    """Divide a graph into what is seen and what is asked.
+
+    Args:
+        graph: The whole graph.
+        split: Number of the split; for links, the seed that it is drawn with.
+        device: Where training takes place.
+        link: Asks for links instead of classes.
+    """
+    return (
+        _node_problem(graph, split, device)
+        if link is None
+        else _link_problem(graph, split, device, link)
+    )
+
+
+def _node_problem(graph: Data, split: int, device: str) -> Problem:
+    train, val, test = split_masks(graph, split)
+    return Problem(
+        visible=Data(x=graph.x, edge_index=graph.edge_index).to(device),
+        task=NodeClassification(graph.y.to(device), train.to(device), val.to(device)),
+        judge=_NodeJudge(graph.y, val, test),
+    )
+
+
+def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Problem:
+    nodes = graph.x.size(0)
+    divided = split_links(
+        graph.edge_index, nodes, link.ratio, split, spanning_forest=link.spanning_forest
+    )
+    return Problem(
+        visible=Data(x=graph.x, edge_index=divided.edge_index).to(device),
+        task=LinkPrediction(
+            divided.train.to(device),
+            divided.val.to(device),
+            divided.val_negatives.to(device),
+            num_nodes=nodes,
+            y=graph.y.to(device) if graph.class_count else None,
+        ),
+        judge=_LinkJudge(divided),
+    )
+
+
+@dataclass(frozen=True)
+class _NodeJudge:
+    y: Tensor
+    val: Tensor
+    test: Tensor
+
+    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        return self._scores(outputs, self.test)
+
+    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        return self._scores(outputs, self.val)
+
+    def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
+        if not self.test.any():
+            return None
+        return weighted_f1(outputs.cpu()[self.test], self.y[self.test])
+
+    def _scores(self, outputs: Tensor, mask: Tensor) -> Scores | None:
+        if not mask.any():
+            return None
+        scores = asdict(node_scores(outputs.cpu()[mask], self.y[mask]))
+        return {**scores, "absent_classes": list(scores["absent_classes"])}
+
+
+@dataclass(frozen=True)
+class _LinkJudge:
+    pairs: LinkSplit
+
+    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        return self._scores(model, outputs, self.pairs.test, self.pairs.test_negatives)
+
+    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        return self._scores(model, outputs, self.pairs.val, self.pairs.val_negatives)
+
+    def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
+        logits = [
+            _logits(model, outputs, pairs) for pairs in (self.pairs.test, self.pairs.test_negatives)
+        ]
+        labels = [torch.full_like(part, label) for part, label in zip(logits, (1, 0), strict=True)]
+        return area_under_roc(torch.cat(logits), torch.cat(labels))
+
+    def _scores(
+        self, model: AbstractNodeModel, outputs: Tensor, edges: Tensor, non_edges: Tensor
+    ) -> Scores:
+        threshold = best_threshold(
+            _logits(model, outputs, self.pairs.val),
+            _logits(model, outputs, self.pairs.val_negatives),
+        )
+        found = link_scores(
+            _logits(model, outputs, edges), _logits(model, outputs, non_edges), threshold
+        )
+        return {name.replace("_at_", "@"): value for name, value in asdict(found).items()}
+
+
+def _logits(model: AbstractNodeModel, outputs: Tensor, pairs: Tensor) -> Tensor:
+    assert isinstance(model, LinkModel)
+    return model.pair_scores(outputs, pairs.to(outputs.device))

@@ -1,0 +1,173 @@
+"""Figures that others have published, stored as data with source and protocol."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from argnn.data import DATASETS
+from argnn.errors import ConfigError
+from argnn.registry import canonical_name, suggestion
+
+#: The method's own paper comes first: its figures are the ones to explain.
+_FILES = ("argnn-paper.yaml", "literature.yaml")
+_TASKS = ("node", "link")
+_SPREADS = ("interval", "sd")
+_VALUE = re.compile(r"(\d+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?")
+#: Figures for the data set on the right are shown beside ours on the one on the left as well.
+_STANDS_FOR = {"cornell-old": "cornell"}
+
+
+@dataclass(frozen=True)
+class Published:
+    """One figure as printed: scores in per cent, efficiency in the unit its name ends with.
+
+    Attributes:
+        task: ``"node"`` or ``"link"``.
+        score: Name of the score.
+        method: Name of the model.
+        data: Name of the data set.
+        value: The figure.
+        interval: Half the width of its 95 % interval, where that is printed.
+        sd: Its standard deviation, where that is printed.
+        source: Where it stands.
+        protocol: How it came about, as far as is known.
+        remark: What is special about this data set there.
+        note: What is special about the whole table.
+    """
+
+    task: str
+    score: str
+    method: str
+    data: str
+    value: float
+    interval: float | None
+    sd: float | None
+    source: str
+    protocol: str
+    remark: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One table of a file: a row per method, a column per data set."""
+
+    task: str
+    score: str
+    source: str
+    protocol: str
+    data: list[str]
+    methods: dict[str, list[Any]]
+    spread: str = "interval"
+    protocols: dict[str, str] = field(default_factory=dict)
+    remarks: dict[str, str] = field(default_factory=dict)
+    note: str | None = None
+
+
+@cache
+def published_values() -> tuple[Published, ...]:
+    """Everything that is stored, the method's own paper first."""
+    folder = files("argnn.bench").joinpath("published")
+    found: list[Published] = []
+    for name in _FILES:
+        found += parsed_tables(folder.joinpath(name).read_text(encoding="utf-8"), name)
+    return tuple(found)
+
+
+def parsed_tables(text: str, origin: str) -> list[Published]:
+    """Read a list of tables; unknown keys, unknown data sets and odd values are errors."""
+    entries = yaml.safe_load(text)
+    if not isinstance(entries, list):
+        raise ConfigError(f"{origin}: must hold a list (got {type(entries).__name__})")
+    found: list[Published] = []
+    for number, entry in enumerate(entries, start=1):
+        where = f"{origin}, table {number}"
+        try:
+            found += _values(_table(entry))
+        except (ConfigError, TypeError) as error:
+            raise ConfigError(f"{where}: {error}") from error
+    return found
+
+
+def _table(entry: Any) -> _Table:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"must be a mapping (got {type(entry).__name__})")
+    known = [item.name for item in fields(_Table)]
+    for key in entry:
+        if key not in known:
+            raise ConfigError(f"unknown key '{key}'; {suggestion(str(key), known)}")
+    table = _Table(**entry)
+    for name, value, choices in (("task", table.task, _TASKS), ("spread", table.spread, _SPREADS)):
+        if value not in choices:
+            raise ConfigError(f"{name} must be one of {', '.join(choices)} (got {value!r})")
+    for data in (*table.data, *table.remarks):
+        canonical_name(data, DATASETS, "data set")
+    for method in table.protocols:
+        if method not in table.methods:
+            raise ConfigError(f"a protocol of '{method}', which has no row")
+    return table
+
+
+def _values(table: _Table) -> list[Published]:
+    found = []
+    for method, row in table.methods.items():
+        if len(row) != len(table.data):
+            raise ConfigError(f"{method}: expected {len(table.data)} values (got {len(row)})")
+        for data, printed in zip(table.data, row, strict=True):
+            if printed == "-":
+                continue
+            value, spread = _numbers(f"{method}, {data}", printed)
+            found.append(
+                Published(
+                    task=table.task,
+                    score=table.score,
+                    method=method,
+                    data=data,
+                    value=value,
+                    interval=spread if table.spread == "interval" else None,
+                    sd=spread if table.spread == "sd" else None,
+                    source=table.source,
+                    protocol=table.protocols.get(method, table.protocol),
+                    remark=table.remarks.get(data),
+                    note=table.note,
+                )
+            )
+    return found
+
+
+def _numbers(where: str, printed: Any) -> tuple[float, float | None]:
+    """Value and spread from a text such as ``75.21 ± 0.28``, or from a number."""
+    match = _VALUE.fullmatch(str(printed))
+    if match is None:
+        raise ConfigError(f"{where}: must read like 75.21 ± 0.28, 75.21 or - (got {printed!r})")
+    value, spread = match.groups()
+    return float(value), None if spread is None else float(spread)
+
+
+def find_published(task: str, score: str, model: str, data: str) -> list[Published]:
+    """All figures of a model on a data set; dashes and case of the model's name do not matter.
+
+    Example:
+        >>> [found.value for found in find_published("node", "f1", "argnn", "cora")]
+        [86.83]
+    """
+    wanted = (task, score, _folded(model), _STANDS_FOR.get(data, data))
+    return _index().get(wanted, [])
+
+
+@cache
+def _index() -> Mapping[tuple[str, str, str, str], list[Published]]:
+    index: dict[tuple[str, str, str, str], list[Published]] = {}
+    for value in published_values():
+        key = (value.task, value.score, _folded(value.method), value.data)
+        index.setdefault(key, []).append(value)
+    return index
+
+
+def _folded(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())

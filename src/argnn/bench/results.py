@@ -1,0 +1,255 @@
+"""The results file: one JSON line per finished or failed cell.
+
+Lines are only ever added. A line that was cut off by a kill is set aside, anything else that is
+damaged is an error, and a file of another version is left as it is.
+"""
+
+import fcntl
+import json
+import logging
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from argnn.bench.run import Row
+from argnn.errors import RunError
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+_NUMBER = int | float
+#: Keys of every row, and the type of each.
+_KEYS: Mapping[str, Any] = {
+    "cell": str,
+    "experiment": str,
+    "task": str,
+    "data": str,
+    "directed": bool,
+    "method": str,
+    "model": str,
+    "preset": str,
+    "split": int,
+    "seed": int,
+    "config": dict,
+    "settings": str,
+}
+_FINISHED: Mapping[str, Any] = {
+    "test": dict | None,
+    "val": dict | None,
+    "oracle": dict | None,
+    "chosen_epoch": int,
+    "epochs_run": int,
+    "seconds": _NUMBER,
+}
+_FAILED: Mapping[str, Any] = {"error": str}
+#: How every line begins: tells a line of ours that was cut from a file of somebody else.
+_START = b'{"format": '
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The last row of every cell; a failure does not replace scores.
+
+    Nothing is changed. A last line that was cut off in the middle of a write is left out.
+
+    Raises:
+        RunError: The file is missing, damaged, or of another version.
+    """
+    content = _content(path)
+    rows, size = _parsed(content, path)
+    if size < len(content):
+        logger.warning("%s: its last line was cut off and is left out", path)
+    return latest_rows(rows)
+
+
+def check_results(path: Path) -> None:
+    """Raise as :func:`read_rows` does, and say nothing about a line that was cut off."""
+    _parsed(_content(path), path)
+
+
+def latest_rows(rows: list[Row]) -> list[Row]:
+    """One row per cell, in the order in which the cells first appear."""
+    latest: dict[str, Row] = {}
+    for row in rows:
+        if "error" not in row or "error" in latest.get(row["cell"], row):
+            latest[row["cell"]] = row
+    return list(latest.values())
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Add a row to a file, which is made if it is not there."""
+    with ResultsFile(path, wait=True) as file:
+        file.append(row)
+
+
+class ResultsFile:
+    """A results file that one process writes to; others may read it meanwhile.
+
+    Opening it sets a last line aside that was cut off, in a file beside it.
+
+    Args:
+        path: The file, which is made if it is not there.
+        wait: Wait for another process that writes to it, instead of raising.
+
+    Attributes:
+        path: The file.
+        rows: The last row of every cell when the file was opened.
+    """
+
+    def __init__(self, path: Path, *, wait: bool = False) -> None:
+        self.path, self.wait = path, wait
+        self.rows: list[Row] = []
+        self._file = -1
+
+    def __enter__(self) -> "ResultsFile":
+        self._file = _opened(self.path)
+        try:
+            self._lock()
+            content = _content(self.path)
+            rows, size = _parsed(content, self.path)
+            self.rows = latest_rows(rows)
+            if size < len(content):
+                self._set_aside(content, size)
+            elif content and not content.endswith(b"\n"):
+                self._write(b"\n")
+        except BaseException:
+            os.close(self._file)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if self.wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise RunError(f"{self.path}: another process is writing to it") from error
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be locked ({error.strerror})") from error
+
+    def _set_aside(self, content: bytes, size: int) -> None:
+        """Move what follows the last whole line to another file, and only then cut it off."""
+        aside = self.path.with_name(f"{self.path.name}.damaged-tail")
+        other = _opened(aside)
+        try:
+            _write_whole(other, content[size:].rstrip(b"\n") + b"\n", aside)
+        finally:
+            os.close(other)
+        os.ftruncate(self._file, size)
+        os.fsync(self._file)
+        logger.warning("%s: its last line was cut off and is now in %s", self.path, aside)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row: afterwards it is on the disk, or the file is as it was."""
+        self._write(encoded(row))
+
+    def _write(self, content: bytes) -> None:
+        _write_whole(self._file, content, self.path)
+
+
+def encoded(row: Mapping[str, Any]) -> bytes:
+    """The line of a row.
+
+    Raises:
+        RunError: It holds NaN or infinity, which other programs could not read.
+    """
+    try:
+        text = json.dumps({"format": FORMAT, **row}, allow_nan=False)
+    except ValueError as error:
+        raise RunError(f"a result is not a finite number ({error})") from error
+    return f"{text}\n".encode()
+
+
+def _opened(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise RunError(f"cannot write {path} ({error.strerror})") from error
+
+
+def _write_whole(file: int, content: bytes, path: Path) -> None:
+    """Write in one piece; what a full disk takes only in part is taken back."""
+    size = os.fstat(file).st_size
+    try:
+        if os.write(file, content) < len(content):
+            os.ftruncate(file, size)
+            raise RunError(f"cannot write {path} (the disk is full)")
+        os.fsync(file)
+    except OSError as error:
+        raise RunError(f"cannot write {path} ({error.strerror})") from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise RunError(f"{path}: no such file") from error
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
+    """All rows, and the number of bytes up to the end of the last whole line."""
+    rows: list[Row] = []
+    end = 0
+    lines = content.split(b"\n")
+    last = max((n for n, line in enumerate(lines) if line.strip()), default=-1)
+    for number, line in enumerate(lines):
+        where = f"{path}, line {number + 1}"
+        if line.strip():
+            try:
+                row = json.loads(line, parse_constant=_refused, parse_float=_finite)
+            except ValueError as error:
+                if number == last and _is_cut(line):
+                    return rows, end
+                raise RunError(f"{where}: damaged, not JSON; nothing was changed") from error
+            rows.append(_checked(row, where))
+        end = min(end + len(line) + 1, len(content))
+    return rows, len(content)
+
+
+def _is_cut(line: bytes) -> bool:
+    """Whether a line can be the beginning of one of ours; a crash may leave zeros."""
+    return line.startswith(_START) or _START.startswith(line) or not line.strip(b"\0")
+
+
+def _refused(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refused(text)
+
+
+def _checked(row: Any, where: str) -> Row:
+    if not isinstance(row, dict) or "format" not in row:
+        raise RunError(f"{where}: not a row of argnn bench; nothing was changed")
+    if row["format"] != FORMAT:
+        raise RunError(
+            f"{where}: has format {row['format']!r}, {_writer(row)}; this version reads format "
+            f"{FORMAT}; nothing was changed"
+        )
+    for key, kind in {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}.items():
+        if key not in row:
+            raise RunError(f"{where}: damaged, has no '{key}'; nothing was changed")
+        value = row[key]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise RunError(f"{where}: damaged, '{key}' is {value!r:.40}; nothing was changed")
+    return row
+
+
+def _writer(row: Row) -> str:
+    """Which version wrote a row, in words."""
+    versions = row.get("versions")
+    version = versions.get("argnn") if isinstance(versions, dict) else None
+    return "of an unknown version" if version is None else f"written by argnn {version}"

@@ -1,0 +1,439 @@
+"""Search the settings of a model by validation score: a fixed number of trials, nothing else.
+
+Every model gets the same: its own search space, the configuration of its preset as the first
+trial (settings that the package stores for known graphs are the result of another search),
+the same sampler and pruner, and as many trials as asked for, each on the same splits. Finished,
+pruned and failed trials all count. Test labels are erased before anything starts.
+
+A trial is trained on one split after the other. After each but the last, Optuna's median pruner
+compares its mean validation score so far with the finished trials' at the same point. Nothing is
+pruned inside a split: the scores of early epochs speak against small learning rates.
+
+With one worker a search is a function of its seed, wherever it was interrupted, on one machine
+with the same versions and number of threads. With several the proposals depend on who finishes
+first, and no two searches need be equal.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch_geometric.data import Data
+
+from argnn.bench.config import (
+    Overrides,
+    RunConfig,
+    check_link_model,
+    parse_overrides,
+    resolve_options,
+    resolve_train,
+)
+from argnn.bench.prepare import Request, prepare
+from argnn.bench.problems import pose_problem
+from argnn.bench.provenance import git_state
+from argnn.bench.study import Params, SearchStudy, TrialRecord, open_study
+from argnn.bench.threads import threads_for
+from argnn.bench.trial_jobs import TENSORS, Outcome, Pool, SplitJob, sorted_params, trial_config
+from argnn.bench.tuned import Tuned, read_tuned, write_tuned
+from argnn.errors import ConfigError, RunError
+from argnn.io import tensors_digest
+from argnn.nn import MODELS
+from argnn.version import __version__
+
+if TYPE_CHECKING:
+    from optuna import Trial as OptunaTrial
+
+USUAL_SPLITS = 3
+SCORE_NAMES = {"node": "accuracy", "link": "AUROC"}
+
+_FOLDER = Path("tuning")
+#: Training settings that belong to a run, not to a method.
+_OF_THE_RUN = ("seed", "checkpoint_every")
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched, complete.
+
+    Attributes:
+        config: The default configuration; trials change some of its settings.
+        graph: The graph, without test labels.
+        space: The choices of each setting; the default is among them.
+        trials: How many trials there are to be in all.
+        command: The words of a command that asks for it.
+    """
+
+    config: RunConfig
+    graph: Data
+    space: dict[str, list[Any]]
+    trials: int
+    command: tuple[str, ...]
+
+    @property
+    def default(self) -> Params:
+        """The searched settings of the default configuration."""
+        return {name: _value(self.config, name) for name in self.space}
+
+    def is_possible(self, params: Params) -> bool:
+        """Whether these settings go together."""
+        try:
+            config = trial_config(self.config, params)
+            if config.link is not None:
+                check_link_model(config.model, config.options, config.link.decoder)
+        except ConfigError:
+            return False
+        return True
+
+    @property
+    def score_name(self) -> str:
+        """What is maximised, on validation."""
+        return SCORE_NAMES[self.config.task]
+
+    @property
+    def stem(self) -> str:
+        """Name of the search's files, without an ending."""
+        config = self.config
+        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in config.graph["name"])
+        parts = [name, config.model]
+        parts += [config.preset] if config.preset != "default" else []
+        parts += [config.task] if config.task != "node" else []
+        return "-".join([*parts, "directed"] if config.directed else parts)
+
+    def about(self) -> dict[str, Any]:
+        """Everything that must not change between two parts of one search."""
+        config = self.config
+        return {
+            "data": config.data,
+            "task": config.task,
+            "directed": config.directed,
+            "row_normalize": config.row_normalize,
+            "model": config.model,
+            "preset": config.preset,
+            "splits": list(config.splits),
+            "seed": config.seed,
+            "epochs": config.train.epochs,
+            "search space": self.space,
+            "options": config.options,
+            "training settings": asdict(config.train),
+            "link settings": None if config.link is None else asdict(config.link),
+            "graph": tensors_digest({name: self.graph[name] for name in TENSORS}),
+        }
+
+
+def plan_search(
+    request: Request,
+    trials: int,
+    *,
+    splits: str | None = None,
+) -> Search:
+    """Check a request, load its graph without test labels, and settle what is searched.
+
+    A setting that the user fixes with an override is left out of the search.
+
+    Args:
+        request: What to tune. Its ``workers`` are trials that run at the same time; its
+            ``split`` is not read.
+        trials: Number of trials.
+        splits: As ``request.split``; the first three if not given.
+    """
+    if find_spec("optuna") is None:
+        raise ConfigError("argnn tune needs optuna: pip install 'argnn[bench]'")
+    if trials < 1:
+        raise ConfigError(f"--trials must be at least 1 (got {trials})")
+    plan = prepare(replace(request, split=splits or "all", fresh=True))
+    config = plan.config
+    config = replace(
+        config,
+        splits=config.splits[: None if splits else USUAL_SPLITS],
+        threads=threads_for(request.workers or 1),
+        train=replace(config.train, checkpoint_every=0),
+    )
+    fixed = parse_overrides(request.overrides, config.model)
+    graph = without_test_labels(plan.graph, config)
+    for split in config.splits:  # what is wrong with the graph is not a failed trial
+        pose_problem(graph, split, "cpu", config.link)
+    return Search(
+        config=config,
+        graph=graph,
+        space=_search_space(config, fixed),
+        trials=trials,
+        command=_command(request, config, trials, splits),
+    )
+
+
+def without_test_labels(graph: Data, config: RunConfig) -> Data:
+    """The graph with the labels of training and validation nodes of the chosen splits only.
+
+    Link splits take no labels; their test pairs are told apart where a split is drawn.
+    """
+    chosen = list(config.splits) if config.task == "node" else []
+    seen = (graph.train_mask | graph.val_mask)[:, chosen].any(1)
+    y = graph.y if config.task == "link" else torch.where(seen, graph.y, -1)
+    return Data(
+        x=graph.x,
+        edge_index=graph.edge_index,
+        y=y,
+        train_mask=graph.train_mask,
+        val_mask=graph.val_mask,
+        test_mask=torch.zeros_like(graph.test_mask),
+        name=graph.name,
+        class_count=graph.class_count,
+    )
+
+
+def _search_space(config: RunConfig, fixed: Overrides) -> dict[str, list[Any]]:
+    """The model's own choices, with the default value where it is none of them."""
+    space: dict[str, list[Any]] = {}
+    for name, values in MODELS[config.model].search_space.items():
+        if name in fixed.options or name in fixed.train:
+            continue
+        choices = [_checked(name, value, config.model) for value in values]
+        default = _value(config, name)
+        space[name] = choices if default in choices else [*choices, default]
+    if not space:
+        raise ConfigError(f"--set leaves nothing of {config.model} to search")
+    return space
+
+
+def _checked(name: str, value: Any, model: str) -> Any:
+    found = sorted_params({name: value}, model)
+    return {**found.options, **found.train}[name]
+
+
+def _value(config: RunConfig, name: str) -> Any:
+    return config.options[name] if name in config.options else getattr(config.train, name)
+
+
+def _command(
+    request: Request, config: RunConfig, trials: int, splits: str | None
+) -> tuple[str, ...]:
+    """A command that asks for a search, without what does not change its result."""
+    words = ["argnn", "tune", config.data, "--model", config.model, "--trials", str(trials)]
+    usual = Request(data=request.data)
+    for option in ("task", "preset", "seed", "ratio", "decoder"):
+        value = getattr(request, option)
+        if value is not None and value != getattr(usual, option):
+            words += [f"--{option}", str(value)]
+    words += [] if splits is None else ["--split", splits]
+    for option in ("directed", "row_normalize", "spanning_forest"):
+        words += [f"--{option.replace('_', '-')}"] if getattr(request, option) else []
+    for text in request.overrides:
+        words += ["--set", text]
+    return tuple(words)
+
+
+class Watcher(Protocol):
+    """Who wants to know how a search is going."""
+
+    def began(self, records: Sequence[TrialRecord], total: int) -> None:
+        """These trials were there already; there will be so many."""
+
+    def finished(self, record: TrialRecord) -> None:
+        """A trial is over."""
+
+
+class Silent:
+    """Nobody watches."""
+
+    def began(self, records: Sequence[TrialRecord], total: int) -> None:
+        """Ignore it."""
+
+    def finished(self, record: TrialRecord) -> None:
+        """Ignore it."""
+
+
+@dataclass
+class _Running:
+    """A trial under way."""
+
+    trial: "OptunaTrial"
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def state(self, num_splits: int) -> str | None:
+        """Optuna's name for how the last outcome ended the trial, or None if it goes on."""
+        if self.outcomes[-1].error is not None:
+            return "FAIL"
+        scores = [outcome.score for outcome in self.outcomes]
+        self.trial.report(sum(scores) / len(scores), step=len(scores))
+        if len(scores) == num_splits:
+            return "COMPLETE"
+        return "PRUNED" if self.trial.should_prune() else None
+
+    def facts(self) -> dict[str, Any]:
+        """What is kept of it."""
+        scored = [outcome for outcome in self.outcomes if outcome.error is None]
+        return {
+            "scores": [outcome.score for outcome in scored],
+            "epochs": [outcome.epoch for outcome in scored],
+            "seconds": sum(outcome.seconds for outcome in self.outcomes),
+            "error": self.outcomes[-1].error,
+            "traceback": self.outcomes[-1].traceback,
+        }
+
+
+def run_search(
+    search: Search,
+    journal: Path,
+    pool: AbstractContextManager[Pool],
+    watcher: Watcher | None = None,
+) -> list[TrialRecord]:
+    """Run the trials of a search that are not in its journal yet.
+
+    Returns:
+        All trials, in order: as many as were asked for, or fewer if there are no more
+        configurations.
+    """
+    watcher, config = watcher or Silent(), search.config
+    with (
+        pool as workers,
+        open_study(
+            journal,
+            search.about(),
+            search.space,
+            search.default,
+            search.is_possible,
+            seed=config.seed,
+            parallel=workers.workers > 1,
+        ) as study,
+    ):
+        total = min(search.trials, study.size)
+        watcher.began(study.records()[:total], total)
+        try:
+            _run_trials(search, study, workers, total, watcher)
+        except KeyboardInterrupt:
+            study.give_up_running(died=False)
+            raise
+        except OSError as error:
+            raise RunError(f"cannot write {journal} ({error.strerror})") from error
+        return study.records()[:total]
+
+
+def _run_trials(
+    search: Search, study: SearchStudy, pool: Pool, total: int, watcher: Watcher
+) -> None:
+    splits = search.config.splits
+    running: dict[int, _Running] = {}
+
+    def submit(under_way: _Running) -> None:
+        trial, split = under_way.trial, splits[len(under_way.outcomes)]
+        pool.submit(SplitJob(trial.number, trial.user_attrs["params"], split))
+
+    left = total - len(study.records())
+    while left > 0:
+        while len(running) < min(pool.workers, left):
+            trial = study.begin_trial()
+            if trial is None:
+                left = len(running)
+            else:
+                running[trial.number] = _Running(trial)
+                submit(running[trial.number])
+        if not running:
+            return
+        job, outcome = pool.next_done()
+        under_way = running[job.trial]
+        under_way.outcomes.append(outcome)
+        state = under_way.state(len(splits))
+        if state is None:
+            submit(under_way)
+        else:
+            del running[job.trial]
+            left -= 1
+            watcher.finished(study.end_trial(under_way.trial, state, under_way.facts()))
+
+
+def best_trials(records: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """The finished trials, best first; ties go to the earlier one."""
+    scored = [(record.value, record) for record in records if record.value is not None]
+    return [record for _, record in sorted(scored, key=lambda pair: (-pair[0], pair[1].number))]
+
+
+def counts(records: Sequence[TrialRecord]) -> dict[str, int]:
+    """How many trials finished, were pruned and failed."""
+    states = [record.state for record in records]
+    return {state: states.count(state) for state in ("finished", "pruned", "failed")}
+
+
+def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> Tuned:
+    """What the search chose, as it is written: whatever differs from the preset, or was searched.
+
+    Raises:
+        RunError: No trial was finished.
+    """
+    best = next(iter(best_trials(records)), None)
+    if best is None or best.value is None:
+        last = f", the last with: {records[-1].error}" if records else ""
+        raise RunError(f"none of the {len(records)} trials finished{last}")
+    config = trial_config(search.config, best.params)
+    model, preset = config.model, config.preset
+    options = resolve_options(model, preset)
+    train = asdict(resolve_train(model, preset, config.seed))
+    settings = {k: v for k, v in asdict(config.train).items() if k not in _OF_THE_RUN}
+    return Tuned(
+        data=config.data,
+        task=config.task,
+        directed=config.directed,
+        row_normalize=config.row_normalize,
+        model=model,
+        preset=preset,
+        options=_named(config.options, options, search.space),
+        train=_named(settings, train, search.space),
+        source=_source(search, records, best),
+        validation={
+            "name": search.score_name,
+            "score": best.value,
+            "splits": list(config.splits),
+            "seed": config.seed,
+        },
+        trials={"asked": search.trials, **counts(records)},
+        link=None if config.link is None else asdict(config.link),
+    )
+
+
+def _named(
+    values: Mapping[str, Any], usual: Mapping[str, Any], searched: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if k in searched or v != usual[k]}
+
+
+def _source(search: Search, records: Sequence[TrialRecord], best: TrialRecord) -> str:
+    state, splits = git_state(), ",".join(map(str, search.config.splits))
+    commit = state["git_commit"]
+    code = f"argnn {__version__}" if commit is None else f"commit {commit[:12]}"
+    code += " with changes" if state["git_changed"] else ""
+    return (
+        f"trial {best.number}, best of {len(records)} by mean validation {search.score_name} "
+        f"over splits {splits}; {shlex.join(search.command)}, seed {search.config.seed}, {code}; "
+        f"trial 0: {search.config.source}"
+    )
+
+
+def check_out(path: Path, search: Search) -> None:
+    """Raise unless the result may be written there: a free path, or an older result of the kind."""
+    if path.is_dir():
+        raise ConfigError(f"--out {path}: is a folder, not a file")
+    if path.exists():
+        try:
+            found = read_tuned(path)
+        except ConfigError as error:
+            raise ConfigError(f"{error}; choose another --out") from error
+        config = search.config
+        found.require(
+            path, {name: getattr(config, name) for name in ("data", "task", "model", "preset")}
+        )
+
+
+def write_result(path: Path, search: Search, records: Sequence[TrialRecord]) -> Tuned:
+    """Write what the search chose."""
+    tuned = tuned_settings(search, records)
+    write_tuned(path, tuned)
+    return tuned
+
+
+def default_paths(search: Search) -> tuple[Path, Path]:
+    """Journal and result, where the user names none."""
+    return _FOLDER / f"{search.stem}.journal", _FOLDER / f"{search.stem}.yaml"

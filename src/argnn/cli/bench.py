@@ -1,0 +1,209 @@
+"""``argnn bench``: run the cells of experiments, and go on where an earlier run stopped."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import AsJson, DataRoot, app, complain, output_console, print_json
+from argnn.cli.bench_progress import counted, watching_cells
+from argnn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from argnn.bench.cells import Bench, CellKey
+    from argnn.bench.experiments import Experiment
+    from argnn.bench.run import Row
+
+_SHOWN_FAILURES = 5
+
+
+@app.command()
+def bench(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="Names (see --list), or paths of YAML files.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Results file; results/EXPERIMENT.jsonl if not given.")
+    ] = None,
+    executor: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    workers: Annotated[
+        int | None, typer.Option(help="Cells at the same time; one per core if not given.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster: auto or ray://...; else one is started here.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run cells again that failed before.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    data_root: DataRoot = None,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the experiments of the package.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run experiments cell by cell; finished cells are skipped on restart."""
+    if listing:
+        _list_experiments(as_json)
+        return
+    from argnn.bench.cells import plan_bench, run_bench
+    from argnn.bench.executors import open_executor
+
+    targets = _targets(experiments or [], out)
+    console = Console(quiet=True) if as_json else output_console()
+    try:
+        with (
+            open_executor(executor, workers, address) as (execute, slots),
+            watching_cells(console) as watcher,
+        ):
+            planned = plan_bench(
+                targets,
+                workers=slots,
+                device=device,
+                data_root=data_root,
+                tell=watcher.preparing,
+            )
+            rows = run_bench(planned, execute, watcher, retry_failed=retry_failed)
+    except KeyboardInterrupt:
+        files = ", ".join(dict.fromkeys(str(path) for _, path in targets))
+        complain(f"interrupted; what is finished is in {files}, and the same command goes on")
+        raise typer.Exit(130) from None
+    reports = [_report(*target, planned, rows) for target in targets]
+    if as_json:
+        print_json({"experiments": reports})
+    else:
+        for report in reports:
+            _print_report(report, console)
+    _report_failures(planned, rows)
+
+
+def _list_experiments(as_json: bool) -> None:
+    from argnn.bench.experiments import packaged_experiments
+
+    rows = [
+        {
+            "name": experiment.name,
+            "task": experiment.task,
+            "cells": experiment.num_cells(),
+            "title": experiment.title,
+            "tables": list(experiment.tables),
+        }
+        for experiment in packaged_experiments().values()
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        output_console().print(_experiment_table(rows))
+
+
+def _experiment_table(rows: list[dict[str, Any]]) -> "Table":
+    from rich.table import Table
+
+    table = Table()
+    for name in ("name", "task", "cells", "title"):
+        table.add_column(name, justify="right" if name == "cells" else "left")
+    for row in rows:
+        table.add_row(row["name"], row["task"], str(row["cells"]), row["title"])
+    return table
+
+
+def _targets(names: list[str], out: Path | None) -> "list[tuple[Experiment, Path]]":
+    """The experiments, and the results file of each; files that are there must be sound."""
+    from argnn.bench.experiments import find_experiment
+    from argnn.bench.results import check_results
+
+    if not names:
+        raise ConfigError("name an experiment (see argnn bench --list) or a YAML file")
+    found: list[tuple[Experiment, Path]] = []
+    for name in names:
+        experiment = find_experiment(name)
+        if experiment.name in [other.name for other, _ in found]:
+            raise ConfigError(f"experiment '{experiment.name}' is named twice")
+        found.append((experiment, out or Path("results") / f"{experiment.name}.jsonl"))
+    for path in dict.fromkeys(path for _, path in found):
+        if path.is_dir():
+            raise ConfigError(f"--out {path}: is a folder, not a file")
+        if path.exists():
+            check_results(path)
+    return found
+
+
+def _report(
+    experiment: "Experiment", path: Path, planned: "Bench", rows: "Mapping[CellKey, Row]"
+) -> dict[str, Any]:
+    """What became of an experiment."""
+    from argnn.bench.cells import outcomes
+
+    own = [rows[key] for key in planned.members[experiment.name]]
+    failed = sum("error" in row for row in own)
+    return {
+        "experiment": experiment.name,
+        "results": str(path),
+        "cells": len(own),
+        "finished": len(own) - failed,
+        "failed": failed,
+        "score": experiment.score,
+        "outcomes": outcomes(own, experiment.score),
+    }
+
+
+def _print_report(report: dict[str, Any], console: Console) -> None:
+    from argnn.bench.tables import SCORE_NAMES
+
+    score = SCORE_NAMES[report["score"]]
+    console.print(f"{report['experiment']}: mean test {score} in per cent", style="bold")
+    console.print(_outcome_table(report))
+    console.print(
+        f"{counted(report['cells'])}: {report['finished']} finished, {report['failed']} failed. "
+        f"Results: {report['results']}",
+        soft_wrap=True,
+    )
+    console.print(f"Next: argnn table {report['results']}", soft_wrap=True)
+
+
+def _outcome_table(report: dict[str, Any]) -> "Table":
+    """Methods by graphs."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    table.add_column("method")
+    found = {(row["method"], _graph(row)): row for row in report["outcomes"]}
+    graphs = list(dict.fromkeys(graph for _, graph in found))
+    for graph in graphs:
+        table.add_column(graph, justify="right")
+    for method in dict.fromkeys(method for method, _ in found):
+        table.add_row(Text(method), *(_mean(found.get((method, graph))) for graph in graphs))
+    return table
+
+
+def _graph(row: dict[str, Any]) -> str:
+    return Path(row["data"]).stem + (" (directed)" if row["directed"] else "")
+
+
+def _mean(row: dict[str, Any] | None) -> str:
+    from argnn.bench.tables import per_cent
+
+    if row is None:
+        return ""
+    failed = f" ({row['failed']} failed)" if row["failed"] else ""
+    return per_cent(row["test"]["mean"]) + failed
+
+
+def _report_failures(planned: "Bench", rows: "Mapping[CellKey, Row]") -> None:
+    """Name the first failed cells; all of them are in the results."""
+    failed = [(cell, rows[cell.key]) for cell in planned.cells if "error" in rows[cell.key]]
+    for cell, row in failed[:_SHOWN_FAILURES]:
+        complain(f"{cell.label} failed: {row['error']}")
+    if failed:
+        complain(f"{counted(len(failed))} failed; --retry-failed runs them again")
+        raise typer.Exit(1)

@@ -1,0 +1,173 @@
+"""How a bench is going: one bar for all cells on a terminal, one line per cell elsewhere."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from argnn.bench.cells import Cell
+    from argnn.bench.parallel import Job
+    from argnn.bench.run import Row
+
+_SHOWN_RUNNING = 3
+
+
+def watching_cells(console: Console) -> "CellBar | CellLines":
+    """Who tells about the cells of a bench, as the console allows."""
+    return CellBar(console) if console.is_terminal else CellLines(console)
+
+
+class CellLines:
+    """One line per finished or failed cell."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.cells: dict[int, Cell] = {}
+        self.done = 0
+
+    def __enter__(self) -> "CellLines":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def preparing(self, what: str) -> None:
+        """Nothing: lines are for what is over."""
+
+    def begin(self, todo: "Sequence[Cell]", skipped: int, workers: int) -> None:
+        """Say how much there is to do."""
+        self.cells = {id(cell.job): cell for cell in todo}
+        self.console.print(_opening(len(todo), skipped, workers), soft_wrap=True)
+
+    def epoch(self, job: "Job", epoch: int, loss: float, val_score: float) -> None:
+        """Nothing: lines are for what is over."""
+
+    def finished(self, job: "Job", row: "Row") -> None:
+        """One line with its scores, or its error."""
+        self.done += 1
+        cell = self.cells[id(job)]
+        count = f"[{self.done}/{len(self.cells)}]"
+        text = f"{count} {cell.label}: {_outcome(cell, row)}"
+        # Not markup: labels and errors may hold brackets.
+        self.console.print(text, soft_wrap=True, markup=False)
+
+
+def _opening(count: int, skipped: int, workers: int) -> str:
+    known = f"; in the results already: {skipped}" if skipped else ""
+    at_once = f", {workers} at a time" if count else ""
+    return f"{counted(count)} to run{at_once}{known}."
+
+
+def counted(cells: int) -> str:
+    """A number of cells in words.
+
+    Example:
+        >>> counted(1), counted(2)
+        ('1 cell', '2 cells')
+    """
+    return f"{cells} cell" if cells == 1 else f"{cells} cells"
+
+
+def _outcome(cell: "Cell", row: "Row") -> str:
+    from argnn.bench.report import SELECTION
+    from argnn.bench.tables import SCORE_NAMES, per_cent
+
+    if "error" in row:
+        return f"failed: {row['error']}"
+    chosen_by = SELECTION[row["task"]]
+    test = None if row["test"] is None else row["test"][cell.score]
+    val = None if row["val"] is None else row["val"][chosen_by]
+    return (
+        f"test {SCORE_NAMES[cell.score]} {per_cent(test)}, validation "
+        f"{SCORE_NAMES[chosen_by]} {per_cent(val)}, epoch {row['chosen_epoch']} of "
+        f"{row['epochs_run']}, {row['seconds']:.1f} s"
+    )
+
+
+class CellBar:
+    """One live bar: cells that are over, failures, what is running, and the time left."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.progress = _bar(console)
+        self.bar = self.progress.add_task("preparing", total=None, state="", left="")
+        self.cells: dict[int, Cell] = {}
+        self.running: dict[int, str] = {}
+        self.failed = 0
+
+    def __enter__(self) -> "CellBar":
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def preparing(self, what: str) -> None:
+        """Show what is being prepared."""
+        self.progress.update(self.bar, state=what)
+
+    def begin(self, todo: "Sequence[Cell]", skipped: int, workers: int) -> None:
+        """Say how much there is to do, and start to count."""
+        from argnn.bench.pace import Pace
+
+        self.cells = {id(cell.job): cell for cell in todo}
+        self.pace = Pace(todo, workers)
+        self.console.print(_opening(len(todo), skipped, workers))
+        self.progress.update(self.bar, description="cells", total=len(todo), state="")
+
+    def epoch(self, job: "Job", epoch: int, loss: float, val_score: float) -> None:
+        """A cell is running."""
+        cell = self.cells[id(job)]
+        self.running[id(job)] = cell.label
+        self.pace.moved(cell, epoch / job.config.train.epochs)
+        self._show()
+
+    def finished(self, job: "Job", row: "Row") -> None:
+        """A cell is over."""
+        self.running.pop(id(job), None)
+        self.failed += "error" in row
+        self.pace.finished(self.cells[id(job)], row.get("seconds"))
+        self.progress.advance(self.bar)
+        self._show()
+
+    def _show(self) -> None:
+        parts = [f"{self.failed} failed"] if self.failed else []
+        parts += list(self.running.values())[:_SHOWN_RUNNING]
+        if len(self.running) > _SHOWN_RUNNING:
+            parts.append(f"{len(self.running) - _SHOWN_RUNNING} more")
+        left = time_left(self.pace.seconds_left())
+        self.progress.update(self.bar, state="; ".join(parts), left=left)
+
+
+def time_left(seconds: float | None) -> str:
+    """A time in words.
+
+    Example:
+        >>> [time_left(seconds) for seconds in (None, 7.2, 600, 8000)]
+        ['', '8 s left', '10 min left', '2 h 14 min left']
+    """
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s left"
+    minutes = math.ceil(seconds / 60)
+    hours = f"{minutes // 60} h " if minutes >= 60 else ""
+    return f"{hours}{minutes % 60} min left"
+
+
+def _bar(console: Console) -> "Progress":
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[state]}", markup=False),
+        console=console,
+    )

@@ -1,0 +1,142 @@
+"""``argnn table``: results beside published ones, with intervals and paired tests."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import AsJson, app, output_console
+from argnn.errors import ArgnnError, ConfigError
+
+_FORMATS = ("rich", "markdown", "csv", "latex", "json")
+#: Without --format, the name of the file says it.
+_BY_SUFFIX = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json"}
+_FILE_WIDTH = 160
+
+
+@app.command()
+def table(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Results files of argnn bench.")
+    ],
+    task: Annotated[str | None, typer.Option(help="Only node or link.")] = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this score, such as f1 or auroc; may be given several times."),
+    ] = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option("--format", help="rich, markdown, csv, latex or json; rich if not given."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write to a file; .md, .csv, .tex, .json say the format.")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Method to test rivals against; argnn if there is one.")
+    ] = None,
+    diagram: Annotated[
+        Path | None, typer.Option(help="Draw average ranks to a .pdf, .svg or .png file.")
+    ] = None,
+    published: Annotated[bool, typer.Option(help="Show published figures beside ours.")] = True,
+    comparability: Annotated[
+        bool,
+        typer.Option(help="Show what choosing epochs by test score would print, where recorded."),
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Compare methods: means with intervals, published figures, paired tests, average ranks."""
+    chosen = _chosen_format(output_format, as_json, out)
+    _check_outputs(files, out, diagram)
+
+    from argnn.bench.leaderboard import check_names, leaderboard, merged
+    from argnn.bench.results import read_rows
+
+    scores = score or []
+    check_names(task, scores)
+    rows = merged([(str(path), read_rows(path)) for path in files])
+    try:
+        document = leaderboard(
+            rows, task=task, scores=scores, reference=reference, published=published
+        )
+    except ArgnnError as error:
+        raise type(error)(f"{', '.join(map(str, files))}: {error}") from error
+    document = {"files": [str(path) for path in files], **document}
+    if not comparability:
+        document["boards"] = [{**board, "comparability": []} for board in document["boards"]]
+    # The diagram first: where it cannot be drawn, nothing is printed or written.
+    if diagram is not None:
+        from argnn.bench.leaderboard.diagram import write_diagram
+
+        write_diagram(document["boards"], diagram)
+    _show(document, chosen, out, quiet=as_json)
+    if diagram is not None and not as_json:
+        output_console().print(f"Diagram: {diagram}", soft_wrap=True)
+
+
+def _chosen_format(given: str | None, as_json: bool, out: Path | None) -> str:
+    if given is not None and given not in _FORMATS:
+        raise ConfigError(f"--format must be one of {', '.join(_FORMATS)} (got '{given}')")
+    if as_json:
+        if given not in (None, "json"):
+            raise ConfigError(f"--json and --format {given} exclude each other")
+        return "json"
+    by_suffix = "rich" if out is None else _BY_SUFFIX.get(out.suffix.lower(), "rich")
+    return given or by_suffix
+
+
+def _check_outputs(files: Sequence[Path], out: Path | None, diagram: Path | None) -> None:
+    """Refuse to write over a folder, the results, or one output over the other."""
+    taken = {path.resolve(): path for path in files}
+    for name, path in (("--out", out), ("--diagram", diagram)):
+        if path is None:
+            continue
+        if path.is_dir():
+            raise ConfigError(f"{name} {path}: is a folder, not a file")
+        if path.resolve() in taken:
+            raise ConfigError(f"{name} {path}: would replace {taken[path.resolve()]}")
+        taken[path.resolve()] = path
+    if diagram is not None:
+        from argnn.bench.leaderboard.diagram import check_diagram
+
+        check_diagram(diagram)
+
+
+def _show(document: Mapping[str, Any], chosen: str, out: Path | None, quiet: bool) -> None:
+    from argnn.bench.leaderboard import grids, to_rich
+
+    if out is None and chosen == "rich":
+        console = output_console()
+        for grid in grids(document):
+            console.print(to_rich(grid))
+        return
+    text = _text(document, chosen)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    from argnn.io import write_bytes
+
+    write_bytes(out, text.encode())
+    if not quiet:
+        output_console().print(f"Tables: {out}", soft_wrap=True)
+
+
+def _text(document: Mapping[str, Any], chosen: str) -> str:
+    from argnn.bench.leaderboard import grids, to_csv, to_latex, to_markdown, to_rich
+
+    if chosen == "json":
+        return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    if chosen == "csv":
+        return to_csv(document)
+    if chosen == "markdown":
+        return to_markdown(grids(document))
+    if chosen == "latex":
+        return to_latex(grids(document))
+    text = io.StringIO()
+    console = Console(file=text, width=_FILE_WIDTH, highlight=False)
+    for grid in grids(document):
+        console.print(to_rich(grid))
+    return text.getvalue()

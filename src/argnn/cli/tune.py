@@ -1,0 +1,298 @@
+"""``argnn tune``: search the settings of a model on validation, and write down the best."""
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import (
+    AsJson,
+    DataRoot,
+    Decoder,
+    Directed,
+    Ratio,
+    RowNormalize,
+    SpanningForest,
+    app,
+    complain,
+    output_console,
+    print_json,
+)
+from argnn.cli.progress import progress_bars
+from argnn.errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.progress import TaskID
+    from rich.table import Table
+
+    from argnn.bench.study import TrialRecord
+    from argnn.bench.tune import Search, Watcher
+
+_SHOWN = 5
+
+
+@app.command()
+def tune(
+    data: Annotated[str, typer.Argument(help="Name of a data set, or the path of a .npz file.")],
+    model: Annotated[str, typer.Option(help="Model: see argnn models.")] = "argnn",
+    trials: Annotated[
+        int, typer.Option(help="Trials in all; finished, pruned and failed ones count.")
+    ] = 20,
+    task: Annotated[str, typer.Option(help="node or link.")] = "node",
+    preset: Annotated[str, typer.Option(help="default, paper or reference.")] = "default",
+    split: Annotated[
+        str | None,
+        typer.Option(help="Splits to average over, with commas, or all; 0,1,2 if not given."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search, of weights and dropout.")] = 0,
+    epochs: Annotated[
+        int | None, typer.Option(help="Most epochs of a trial; as the method if not given.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    storage: Annotated[
+        Path | None,
+        typer.Option(help="Journal of the search; an unfinished one is continued."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="YAML file for the chosen configuration.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="key=value, such as num_layers=3: fixed, not searched."),
+    ] = None,
+    ratio: Ratio = None,
+    decoder: Decoder = None,
+    spanning_forest: SpanningForest = False,
+    data_root: DataRoot = None,
+    directed: Directed = False,
+    row_normalize: RowNormalize = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Trials at the same time; 1, or on Ray as many as fit. With several, the result "
+            "depends on which trial ends first."
+        ),
+    ] = None,
+    executor: Annotated[str, typer.Option(help="local, or ray.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster; one is started if not given.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search a model's own settings by validation score; the default is the first trial.
+
+    Every model gets the same number of trials. Test labels are erased before the search. A
+    stopped search is continued by the same command.
+    """
+    from argnn.bench.prepare import Request
+    from argnn.bench.trial_jobs import open_pool
+    from argnn.bench.tune import check_out, default_paths, plan_search, run_search
+
+    console = Console(quiet=True) if as_json else output_console()
+    flags = () if epochs is None else (f"train.epochs={epochs}",)
+    request = Request(
+        data=data,
+        model=model,
+        preset=preset,
+        seed=seed,
+        device=device,
+        overrides=(*flags, *(settings or ())),
+        data_root=data_root,
+        directed=directed,
+        row_normalize=row_normalize,
+        workers=workers,
+        task=task,
+        ratio=ratio,
+        decoder=decoder,
+        spanning_forest=spanning_forest,
+    )
+    search = plan_search(request, trials, splits=split)
+    usual_journal, usual_out = default_paths(search)
+    journal, path = storage or usual_journal, out or usual_out
+    check_out(path, search)
+    pool = open_pool(search.config, search.graph, executor, workers, address)
+    try:
+        with _watching(console, search) as watcher:
+            records = run_search(search, journal, pool, watcher)
+    except KeyboardInterrupt:
+        rest = {
+            "--storage": storage,
+            "--out": out,
+            "--data-root": data_root,
+            "--device": None if device == "auto" else device,
+            "--executor": None if executor == "local" else executor,
+            "--workers": workers,
+            "--address": address,
+        }
+        again = [word for name, value in rest.items() if value for word in (name, str(value))]
+        complain(f"interrupted; continue with: {shlex.join([*search.command, *again])}")
+        raise typer.Exit(130) from None
+    _conclude(search, records, journal, path, console)
+
+
+def _watching(console: Console, search: "Search") -> "_Bar | _Lines":
+    """Who tells about the trials, as the console allows."""
+    return _Bar(console, search) if console.is_terminal else _Lines(console, search)
+
+
+class _Lines:
+    """One line per trial, for output that is not a terminal."""
+
+    def __init__(self, console: Console, search: "Search") -> None:
+        self.console, self.search = console, search
+
+    def __enter__(self) -> "Watcher":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
+        """Say what there is to do."""
+        self.console.print(_headline(self.search, len(records), total), soft_wrap=True)
+
+    def finished(self, record: "TrialRecord") -> None:
+        """Say how a trial went."""
+        words = f"trial {record.number}: {_result(record)}, {record.seconds:.1f} s"
+        self.console.print(f"{words}; {_settings(record)}", soft_wrap=True, markup=False)
+
+
+class _Bar:
+    """A live bar: trials, best score so far, time left."""
+
+    def __init__(self, console: Console, search: "Search") -> None:
+        self.console, self.search = console, search
+        self.progress = progress_bars(console)
+        self.records: list[TrialRecord] = []
+        self.bar: TaskID | None = None
+
+    def __enter__(self) -> "Watcher":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
+        """Show the bar, with the trials that are over already."""
+        self.console.print(_headline(self.search, len(records), total), soft_wrap=True)
+        self.records = list(records)
+        # Counted from here on, or the time left would be foreseen from what cost no time.
+        self.bar = self.progress.add_task("trials", total=total, completed=len(records), state="")
+        self.progress.start()
+        self._move()
+
+    def finished(self, record: "TrialRecord") -> None:
+        """Move the bar."""
+        self.records.append(record)
+        self._move()
+
+    def _move(self) -> None:
+        from argnn.bench.tune import best_trials
+
+        best = best_trials(self.records)
+        state = f"best {_result(best[0])} in trial {best[0].number}" if best else ""
+        assert self.bar is not None
+        self.progress.update(self.bar, completed=len(self.records), state=state)
+
+
+def _headline(search: "Search", done: int, total: int) -> str:
+    config = search.config
+    before = f", {done} of them over already" if done else ""
+    return (
+        f"{config.graph['name']}, {config.model}: {total} trials{before}, by mean validation "
+        f"{search.score_name} over splits {','.join(map(str, config.splits))}"
+    )
+
+
+def _result(record: "TrialRecord") -> str:
+    from argnn.bench.tables import per_cent
+
+    if record.state == "failed":
+        return f"failed ({record.error})"
+    if record.state == "pruned":
+        count = len(record.scores)
+        return f"pruned after {count} split{'s' if count > 1 else ''}"
+    return f"{per_cent(record.value)} %"
+
+
+def _settings(record: "TrialRecord") -> str:
+    return ", ".join(f"{name} {_plain(value)}" for name, value in record.params.items())
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+def _conclude(
+    search: "Search",
+    records: "Sequence[TrialRecord]",
+    journal: Path,
+    path: Path,
+    console: Console,
+) -> None:
+    """Write the result and show it; without one, say why."""
+    from argnn.bench.tune import counts, write_result
+
+    unforeseen = [record.traceback for record in records if record.traceback is not None]
+    if unforeseen:
+        typer.echo(unforeseen[-1], err=True, nl=False)
+    try:
+        tuned = write_result(path, search, records)
+    except RunError as error:
+        complain(str(error))
+        raise typer.Exit(1) from None
+    if console.quiet:
+        print_json(
+            {
+                "storage": str(journal),
+                "settings": str(path),
+                "tuned": asdict(tuned),
+                "trials": [asdict(record) for record in records],
+            }
+        )
+        return
+    console.print(_best_table(records))
+    found = counts(records)
+    console.print(", ".join(f"{count} {state}" for state, count in found.items()) + " trials.")
+    console.print(f"Chosen settings: {path} (journal: {journal})", soft_wrap=True, markup=False)
+    console.print(f"Use them: {_use(search, path)}", soft_wrap=True, markup=False)
+
+
+def _best_table(records: "Sequence[TrialRecord]") -> "Table":
+    from rich.table import Table
+
+    from argnn.bench.tables import per_cent
+    from argnn.bench.tune import best_trials
+
+    table = Table(title="best trials", title_justify="left")
+    for name in ("trial", "validation, %", "settings", "s"):
+        table.add_column(name, justify="left" if name == "settings" else "right")
+    for record in best_trials(records)[:_SHOWN]:
+        mark = " (default)" if record.number == 0 else ""
+        table.add_row(
+            f"{record.number}{mark}",
+            per_cent(record.value),
+            _settings(record),
+            f"{record.seconds:.1f}",
+        )
+    return table
+
+
+def _use(search: "Search", path: Path) -> str:
+    """The command that trains with the result."""
+    config = search.config
+    words = ["argnn", "train", config.data, "--settings", str(path)]
+    for option, usual in (("model", "argnn"), ("preset", "default"), ("task", "node")):
+        value = getattr(config, option)
+        words += [] if value == usual else [f"--{option}", value]
+    for option in ("directed", "row_normalize"):
+        words += [f"--{option.replace('_', '-')}"] if getattr(config, option) else []
+    if config.link is not None:
+        words += ["--ratio", config.link.ratio, "--decoder", config.link.decoder]
+        words += ["--spanning-forest"] if config.link.spanning_forest else []
+    return shlex.join(words)

@@ -1,0 +1,160 @@
+"""Edge splits for link prediction: which pairs are observed, and which are asked about."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+from torch import Tensor
+
+from argnn.errors import ConfigError, DataError
+
+#: Shares of training, validation and test pairs: HGCN's, and the ARGNN paper's.
+RATIOS = ("85/5/10", "80/5/15")
+#: How many numbered splits ``"all"`` means.
+NUM_LINK_SPLITS = 10
+
+_Pairs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LinkSplit:
+    """One division of the unordered pairs of a graph.
+
+    Attributes:
+        edge_index: The observed graph: training pairs in both directions, sorted, ``[2, 2P]``.
+        train: Training pairs, ``[2, P]``, the smaller node first.
+        val: Validation pairs.
+        val_negatives: As many pairs that are no edge of the whole graph.
+        test: Test pairs.
+        test_negatives: As many pairs that are no edge, none of them in ``val_negatives``.
+    """
+
+    edge_index: Tensor
+    train: Tensor
+    val: Tensor
+    val_negatives: Tensor
+    test: Tensor
+    test_negatives: Tensor
+
+
+def parse_ratio(text: str) -> tuple[float, float, float]:
+    """Three shares from a text such as ``"85/5/10"``, which must sum to 100.
+
+    Example:
+        >>> parse_ratio("80/5/15")
+        (0.8, 0.05, 0.15)
+    """
+    if not re.fullmatch(r"\d+(\.\d+)?(/\d+(\.\d+)?){2}", text.strip()):
+        raise ConfigError(f"--ratio must read like {RATIOS[0]} (got '{text}')")
+    train, val, test = (float(part) for part in text.split("/"))
+    if min(train, val, test) <= 0 or abs(train + val + test - 100) > 1e-9:
+        raise ConfigError(f"--ratio must be three positive shares that sum to 100 (got '{text}')")
+    return train / 100, val / 100, test / 100
+
+
+def split_links(
+    edge_index: Tensor, num_nodes: int, ratio: str, seed: int, *, spanning_forest: bool = False
+) -> LinkSplit:
+    """Divide the unordered pairs of a graph at random.
+
+    Directions, self-loops and duplicates are forgotten first, so that the two directions of an
+    edge can never be on different sides. Negatives are drawn evenly from the pairs that are no
+    edge of the whole graph, and no pair is drawn twice.
+
+    Args:
+        edge_index: Source and target of each edge, ``[2, E]``.
+        num_nodes: Number of nodes.
+        ratio: Shares of training, validation and test pairs, such as ``"85/5/10"``.
+        seed: Fixes the split.
+        spanning_forest: Keep a random spanning forest in training, so that no component of the
+            graph falls apart.
+
+    Raises:
+        DataError: There are too few pairs or too few non-edges.
+    """
+    _, val_share, test_share = parse_ratio(ratio)
+    pairs = _unordered_pairs(edge_index, num_nodes)
+    count = pairs.shape[1]
+    num_val, num_test = int(val_share * count), int(test_share * count)
+    if min(num_val, num_test, count - num_val - num_test) < 1:
+        raise DataError(f"{count} pairs are too few for a split at {ratio}")
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(count)
+    if spanning_forest:
+        order = _forest_last(pairs, order, num_nodes, num_val + num_test, ratio)
+    negatives = _non_edges(pairs, num_nodes, num_val + num_test, rng)
+    val, test, train = np.split(order, [num_val, num_val + num_test])
+    observed = pairs[:, np.sort(train)]
+    return LinkSplit(
+        edge_index=_both_directions(observed, num_nodes),
+        train=torch.from_numpy(observed),
+        val=torch.from_numpy(pairs[:, val]),
+        val_negatives=torch.from_numpy(negatives[:, :num_val]),
+        test=torch.from_numpy(pairs[:, test]),
+        test_negatives=torch.from_numpy(negatives[:, num_val:]),
+    )
+
+
+def _unordered_pairs(edge_index: Tensor, num_nodes: int) -> _Pairs:
+    """Each pair of different neighbours once, the smaller node first, sorted, ``[2, P]``."""
+    low = torch.minimum(edge_index[0], edge_index[1])
+    high = torch.maximum(edge_index[0], edge_index[1])
+    keys = torch.unique((low * num_nodes + high)[low != high]).cpu().numpy()
+    return np.stack([keys // num_nodes, keys % num_nodes])
+
+
+def _forest_last(
+    pairs: _Pairs, order: _Pairs, num_nodes: int, num_held_out: int, ratio: str
+) -> _Pairs:
+    """The same order with a random spanning forest moved to its end, where training pairs are."""
+    count = pairs.shape[1]
+    # The places in the order are random and distinct, and weights must not be zero.
+    weight = np.empty(count)
+    weight[order] = 1.0 + np.arange(count)[::-1]
+    tree = minimum_spanning_tree(coo_array((weight, tuple(pairs)), shape=(num_nodes, num_nodes)))
+    in_forest = np.isin(weight, tree.tocoo().data)
+    if count - int(in_forest.sum()) < num_held_out:
+        free = count - int(in_forest.sum())
+        raise DataError(
+            f"only {free} of {count} pairs are outside a spanning forest, but a split at {ratio} "
+            f"holds out {num_held_out}"
+        )
+    moved = in_forest[order]
+    return np.concatenate([order[~moved], order[moved]])
+
+
+def _non_edges(pairs: _Pairs, num_nodes: int, count: int, rng: np.random.Generator) -> _Pairs:
+    """Distinct pairs of different nodes that are not in ``pairs``, in random order."""
+    taken = pairs[0] * num_nodes + pairs[1]
+    possible = num_nodes * (num_nodes - 1) // 2 - len(taken)
+    if possible < count:
+        raise DataError(f"{count} non-edges are needed, but the graph has only {possible}")
+    if 2 * count > possible:
+        low, high = np.triu_indices(num_nodes, k=1)
+        keys = np.setdiff1d(low * num_nodes + high, taken, assume_unique=True)
+        keys = rng.permutation(keys)[:count]
+    else:
+        keys = _drawn_keys(taken, num_nodes, count, rng)
+    return np.stack([keys // num_nodes, keys % num_nodes])
+
+
+def _drawn_keys(taken: _Pairs, num_nodes: int, count: int, rng: np.random.Generator) -> _Pairs:
+    keys: _Pairs = np.empty(0, dtype=np.int64)
+    while len(keys) < count:
+        a, b = rng.integers(num_nodes, size=(2, 2 * (count - len(keys)) + 16))
+        fresh = (np.minimum(a, b) * num_nodes + np.maximum(a, b))[a != b]
+        fresh = fresh[~np.isin(fresh, taken)]
+        drawn = np.concatenate([keys, fresh])
+        # The first of equal draws stays, so that the order remains that of drawing.
+        keys = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+    return keys[:count]
+
+
+def _both_directions(pairs: _Pairs, num_nodes: int) -> Tensor:
+    keys = np.concatenate([pairs[0] * num_nodes + pairs[1], pairs[1] * num_nodes + pairs[0]])
+    keys.sort()
+    return torch.from_numpy(np.stack([keys // num_nodes, keys % num_nodes]))

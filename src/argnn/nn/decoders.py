@@ -1,0 +1,219 @@
+"""From the embeddings of two nodes to the score of the pair."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn import MLP
+
+from argnn.functional import geodesic_distance
+from argnn.nn.models.base import AbstractNodeModel
+from argnn.registry import resolve
+
+
+class AbstractDecoder(nn.Module, ABC):
+    """Scores pairs of nodes; the order within a pair does not matter.
+
+    Args:
+        encoder: The model whose embeddings are scored.
+    """
+
+    def __init__(self, encoder: AbstractNodeModel) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
+        """Logit of each pair, ``[P]``.
+
+        Args:
+            a: Embeddings of the first nodes, ``[P, D]``.
+            b: Embeddings of the second nodes, ``[P, D]``.
+            metric: Mean of the two nodes' metric diagonals in the last layer, ``[P, D]``; None
+                for a model without metric.
+        """
+
+    @abstractmethod
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+
+
+class DotProduct(AbstractDecoder):
+    r"""Inner product :math:`\langle z_i, z_j \rangle`."""
+
+    def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
+        """Logit of each pair, ``[P]``."""
+        return (a * b).sum(-1)
+
+    def reset_parameters(self) -> None:
+        """There are none."""
+
+
+class Cosine(AbstractDecoder):
+    r"""Cosine of the angle, times a learned scale: cosines alone would bound the logits."""
+
+    def __init__(self, encoder: AbstractNodeModel) -> None:
+        super().__init__(encoder)
+        self.scale = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
+        """Logit of each pair, ``[P]``."""
+        return self.scale * F.cosine_similarity(a, b, dim=-1)
+
+    def reset_parameters(self) -> None:
+        """Start from a scale at which a cosine of 1 is a probability of 0.99."""
+        nn.init.constant_(self.scale, 5.0)
+
+
+class _FermiDirac(nn.Module):
+    r"""Logit :math:`(r - d^2) / t` of a squared distance, with learned :math:`r` and :math:`t`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.radius = nn.Parameter(torch.empty(()))
+        self.log_temperature = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.radius, 2.0)
+        nn.init.zeros_(self.log_temperature)
+
+    def forward(self, squared_distance: Tensor) -> Tensor:
+        return (self.radius - squared_distance) * torch.exp(-self.log_temperature)
+
+
+class Distance(AbstractDecoder):
+    r"""Fermi-Dirac decoder on the distance of the encoder's own space.
+
+    .. math:: (r - d(z_i, z_j)^2) / t
+
+    Starts from :math:`r = 2` and :math:`t = 1`, the values that HGCN keeps fixed.
+    """
+
+    def __init__(self, encoder: AbstractNodeModel) -> None:
+        super().__init__(encoder)
+        # In a list: the encoder's parameters belong to the encoder.
+        self._encoder = [encoder]
+        self.fermi_dirac = _FermiDirac()
+
+    def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
+        """Logit of each pair, ``[P]``."""
+        logits: Tensor = self.fermi_dirac(self._encoder[0].squared_distance(a, b))
+        return logits
+
+    def reset_parameters(self) -> None:
+        """Back to the radius and temperature at the start."""
+        self.fermi_dirac.reset_parameters()
+
+
+class MetricDistance(AbstractDecoder):
+    r"""Fermi-Dirac decoder on the geodesic distance under the learned metrics (:eq:`geodesic`).
+
+    .. math::
+        (r - \tfrac{1}{D}\, d_{\mathbf{G}_{ij}}(z_i, z_j)^2) / t,
+        \qquad \mathbf{g}_{ij} = (\mathbf{g}_i + \mathbf{g}_j) / 2
+
+    with the metrics of the last layer. The mean of both makes the score symmetric; the division
+    by the width keeps the start independent of it.
+    """
+
+    def __init__(self, encoder: AbstractNodeModel) -> None:
+        super().__init__(encoder)
+        self.fermi_dirac = _FermiDirac()
+
+    def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
+        """Logit of each pair, ``[P]``."""
+        if metric is None:
+            raise ValueError("the decoder 'metric' needs a model that learns a metric")
+        if metric.shape != a.shape:
+            raise ValueError(
+                f"the decoder 'metric' needs embeddings as wide as the metric, {metric.size(-1)} "
+                f"(got {a.size(-1)})"
+            )
+        squared = geodesic_distance(a, b, metric).square() / a.size(-1)
+        logits: Tensor = self.fermi_dirac(squared)
+        return logits
+
+    def reset_parameters(self) -> None:
+        """Back to the radius and temperature at the start."""
+        self.fermi_dirac.reset_parameters()
+
+
+class HadamardMLP(AbstractDecoder):
+    r"""Multilayer perceptron on the product :math:`z_i \circ z_j`."""
+
+    def __init__(self, encoder: AbstractNodeModel) -> None:
+        super().__init__(encoder)
+        width = encoder.out_channels
+        self.net = MLP([width, width, 1], norm=None)
+
+    def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
+        """Logit of each pair, ``[P]``."""
+        logits: Tensor = self.net(a * b).squeeze(-1)
+        return logits
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.net.reset_parameters()
+
+
+#: Every decoder by the name the command line uses.
+DECODERS: dict[str, type[AbstractDecoder]] = {
+    "dot": DotProduct,
+    "cosine": Cosine,
+    "distance": Distance,
+    "metric": MetricDistance,
+    "mlp": HadamardMLP,
+}
+
+
+class LinkModel(AbstractNodeModel):
+    """A model of the registry as encoder, and a decoder for pairs of its embeddings.
+
+    Args:
+        encoder: Gives embeddings where a classifier gives scores.
+        decoder: Name of a decoder in :data:`DECODERS`.
+
+    Example:
+        >>> from argnn.nn import GCN
+        >>> model = LinkModel(GCN(4, 8, 8), "dot").eval()
+        >>> pair = torch.tensor([[0, 1], [1, 0]])
+        >>> embedding = model(torch.eye(2, 4), pair)
+        >>> model.pair_scores(embedding, torch.tensor([[0], [1]])).shape
+        torch.Size([1])
+    """
+
+    def __init__(self, encoder: AbstractNodeModel, decoder: str) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = resolve(decoder, DECODERS, "decoder")(encoder)
+        self.in_channels, self.out_channels = encoder.in_channels, encoder.out_channels
+        self.hidden_channels, self.recordable = encoder.hidden_channels, encoder.recordable
+
+    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Embeddings, followed by the last metric where there is one, and all metrics.
+
+        A node's embedding is all that pairs are scored by: ``[N, D]``, or ``[N, D + D']`` for a
+        model whose last layer has a metric of ``D'`` channels.
+        """
+        points, metrics = self.encoder.forward_with_metric(x, edge_index)
+        return (torch.cat([points, metrics[-1]], dim=-1) if metrics else points), metrics
+
+    def pair_scores(self, embedding: Tensor, pairs: Tensor) -> Tensor:
+        """Logit of each pair, ``[P]``, for ``pairs`` ``[2, P]``."""
+        width = self.out_channels
+        # Not index_select: on a GPU its gradient is summed in an order that changes.
+        a, b = (F.embedding(nodes, embedding) for nodes in pairs)
+        metric = (a[:, width:] + b[:, width:]) / 2 if embedding.size(-1) > width else None
+        logits: Tensor = self.decoder(a[:, :width], b[:, :width], metric)
+        return logits
+
+    def metric_parameters(self) -> list[nn.Parameter]:
+        """Those of the encoder."""
+        return self.encoder.metric_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.encoder.reset_parameters()
+        self.decoder.reset_parameters()
