@@ -11,18 +11,18 @@ ENTRY = "{data: cora, edges: undirected, preset: default, source: a search}"
 
 @pytest.mark.parametrize("settings", stored_settings(), ids=lambda s: "-".join(s.key))
 def test_entry_is_complete_and_valid(settings):
-    assert settings.data in DATASETS or (settings.data, settings.task) == (ANY, "link")
+    assert settings.data in (*DATASETS, ANY)
     assert settings.preset in PRESETS
     assert settings.source.strip()
     assert settings.edges == "undirected" or DATASETS[settings.data].directed
     assert (settings.decoder is not None) is (settings.task == "link")
-    options = resolve_options("argnn", settings.preset, settings.model)
+    options = resolve_options(settings.method, settings.preset, settings.model)
     assert {name: options[name] for name in settings.model} == settings.model
-    train = resolve_train("argnn", settings.preset, 0, settings.train)
+    train = resolve_train(settings.method, settings.preset, 0, settings.train)
     assert {name: getattr(train, name) for name in settings.train} == settings.train
     # A seed, or less than the full course, would be a choice by luck.
     assert not {"seed", "checkpoint_every"} & settings.train.keys()
-    if options["direction"] in ("in", "out", "both") and settings.preset == "default":
+    if options.get("direction") in ("in", "out", "both") and settings.preset == "default":
         assert settings.edges == "directed"
 
 
@@ -66,7 +66,7 @@ def test_unknown_graph_has_no_settings():
         (f"[{ENTRY.replace('cora', 'coar')}]", "unknown data set 'coar'"),
         (f"[{ENTRY.replace('undirected', 'both')}]", "edges must be one of"),
         (f"[{ENTRY.replace('a search', '')}]", "no source"),
-        (f"[{ENTRY}, {ENTRY}]", "node, cora, undirected, default is there twice"),
+        (f"[{ENTRY}, {ENTRY}]", "argnn, node, cora, undirected, default is there twice"),
     ],
 )
 def test_faulty_file_is_refused(text, message):

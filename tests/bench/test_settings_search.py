@@ -19,7 +19,9 @@ def test_entry_is_the_learned_metric_with_the_best_validation_accuracy(data, edg
     learned = [r for r in rows if r["seeds"] == most and r["candidate"]["metric"] != "fixed"]
     best = max(learned, key=lambda row: row["val_accuracy"])
     [entry] = [
-        entry for entry in stored_settings() if entry.key == ("node", data, edges, "default")
+        entry
+        for entry in stored_settings()
+        if entry.key == ("argnn", "node", data, edges, "default")
     ]
     stored = {**entry.model, **entry.train}
     stored.pop("evaluate_every", None)
@@ -34,7 +36,7 @@ _NO_SETTINGS = ("data", "round", "number", "splits", "val_auroc")
 
 
 def link_entry(data):
-    [entry] = [e for e in stored_settings() if (e.task, e.data) == ("link", data)]
+    [entry] = [e for e in stored_settings() if e.key[:3] == ("argnn", "link", data)]
     found = {**entry.model, **entry.train, "decoder": entry.decoder}
     # The whole search had these; they are no settings of a candidate.
     assert (found.pop("epochs"), found.pop("evaluate_every")) == (300, 5)

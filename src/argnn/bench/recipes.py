@@ -51,11 +51,12 @@ def known_recipe(request: Request, model: str, preset: str) -> Recipe | None:
     """
     if request.settings_file is not None:
         return _tuned(request, model, preset)
+    stored = None if request.fresh else _stored(request, model, preset)
+    if stored is not None:
+        options = {**_link_options(request, model), **stored.model}
+        return Recipe(options, stored.train, stored.source, stored.decoder)
     if model != "argnn":
         return Recipe(_link_options(request, model), {}, "usual settings of a baseline")
-    stored = None if request.fresh else _stored(request, preset)
-    if stored is not None:
-        return Recipe(stored.model, stored.train, stored.source, stored.decoder)
     if preset != "default" or request.fresh or request.task == "link":
         return Recipe(_link_options(request, model), {}, f"preset {preset}")
     return None
@@ -74,10 +75,14 @@ def _link_options(request: Request, model: str) -> dict[str, Any]:
     return MODELS[model].link_options if request.task == "link" else {}
 
 
-def _stored(request: Request, preset: str) -> Settings | None:
-    name = data_name(request.data)
-    directed = is_directed(request)
-    return find_settings(name, directed=directed, preset=preset, task=request.task)
+def _stored(request: Request, model: str, preset: str) -> Settings | None:
+    return find_settings(
+        data_name(request.data),
+        directed=is_directed(request),
+        preset=preset,
+        task=request.task,
+        method=model,
+    )
 
 
 def is_directed(request: Request) -> bool:

@@ -1,5 +1,6 @@
 """Settings that were found for known graphs, stored as data with their source."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
@@ -9,10 +10,10 @@ import yaml
 
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
-from argnn.nn import DECODERS
+from argnn.nn import DECODERS, MODELS
 from argnn.registry import resolve, suggestion
 
-_FILES = ("settings/argnn.yaml", "settings/argnn-links.yaml")
+_FOLDER = "settings"
 #: In place of a data set: the usual settings of all that have none of their own.
 ANY = "any"
 _EDGES = ("undirected", "directed")
@@ -20,7 +21,7 @@ _EDGES = ("undirected", "directed")
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of argnn for one graph.
+    """Settings of a method for one graph.
 
     Attributes:
         data: Name of the data set, or :data:`ANY`.
@@ -29,6 +30,7 @@ class Settings:
         source: Where they come from, in words.
         model: Options of the model.
         train: Training settings.
+        method: Name of the model.
         task: ``"node"`` or ``"link"``.
         decoder: Name of the decoder; for links only.
     """
@@ -39,15 +41,17 @@ class Settings:
     source: str
     model: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
+    method: str = "argnn"
     task: str = "node"
     decoder: str | None = None
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> tuple[str, ...]:
         """What no other entry has in common."""
-        return (self.task, self.data, self.edges, self.preset)
+        return (self.method, self.task, self.data, self.edges, self.preset)
 
     def __post_init__(self) -> None:
+        resolve(self.method, MODELS, "model")
         if self.data != ANY:
             resolve(self.data, DATASETS, "data set")
         if self.task not in ("node", "link"):
@@ -63,9 +67,14 @@ class Settings:
 @cache
 def stored_settings() -> tuple[Settings, ...]:
     """All entries of the package's own files."""
-    folder = files("argnn.bench")
-    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES}
-    return tuple(entry for name, text in texts.items() for entry in parsed_settings(text, name))
+    folder = files("argnn.bench").joinpath(_FOLDER)
+    found = [
+        entry
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        for entry in parsed_settings(file.read_text(encoding="utf-8"), f"{_FOLDER}/{file.name}")
+    ]
+    _require_distinct(found, _FOLDER)
+    return tuple(found)
 
 
 def parsed_settings(text: str, origin: str) -> tuple[Settings, ...]:
@@ -73,13 +82,20 @@ def parsed_settings(text: str, origin: str) -> tuple[Settings, ...]:
     entries = yaml.safe_load(text)
     if not isinstance(entries, list):
         raise ConfigError(f"{origin}: must hold a list (got {type(entries).__name__})")
-    found: dict[tuple[str, str, str, str], Settings] = {}
-    for number, entry in enumerate(entries, start=1):
-        settings = _parsed_entry(entry, f"{origin}, entry {number}")
-        if settings.key in found:
+    found = [
+        _parsed_entry(entry, f"{origin}, entry {number}")
+        for number, entry in enumerate(entries, start=1)
+    ]
+    _require_distinct(found, origin)
+    return tuple(found)
+
+
+def _require_distinct(entries: Sequence[Settings], origin: str) -> None:
+    seen: set[tuple[str, ...]] = set()
+    for settings in entries:
+        if settings.key in seen:
             raise ConfigError(f"{origin}: {', '.join(settings.key)} is there twice")
-        found[settings.key] = settings
-    return tuple(found.values())
+        seen.add(settings.key)
 
 
 def _parsed_entry(entry: Any, origin: str) -> Settings:
@@ -95,8 +111,10 @@ def _parsed_entry(entry: Any, origin: str) -> Settings:
         raise ConfigError(f"{origin}: {error}") from error
 
 
-def find_settings(data: str, *, directed: bool, preset: str, task: str = "node") -> Settings | None:
+def find_settings(
+    data: str, *, directed: bool, preset: str, task: str = "node", method: str = "argnn"
+) -> Settings | None:
     """The entry of a data set, else the usual one of its task, else nothing."""
     entries = {settings.key: settings for settings in stored_settings()}
-    keys = [(task, name, _EDGES[directed], preset) for name in (data, ANY)]
+    keys = [(method, task, name, _EDGES[directed], preset) for name in (data, ANY)]
     return next((entries[key] for key in keys if key in entries), None)
