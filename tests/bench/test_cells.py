@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from argnn.bench.cells import cells_to_do, first_difference, outcomes, plan_bench, run_bench
-from argnn.bench.experiments import DataChoice, Experiment, Method
-from argnn.bench.pace import Pace
+from argnn.bench.experiments.cells import (
+    cells_to_do,
+    first_difference,
+    outcomes,
+    plan_bench,
+    run_bench,
+)
+from argnn.bench.experiments.files import DataChoice, Experiment, Method
+from argnn.bench.experiments.pace import Pace
+from argnn.bench.experiments.results import append_row, read_rows
 from argnn.bench.parallel import Silent
-from argnn.bench.results import append_row, read_rows
 from argnn.bench.run import failed_row
 from argnn.data import load
 from argnn.errors import ConfigError, DivergenceError, RunError

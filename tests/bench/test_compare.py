@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from argnn.bench.compare import (
+from argnn.bench.leaderboard.compare import (
     alike,
     average_ranks,
     critical_difference,

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from argnn.bench.cells import plan_bench, run_bench
-from argnn.bench.executors import open_executor, run_local, run_on_ray
-from argnn.bench.experiments import DataChoice, Experiment, Method
+from argnn.bench.experiments.cells import plan_bench, run_bench
+from argnn.bench.experiments.executors import open_executor, run_local, run_on_ray
+from argnn.bench.experiments.files import DataChoice, Experiment, Method
 from argnn.bench.parallel import Silent
 from argnn.cli import main
 from argnn.errors import ConfigError, RunError
@@ -116,7 +116,7 @@ class Deadly:
 
 @pytest.mark.slow
 def test_dead_ray_worker_is_a_failed_row(ray, tmp_path, monkeypatch):
-    monkeypatch.setattr("argnn.bench.executors._RAY_RETRIES", 0)
+    monkeypatch.setattr("argnn.bench.experiments.executors._RAY_RETRIES", 0)
     gcn = Method("gcn", "gcn", overrides=SHORT)
     bench = plan_bench([(experiment(gcn), tmp_path / "results.jsonl")], workers=1)
     jobs = [cell.job for cell in bench.cells]
@@ -219,7 +219,7 @@ def test_job_that_always_kills_its_worker_has_failed(monkeypatch, workers, kille
                 return
             yield job, {}
 
-    monkeypatch.setattr("argnn.bench.executors.run_jobs", pool)
+    monkeypatch.setattr("argnn.bench.experiments.executors.run_jobs", pool)
     ended = list(run_local(jobs, {}, workers, Silent()))
     assert sorted(job.split for job, _ in ended) == list(range(9))
     failed = {job.split for job, row in ended if row}

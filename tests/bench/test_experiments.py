@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from argnn.bench import experiments
-from argnn.bench.experiments import (
+from argnn.bench.experiments import files as experiments
+from argnn.bench.experiments.files import (
     DataChoice,
     Method,
     find_experiment,
@@ -39,7 +39,7 @@ def parsed(folder=Path(), **changes):
 
 
 def test_packaged_files_are_named_for_what_they_hold():
-    folder = Path(experiments.__file__).with_suffix("")
+    folder = Path(experiments.__file__).parent
     names = {path.stem for path in folder.glob("*.yaml")}
     assert names == set(packaged_experiments())
     assert names >= {"node-small", "node-classification", "link-prediction", "embedded"}

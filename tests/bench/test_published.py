@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from argnn.bench.published import find_published, parsed_tables, published_values
+from argnn.bench.leaderboard.published import find_published, parsed_tables, published_values
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
 

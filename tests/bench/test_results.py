@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from argnn.bench.results import FORMAT, ResultsFile, append_row, read_rows
+from argnn.bench.experiments.results import FORMAT, ResultsFile, append_row, read_rows
 from argnn.errors import RunError
 
 
@@ -259,7 +259,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from tests.bench.test_results import row
-from argnn.bench.results import append_row
+from argnn.bench.experiments.results import append_row
 for number in range(25):
     append_row(Path(sys.argv[1]), row(f"{sys.argv[2]}-{number}", note="x" * 5000))
 """

@@ -14,9 +14,8 @@ import pytest
 from argnn.bench import trial_jobs
 from argnn.bench.prepare import Request, prepare
 from argnn.bench.run import run_cell
-from argnn.bench.study import RANDOM_TRIALS, UNPRUNED_TRIALS, open_study
-from argnn.bench.trial_jobs import Outcome, SplitJob, open_pool, train_split
-from argnn.bench.tune import (
+from argnn.bench.tuning.jobs import Outcome, SplitJob, open_pool, train_split
+from argnn.bench.tuning.search import (
     best_trials,
     check_out,
     counts,
@@ -26,7 +25,8 @@ from argnn.bench.tune import (
     tuned_settings,
     write_result,
 )
-from argnn.bench.tuned import read_tuned
+from argnn.bench.tuning.study import RANDOM_TRIALS, UNPRUNED_TRIALS, open_study
+from argnn.bench.tuning.tuned import read_tuned
 from argnn.errors import ArgnnError, ConfigError, RunError
 from argnn.nn import MODELS
 
@@ -316,8 +316,8 @@ import os, signal, sys
 from pathlib import Path
 from argnn.bench import trial_jobs
 from argnn.bench.prepare import Request
-from argnn.bench.trial_jobs import open_pool
-from argnn.bench.tune import plan_search, run_search
+from argnn.bench.tuning.jobs import open_pool
+from argnn.bench.tuning.search import plan_search, run_search
 
 whole, jobs = trial_jobs.train_split, []
 

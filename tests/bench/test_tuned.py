@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 import yaml
 
-from argnn.bench.tuned import Tuned, read_tuned, write_tuned
+from argnn.bench.tuning.tuned import Tuned, read_tuned, write_tuned
 from argnn.errors import ConfigError, RunError
 
 TUNED = Tuned(

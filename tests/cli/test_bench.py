@@ -16,7 +16,7 @@ import yaml
 from rich.console import Console
 
 from argnn.bench import parallel
-from argnn.bench.results import read_rows
+from argnn.bench.experiments.results import read_rows
 from argnn.cli.bench_progress import CellBar
 
 MINE = {

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from rich.console import Console
 
-from argnn.bench import trial_jobs
 from argnn.bench.prepare import Request
-from argnn.bench.study import TrialRecord
-from argnn.bench.tune import plan_search
+from argnn.bench.tuning import jobs as trial_jobs
+from argnn.bench.tuning.search import plan_search
+from argnn.bench.tuning.study import TrialRecord
 from argnn.cli.tune import _watching
 
 TINY = ("--model=gcn", "--trials=3", "--epochs=2")
@@ -186,7 +186,7 @@ def test_journal_of_another_search(argnn, refused, small_npz):
 
 
 def test_missing_optuna_is_one_line(refused, monkeypatch):
-    monkeypatch.setattr("argnn.bench.tune.find_spec", lambda name: None)
+    monkeypatch.setattr("argnn.bench.tuning.search.find_spec", lambda name: None)
     refused("mixed", *TINY, message="argnn tune needs optuna: pip install 'argnn[bench]'")
 
 

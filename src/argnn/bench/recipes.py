@@ -13,7 +13,7 @@ from argnn.bench.problems import pose_problem
 from argnn.bench.request import Request, data_name
 from argnn.bench.settings import Settings, find_settings
 from argnn.bench.threads import threads_for, using_threads
-from argnn.bench.tuned import read_tuned
+from argnn.bench.tuning.tuned import read_tuned
 from argnn.data import DATASETS
 from argnn.nn import MODELS
 from argnn.train import Trial, TrialReport, choose_switches

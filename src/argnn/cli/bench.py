@@ -14,8 +14,8 @@ from argnn.errors import ConfigError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from argnn.bench.cells import Bench, CellKey
-    from argnn.bench.experiments import Experiment
+    from argnn.bench.experiments.cells import Bench, CellKey
+    from argnn.bench.experiments.files import Experiment
     from argnn.bench.run import Row
 
 _SHOWN_FAILURES = 5
@@ -55,8 +55,8 @@ def bench(
     if listing:
         _list_experiments(as_json)
         return
-    from argnn.bench.cells import plan_bench, run_bench
-    from argnn.bench.executors import open_executor
+    from argnn.bench.experiments.cells import plan_bench, run_bench
+    from argnn.bench.experiments.executors import open_executor
 
     targets = _targets(experiments or [], out)
     console = Console(quiet=True) if as_json else output_console()
@@ -87,7 +87,7 @@ def bench(
 
 
 def _list_experiments(as_json: bool) -> None:
-    from argnn.bench.experiments import packaged_experiments
+    from argnn.bench.experiments.files import packaged_experiments
 
     rows = [
         {
@@ -118,8 +118,8 @@ def _experiment_table(rows: list[dict[str, Any]]) -> "Table":
 
 def _targets(names: list[str], out: Path | None) -> "list[tuple[Experiment, Path]]":
     """The experiments, and the results file of each; files that are there must be sound."""
-    from argnn.bench.experiments import find_experiment
-    from argnn.bench.results import check_results
+    from argnn.bench.experiments.files import find_experiment
+    from argnn.bench.experiments.results import check_results
 
     if not names:
         raise ConfigError("name an experiment (see argnn bench --list) or a YAML file")
@@ -141,7 +141,7 @@ def _report(
     experiment: "Experiment", path: Path, planned: "Bench", rows: "Mapping[CellKey, Row]"
 ) -> dict[str, Any]:
     """What became of an experiment."""
-    from argnn.bench.cells import outcomes
+    from argnn.bench.experiments.cells import outcomes
 
     own = [rows[key] for key in planned.members[experiment.name]]
     failed = sum("error" in row for row in own)

@@ -9,7 +9,7 @@ from rich.console import Console
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from argnn.bench.cells import Cell
+    from argnn.bench.experiments.cells import Cell
     from argnn.bench.parallel import Job
     from argnn.bench.run import Row
 
@@ -112,7 +112,7 @@ class CellBar:
 
     def begin(self, todo: "Sequence[Cell]", skipped: int, workers: int) -> None:
         """Say how much there is to do, and start to count."""
-        from argnn.bench.pace import Pace
+        from argnn.bench.experiments.pace import Pace
 
         self.cells = {id(cell.job): cell for cell in todo}
         self.pace = Pace(todo, workers)

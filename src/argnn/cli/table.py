@@ -52,8 +52,8 @@ def table(
     chosen = _chosen_format(output_format, as_json, out)
     _check_outputs(files, out, diagram)
 
+    from argnn.bench.experiments.results import read_rows
     from argnn.bench.leaderboard import check_names, leaderboard, merged
-    from argnn.bench.results import read_rows
 
     scores = score or []
     check_names(task, scores)

@@ -123,7 +123,7 @@ def train(
 
 def _usual(settings_file: str | None) -> dict[str, str]:
     """Model, preset and task that the user need not name: those of a file, where one is given."""
-    from argnn.bench.tuned import read_tuned
+    from argnn.bench.tuning.tuned import read_tuned
 
     if settings_file is None:
         return {"model": "argnn", "preset": "default", "task": "node"}

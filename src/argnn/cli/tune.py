@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from rich.table import Table
 
-    from argnn.bench.study import TrialRecord
-    from argnn.bench.tune import Search, Watcher
+    from argnn.bench.tuning.search import Search, Watcher
+    from argnn.bench.tuning.study import TrialRecord
 
 _SHOWN = 5
 
@@ -90,8 +90,8 @@ def tune(
     stopped search is continued by the same command.
     """
     from argnn.bench.prepare import Request
-    from argnn.bench.trial_jobs import open_pool
-    from argnn.bench.tune import check_out, default_paths, plan_search, run_search
+    from argnn.bench.tuning.jobs import open_pool
+    from argnn.bench.tuning.search import check_out, default_paths, plan_search, run_search
 
     console = Console(quiet=True) if as_json else output_console()
     flags = () if epochs is None else (f"train.epochs={epochs}",)
@@ -192,7 +192,7 @@ class _Bar:
         self._move()
 
     def _move(self) -> None:
-        from argnn.bench.tune import best_trials
+        from argnn.bench.tuning.search import best_trials
 
         best = best_trials(self.records)
         state = f"best {_result(best[0])} in trial {best[0].number}" if best else ""
@@ -236,7 +236,7 @@ def _conclude(
     console: Console,
 ) -> None:
     """Write the result and show it; without one, say why."""
-    from argnn.bench.tune import counts, write_result
+    from argnn.bench.tuning.search import counts, write_result
 
     unforeseen = [record.traceback for record in records if record.traceback is not None]
     if unforeseen:
@@ -267,7 +267,7 @@ def _best_table(records: "Sequence[TrialRecord]") -> "Table":
     from rich.table import Table
 
     from argnn.bench.tables import per_cent
-    from argnn.bench.tune import best_trials
+    from argnn.bench.tuning.search import best_trials
 
     table = Table(title="best trials", title_justify="left")
     for name in ("trial", "validation, %", "settings", "s"):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argnn.bench.compare import (
+from argnn.bench.leaderboard.compare import (
     LEVEL,
     Pair,
     alike,
@@ -15,7 +15,7 @@ from argnn.bench.compare import (
 )
 from argnn.bench.leaderboard.gather import Column, Results, score_of
 from argnn.bench.leaderboard.notes import board_notes
-from argnn.bench.published import Published, find_published
+from argnn.bench.leaderboard.published import Published, find_published
 from argnn.bench.report import PROTOCOLS, statistic
 
 Values = Mapping[tuple[str, Column], Mapping[Pair, float]]

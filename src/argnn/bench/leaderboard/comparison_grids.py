@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argnn.bench.compare import LEVEL
 from argnn.bench.config import MAIN_SCORES
+from argnn.bench.leaderboard.compare import LEVEL
 from argnn.bench.leaderboard.grid import Entry, Grid, GridRow, board_title, p_text, points, text
 from argnn.bench.tables import SCORE_NAMES, per_cent
 

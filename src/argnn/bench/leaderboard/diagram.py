@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argnn.bench.compare import alike
+from argnn.bench.leaderboard.compare import alike
 from argnn.bench.leaderboard.grid import board_title
 from argnn.errors import ConfigError
 from argnn.io import write_bytes

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argnn.bench.leaderboard.gather import Column, Results, Row
-from argnn.bench.published import Published, find_published
+from argnn.bench.leaderboard.published import Published, find_published
 from argnn.bench.report import statistic
 
 #: The paper prints these two.

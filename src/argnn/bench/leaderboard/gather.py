@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argnn.bench.compare import Pair
+from argnn.bench.leaderboard.compare import Pair
 from argnn.bench.report import SCORES
 from argnn.data import DATASETS
 from argnn.errors import RunError

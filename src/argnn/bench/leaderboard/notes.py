@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from argnn.bench.compare import Pair
+from argnn.bench.leaderboard.compare import Pair
 from argnn.bench.leaderboard.gather import Column, Results, Row
 
 

@@ -26,11 +26,11 @@ from argnn.bench.config import (
     parse_overrides,
     resolve_options,
 )
-from argnn.bench.executors import EXECUTORS, ray_session
+from argnn.bench.experiments.executors import EXECUTORS, ray_session
 from argnn.bench.parallel import children_ignoring_interrupts
 from argnn.bench.problems import pose_problem
-from argnn.bench.study import Params
 from argnn.bench.threads import using_threads
+from argnn.bench.tuning.study import Params
 from argnn.errors import ArgnnError, ConfigError, RunError
 from argnn.io import read_tensors, write_tensors
 from argnn.train import fit

@@ -36,10 +36,10 @@ from argnn.bench.config import (
 from argnn.bench.prepare import Request, prepare
 from argnn.bench.problems import pose_problem
 from argnn.bench.provenance import git_state
-from argnn.bench.study import Params, SearchStudy, TrialRecord, open_study
 from argnn.bench.threads import threads_for
-from argnn.bench.trial_jobs import TENSORS, Outcome, Pool, SplitJob, sorted_params, trial_config
-from argnn.bench.tuned import Tuned, read_tuned, write_tuned
+from argnn.bench.tuning.jobs import TENSORS, Outcome, Pool, SplitJob, sorted_params, trial_config
+from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
+from argnn.bench.tuning.tuned import Tuned, read_tuned, write_tuned
 from argnn.errors import ConfigError, RunError
 from argnn.io import tensors_digest
 from argnn.nn import MODELS

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from torch_geometric.data import Data
 
 from argnn.bench.config import RunConfig, resolve_device
-from argnn.bench.experiments import ALL, DataChoice, Experiment, Method
+from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
+from argnn.bench.experiments.results import FORMAT, ResultsFile, encoded
 from argnn.bench.parallel import Job, Watcher
 from argnn.bench.prepare import Request, load_graph, prepare, worker_count
 from argnn.bench.report import statistic
-from argnn.bench.results import FORMAT, ResultsFile, encoded
 from argnn.bench.run import Row, failed_row
 from argnn.bench.threads import threads_for
 from argnn.errors import ConfigError, RunError

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 import argnn
 from argnn.bench.allocator import keep_freed_memory
-from argnn.bench.cells import Executor
+from argnn.bench.experiments.cells import Executor
 from argnn.bench.parallel import Job, Watcher, run_jobs
 from argnn.bench.run import Row, failed_row, run_cell
 from argnn.bench.threads import core_count

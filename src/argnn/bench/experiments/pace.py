@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from argnn.bench.cells import Cell
+from argnn.bench.experiments.cells import Cell
 
 
 class Pace:

@@ -72,7 +72,7 @@ class _Table:
 @cache
 def published_values() -> tuple[Published, ...]:
     """Everything that is stored, the method's own paper first."""
-    folder = files("argnn.bench").joinpath("published")
+    folder = files("argnn.bench.leaderboard").joinpath("published")
     found: list[Published] = []
     for name in _FILES:
         found += parsed_tables(folder.joinpath(name).read_text(encoding="utf-8"), name)

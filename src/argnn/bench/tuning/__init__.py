@@ -1,0 +1,1 @@
+"""``argnn tune``: search a model's settings by validation score, and keep what was chosen."""
