@@ -205,8 +205,9 @@ def test_seed_does_not_change_the_pairs(small_npz, monkeypatch):
     assert not torch.equal(seen[0].test, seen[2].test)
 
 
-def without_time(row):
-    keys = ("seconds", "peak_memory_mib", "resumed_from_epoch")
+def without_surroundings(row):
+    """Without what the clock, the machine and the state of the sources say."""
+    keys = ("seconds", "peak_memory_mib", "resumed_from_epoch", "git_commit", "git_changed")
     return {key: value for key, value in row.items() if key not in keys}
 
 
@@ -248,7 +249,7 @@ def test_killed_run_continues_bit_for_bit(small_npz, tmp_path):
     whole, rows = run(tmp_path / "whole", path, *settings, split="0,1")
     for split in (0, 1):
         assert killed.weights(split).read_bytes() == whole.weights(split).read_bytes()
-        assert without_time(resumed[split]) == without_time(rows[split])
+        assert without_surroundings(resumed[split]) == without_surroundings(rows[split])
 
 
 @pytest.mark.slow
@@ -396,7 +397,7 @@ def planted(seed, size=150):
     y = np.arange(2 * size) // size
     chance = np.where(y[:, None] == y, 0.17, 0.02)
     joined = np.triu(rng.random((2 * size, 2 * size)) < chance, k=1)
-    x = rng.normal(size=(2 * size, 8)) + y[:, None]
+    x = rng.normal(size=(2 * size, 8)) + 2 * y[:, None] - 1
     edge_index = torch.from_numpy(np.stack(joined.nonzero()))
     return load(Data(x=torch.from_numpy(x), edge_index=edge_index))
 
@@ -435,7 +436,7 @@ def test_shuffled_labels_of_pairs_cannot_be_predicted(monkeypatch):
         return np.mean([row["test"]["auroc"] for row in rows]), deviation
 
     true, _ = auroc(shuffled=False, count=1)
-    assert true > 0.65
+    assert true > 0.65  # whoever knows the blocks reaches about 0.72
     found, deviation = auroc(shuffled=True, count=5)
     assert 4 * deviation < 0.03
     assert abs(found - 0.5) < 0.03
@@ -480,14 +481,12 @@ def test_metric_of_another_width_is_refused(small_npz):
         plan_of(small_npz(), *overrides, preset="paper", decoder="metric")
 
 
-@pytest.mark.xfail(strict=True, reason="tried out with 2 features, whatever the graph has")
 def test_metric_of_another_width_is_refused_at_every_width(small_npz):
     overrides = ("num_layers=1", "hidden_channels=2")
     with pytest.raises(ConfigError, match=r"embeddings as wide as the metric, 3 \(got 2\)"):
         plan_of(small_npz(), *overrides, preset="paper", decoder="metric")
 
 
-@pytest.mark.xfail(strict=True, reason="tried out with 2 features, whatever the graph has")
 def test_metric_as_wide_as_the_features_is_fine(small_npz):
     overrides = ("num_layers=1", "hidden_channels=3")
     plan = plan_of(small_npz(), *overrides, preset="paper", decoder="metric")
@@ -513,7 +512,6 @@ def test_graph_that_cannot_be_divided_is_refused(tmp_path, num_nodes, changes, m
         plan_of(path_npz(tmp_path, num_nodes), **changes)
 
 
-@pytest.mark.xfail(strict=True, reason="only seen when training begins")
 def test_theory_without_labels_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="need labels, and the graph has none"):
         plan_of(path_npz(tmp_path, 40), "penalty_weights=theory")

@@ -226,6 +226,8 @@ def test_judge_of_links_scores_the_pairs_it_holds(part):
         *("auroc", "auprc", "accuracy", "threshold", "hits@10", "hits@50", "mrr", "count")
     }
     assert (scores["hits@50"] is None) == (len(non_edges) < 50)
+    if part == "test":
+        assert problem.judge.main_test_score(model, outputs) == scores["auroc"]
 
 
 def test_threshold_is_chosen_on_validation_pairs():
@@ -254,6 +256,8 @@ def test_node_problem_shows_features_and_edges_only():
         expected = dataclasses.asdict(node_scores(logits[mask], graph.y[mask]))
         scores = getattr(problem.judge, f"{part}_scores")(None, logits)
         assert scores == {**expected, "absent_classes": list(expected["absent_classes"])}
+        if part == "test":
+            assert problem.judge.main_test_score(None, logits) == scores["f1"]
 
 
 def test_judge_of_nodes_has_no_score_for_an_empty_test_set():
@@ -262,4 +266,5 @@ def test_judge_of_nodes_has_no_score_for_an_empty_test_set():
     judge = pose_problem(graph, 0, "cpu").judge
     logits = torch.zeros(graph.num_nodes, graph.class_count)
     assert judge.test_scores(None, logits) is None
+    assert judge.main_test_score(None, logits) is None
     assert judge.val_scores(None, logits)["accuracy"] > 0

@@ -31,7 +31,7 @@ def run(out, data="mixed", *more, watcher=None, **changes):
 
 def without_time(row):
     # Where a test damages or compares rows, what the clock and the machine say is left out.
-    keys = ("seconds", "peak_memory_mib", "resumed_from_epoch")
+    keys = ("seconds", "peak_memory_mib", "resumed_from_epoch", "git_commit", "git_changed")
     return {key: value for key, value in row.items() if key not in keys}
 
 

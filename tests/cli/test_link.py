@@ -194,7 +194,6 @@ def test_graph_that_is_not_enough(refused, tmp_path, pairs, options, message):
     refused("train", bare_npz(tmp_path, pairs, 41), *TINY, *options, message=message)
 
 
-@pytest.mark.xfail(strict=True, reason="a failed split in a new folder instead")
 @pytest.mark.parametrize("option", ["--set=penalty_weights=theory", "--preset=paper"])
 def test_penalties_from_theory_without_labels(refused, tmp_path, option):
     path = bare_npz(tmp_path, PATH, 41)
@@ -208,7 +207,6 @@ def test_graph_with_too_few_non_edges(refused, tmp_path):
     refused("train", path, *TINY, message="9 non-edges are needed, but the graph has only 0")
 
 
-@pytest.mark.xfail(strict=True, reason="scikit-learn refuses the logits first: a traceback")
 def test_diverging_split_ends_with_one_and_a_clear_line(argnn, small_npz):
     done = argnn("train", small_npz(), *TINY, "--model=gcn", "--set=lr=1e30", "--out=run")
     assert done.code == 1

@@ -268,7 +268,6 @@ def test_graph_without_edges_is_refused():
             split_links(edge_index, 5, RATIOS[0], 0)
 
 
-@pytest.mark.xfail(strict=True, reason="0.29 * 100 is 28.999...: shares are rounded as floats")
 def test_share_of_a_round_number_is_exact():
     pairs = set(sorted(random_pairs(40, 2.0, 0))[:100])
     assert split_links(edge_tensor(pairs), 40, "61/10/29", 0).test.size(1) == 29

@@ -13,7 +13,7 @@ from argnn.train import LinkPrediction, TrainConfig, fit
 
 from .cases import features, metrics, perturbed
 
-WIDTH, IN, NODES = 5, 4, 12
+WIDTH, IN, NODES = 8, 4, 12
 
 every_decoder = pytest.mark.parametrize("decoder", DECODERS)
 every_model = pytest.mark.parametrize("name", MODELS)

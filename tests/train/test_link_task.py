@@ -184,7 +184,6 @@ def test_pairs_of_a_wrong_shape_are_refused(place, wrong):
         LinkPrediction(**pairs, val_negatives=SPLIT.val_negatives, num_nodes=60)
 
 
-@pytest.mark.xfail(strict=True, reason="only the two kinds of edges are checked")
 def test_validation_without_non_edges_is_refused():
     with pytest.raises(ConfigError, match="val_negatives must have shape"):
         LinkPrediction(SPLIT.train, SPLIT.val, torch.empty(2, 0).long(), num_nodes=60)
@@ -264,7 +263,6 @@ def test_stopped_and_continued_run_draws_the_same_negatives():
         assert resumed.history == result.history
 
 
-@pytest.mark.xfail(strict=True, reason="scikit-learn refuses the logits first, with a ValueError")
 def test_logits_that_are_no_numbers_stop_the_run():
     with pytest.raises(DivergenceError, match=r"became (nan|inf) in epoch 1 "):
         fit(model_of(), observed(), task_of(), TrainConfig(epochs=3, lr=1e30))

@@ -235,18 +235,22 @@ def _check_options(model: str, options: Mapping[str, Any]) -> None:
     _try_out(model, options, decoder=None)
 
 
-def check_link_model(model: str, options: Mapping[str, Any], decoder: str) -> None:
+def check_link_model(
+    model: str, options: Mapping[str, Any], decoder: str, in_channels: int
+) -> None:
     """Raise unless a model with these options and this decoder can score a pair."""
-    _try_out(model, options, decoder)
+    _try_out(model, options, decoder, in_channels)
 
 
-def _try_out(model: str, options: Mapping[str, Any], decoder: str | None) -> None:
+def _try_out(
+    model: str, options: Mapping[str, Any], decoder: str | None, in_channels: int = 2
+) -> None:
     """Only the model knows which values go together: it must take one step on a toy graph."""
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             pair = torch.tensor([[0, 1], [1, 0]])
-            built = rebuilt_model(model, options, decoder, 2, 2).eval()
-            outputs = built(torch.eye(2), pair)
+            built = rebuilt_model(model, options, decoder, in_channels, 2).eval()
+            outputs = built(torch.eye(2, in_channels), pair)
             if isinstance(built, LinkModel):
                 built.pair_scores(outputs, pair)
     except ConfigError:

@@ -75,9 +75,12 @@ def prepare(
         recipe = trial_recipe(request, graph, splits[0], device, on_trial)
     options = resolve_options(model, preset, recipe.options, overrides.options)
     link = _link_config(request, model, recipe.decoder)
+    train = resolve_train(model, preset, request.seed, recipe.train, overrides.train)
     if link is not None:
-        check_link_model(model, options, link.decoder)
+        check_link_model(model, options, link.decoder, graph.x.size(1))
         _check_link_splits(graph, splits, link)
+        if model == "argnn" and train.penalty_weights != "fixed" and graph.class_count < 1:
+            raise ConfigError("penalty weights from theory need labels, and the graph has none")
     config = RunConfig(
         data=data_name(request.data),
         task=request.task,
@@ -90,7 +93,7 @@ def prepare(
         threads=threads_for(workers),
         splits=splits,
         options=options,
-        train=resolve_train(model, preset, request.seed, recipe.train, overrides.train),
+        train=train,
         source=recipe.source + _override_note(overrides),
         link=link,
         graph=graph_facts(graph),
@@ -208,14 +211,14 @@ def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig 
 
 def _check_link_splits(graph: Data, splits: Sequence[int], link: LinkConfig) -> None:
     """A graph that cannot be divided must be refused before anything is written."""
-    for split in splits:
-        split_links(
-            graph.edge_index,
-            graph.x.size(0),
-            link.ratio,
-            split,
-            spanning_forest=link.spanning_forest,
-        )
+    nodes = graph.x.size(0)
+    try:
+        for split in splits:
+            split_links(
+                graph.edge_index, nodes, link.ratio, split, spanning_forest=link.spanning_forest
+            )
+    except DataError as error:
+        raise DataError(f"{graph.name}: {error}") from error
 
 
 def _override_note(overrides: Overrides) -> str:

@@ -79,7 +79,8 @@ def split_links(
     _, val_share, test_share = parse_ratio(ratio)
     pairs = _unordered_pairs(edge_index, num_nodes)
     count = pairs.shape[1]
-    num_val, num_test = int(val_share * count), int(test_share * count)
+    # In binary, 0.29 * 100 falls a little short of 29, which must not be rounded down to 28.
+    num_val, num_test = (int(share * count + 1e-9) for share in (val_share, test_share))
     if min(num_val, num_test, count - num_val - num_test) < 1:
         raise DataError(f"{count} pairs are too few for a split at {ratio}")
     rng = np.random.default_rng(seed)

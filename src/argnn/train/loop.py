@@ -274,12 +274,18 @@ class _Loop:
         outputs = self._outputs()
         validation = self.task.validate(self.model, outputs)
         self._require_finite("validation loss", validation.loss, self.epoch)
-        if self.observe is not None:
-            self.observe(self.epoch, outputs)
+        self._show(outputs)
         if validation.key > self.progress.best.key:
             self.progress.best, self.progress.best_epoch = validation, self.epoch
             self.progress.best_weights = _copy(self.model.state_dict())
         return validation
+
+    def _show(self, outputs: Tensor) -> None:
+        """Tell the observer, whose random numbers are not those of the training."""
+        if self.observe is not None:
+            devices = [outputs.device] if outputs.device.type == "cuda" else []
+            with torch.random.fork_rng(devices):
+                self.observe(self.epoch, outputs)
 
     def _outputs(self) -> Tensor:
         """What the model, in evaluation mode, makes of the graph."""

@@ -106,8 +106,6 @@ def link_scores(edges: Tensor, non_edges: Tensor, threshold: float) -> LinkScore
         non_edges: Logits of pairs that are not.
         threshold: Logit from which a pair counts as an edge; see :func:`best_threshold`.
     """
-    if 0 in (edges.numel(), non_edges.numel()):
-        raise ValueError("cannot score an empty set of pairs")
     logits, label = _labelled_pairs(edges, non_edges)
     positive, negative = logits[label == 1], np.sort(logits[label == 0])
     return LinkScores(
@@ -126,7 +124,8 @@ def best_threshold(edges: Tensor, non_edges: Tensor) -> float:
     """The logit at which most of these pairs are decided rightly; of several, the largest."""
     logits, label = _labelled_pairs(edges, non_edges)
     fpr, tpr, threshold = roc_curve(label, logits, drop_intermediate=False)
-    right = tpr * edges.numel() + (1 - fpr) * non_edges.numel()
+    # Rounded to the counts they are: ties must not be decided by the last bit.
+    right = np.rint(tpr * edges.numel() + (1 - fpr) * non_edges.numel())
     # The curve starts at infinity, where nothing counts as an edge; JSON has no infinity.
     return float(min(threshold[right.argmax()], np.nextafter(logits.max(), np.inf)))
 
@@ -137,6 +136,8 @@ def area_under_roc(logits: Tensor, labels: Tensor) -> float:
 
 
 def _labelled_pairs(edges: Tensor, non_edges: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    if 0 in (edges.numel(), non_edges.numel()):
+        raise ValueError("cannot score an empty set of pairs")
     logits = torch.cat([edges, non_edges]).double().cpu().numpy()
     label = np.zeros(len(logits), dtype=np.int64)
     label[: edges.numel()] = 1

@@ -1,5 +1,6 @@
 """What a model is trained for: loss, validation score, and how epochs are compared."""
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -114,7 +115,8 @@ class LinkPrediction:
         num_nodes: int,
         y: Tensor | None = None,
     ) -> None:
-        for name, pairs in (("train_pairs", train_pairs), ("val_pairs", val_pairs)):
+        given = {"train_pairs": train_pairs, "val_pairs": val_pairs, "val_negatives": val_negatives}
+        for name, pairs in given.items():
             if pairs.dim() != 2 or pairs.size(0) != 2 or pairs.size(1) == 0:
                 raise ConfigError(f"{name} must have shape [2, P], P > 0 (got {list(pairs.shape)})")
         self.train_pairs = train_pairs
@@ -140,6 +142,8 @@ class LinkPrediction:
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """AUROC and cross-entropy of the validation pairs and their fixed non-edges."""
         logits = _pair_scores(model, outputs, self.val_pairs)
+        if not logits.isfinite().all():
+            return Validation(math.nan, math.nan)  # there is no AUROC; `fit` will say so
         loss = F.binary_cross_entropy_with_logits(logits.double(), self.val_labels.double())
         return Validation(area_under_roc(logits, self.val_labels), loss.item())
 

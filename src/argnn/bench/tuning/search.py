@@ -84,7 +84,9 @@ class Search:
         try:
             config = trial_config(self.config, params)
             if config.link is not None:
-                check_link_model(config.model, config.options, config.link.decoder)
+                check_link_model(
+                    config.model, config.options, config.link.decoder, config.graph["features"]
+                )
         except ConfigError:
             return False
         return True
