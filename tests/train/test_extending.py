@@ -9,9 +9,9 @@ from argnn.data import split_links
 from argnn.nn import LinkModel
 from argnn.train import LinkPrediction, NodeClassification, TrainConfig, fit
 
-from .train.cases import two_blocks
+from .cases import two_blocks
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "extending.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 
 
 def example():
