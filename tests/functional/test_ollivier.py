@@ -6,7 +6,14 @@ import pytest
 import torch
 
 import reference
-from argnn.functional import learned_ollivier_ricci, ollivier_ricci
+from argnn.functional import (
+    learned_ollivier_ricci,
+    node_curvature,
+    ollivier,
+    ollivier_ricci,
+    ollivier_ricci_bounds,
+)
+from argnn.kernels import use
 
 from .cases import GRAPHS, UNDIRECTED, assert_matches, both_ways, edge_tensor, fields
 
@@ -14,6 +21,13 @@ pytest.importorskip("ot", reason="exact optimal transport needs POT")
 
 ALPHAS = (0.0, 0.25, 0.5)
 SMALL = [graph for graph in GRAPHS if graph.name != "undirected"]
+
+
+@pytest.fixture(params=["plain", "fused"])
+def solver(request):
+    """POT, and the package's own kernel."""
+    with use(request.param):
+        yield request.param
 
 
 def curvature_of(pairs, edge, alpha):
@@ -98,6 +112,7 @@ EXACT = {
         if value is not None
     ],
 )
+@pytest.mark.usefixtures("solver")
 def test_ollivier_of_known_edges_is_exact(pairs, edge, expected, alpha):
     assert curvature_of(pairs, edge, alpha) == pytest.approx(expected, abs=1e-12)
 
@@ -106,6 +121,7 @@ def test_ollivier_of_known_edges_is_exact(pairs, edge, expected, alpha):
     ("pairs", "edge", "limit"),
     [pytest.param(row[0], row[1], row[3], id=name) for name, row in EXACT.items()],
 )
+@pytest.mark.usefixtures("solver")
 def test_ollivier_of_lazy_measures_is_that_of_lin_lu_yau(pairs, edge, limit):
     for alpha in (0.5, 0.8):
         found = curvature_of(pairs, edge, alpha)
@@ -114,6 +130,7 @@ def test_ollivier_of_lazy_measures_is_that_of_lin_lu_yau(pairs, edge, limit):
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
 @pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.usefixtures("solver")
 def test_ollivier_matches_linear_programming(graph, alpha):
     found = ollivier_ricci(graph.edge_index, graph.num_nodes, alpha)
     assert_matches(found, reference.ollivier_ricci(graph.edges, graph.num_nodes, alpha))
@@ -140,6 +157,16 @@ def test_ollivier_default_is_half_lazy():
     )
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.usefixtures("solver")
+def test_ollivier_of_random_graphs_matches_linear_programming(seed, alpha):
+    pairs = list(networkx.gnp_random_graph(14, (0.15, 0.3, 0.5, 0.8)[seed], seed=seed).edges)
+    found = ollivier_ricci(edge_tensor(pairs), 14, alpha)
+    assert_matches(found, reference.ollivier_ricci(pairs, 14, alpha))
+
+
+@pytest.mark.usefixtures("solver")
 def test_ollivier_ignores_direction_and_duplicates():
     pairs = [(0, 1), (1, 2), (2, 0), (2, 3)]
     once = ollivier_ricci(edge_tensor(pairs), 4)
@@ -149,6 +176,7 @@ def test_ollivier_ignores_direction_and_duplicates():
     torch.testing.assert_close(many[8:], once)
 
 
+@pytest.mark.usefixtures("solver")
 def test_ollivier_of_a_self_loop_is_not_defined():
     edges = edge_tensor([(0, 1), (1, 1), (1, 0)])
     assert ollivier_ricci(edges, 2).isnan().tolist() == [False, True, False]
@@ -156,6 +184,7 @@ def test_ollivier_of_a_self_loop_is_not_defined():
     assert learned_ollivier_ricci(h, g, edges).isnan().tolist() == [False, True, False]
 
 
+@pytest.mark.usefixtures("solver")
 def test_ollivier_of_no_edges_is_empty():
     assert ollivier_ricci(edge_tensor([]), 3).shape == (0,)
     h, g = fields(GRAPHS[-1])
@@ -233,7 +262,121 @@ def test_ollivier_without_pot_says_what_to_install(monkeypatch):
     graph = UNDIRECTED[2]
     h, g = fields(graph)
     message = r"needs POT: pip install argnn\[baselines\]"
-    with pytest.raises(ImportError, match=message):
+    with use("plain"), pytest.raises(ImportError, match=message):
         ollivier_ricci(graph.edge_index, 5)
     with pytest.raises(ImportError, match=message):
         learned_ollivier_ricci(h, g, graph.edge_index)
+    # On the graph there is another way.
+    assert ollivier_ricci(graph.edge_index, 5).tolist() == [0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 0.5]
+
+
+def test_ollivier_of_small_graphs_compiles_nothing_and_that_of_large_ones_needs_no_pot(monkeypatch):
+    edges = edge_tensor(networkx.gnp_random_graph(90, 0.5, seed=0).edges)
+    monkeypatch.setitem(sys.modules, "argnn.kernels.transport", None)
+    ollivier_ricci(UNDIRECTED[0].edge_index, 10)
+    with pytest.raises(ImportError, match="transport"):
+        ollivier_ricci(edges, 90)
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "ot", None)
+    ollivier_ricci(edges, 90)
+
+
+def test_ollivier_is_computed_once_per_edge_index(monkeypatch):
+    edges = UNDIRECTED[0].edge_index
+    first = ollivier_ricci(edges, 10)
+    with monkeypatch.context() as patch:
+        patch.setattr(ollivier, "_pair_curvature", None)
+        again = ollivier_ricci(edges, 10)
+        again.zero_()  # a copy: what is kept does not change
+        assert torch.equal(ollivier_ricci(edges, 10), first)
+        with pytest.raises(TypeError):
+            ollivier_ricci(edges, 10, 0.25)
+    edges[:, 0] = edges[:, 2]  # changed in place: another graph
+    assert ollivier_ricci(edges, 10).shape == first.shape
+
+
+def test_kept_curvature_is_what_comes_back():
+    edges = UNDIRECTED[0].edge_index
+    values = torch.linspace(-1, 1, edges.size(1) // 2, dtype=torch.float64)
+    ollivier.keep_pair_curvature(edges, 10, values)
+    assert torch.equal(ollivier.pair_curvature(edges, 10), values)
+    assert not torch.equal(ollivier.pair_curvature(edges, 10, 0.25), values)
+    with pytest.raises(ValueError, match=r"values must be one per pair, \d+ \(got 1\)"):
+        ollivier.keep_pair_curvature(edges, 10, values[:1])
+
+
+def test_node_curvature_is_the_mean_over_neighbours():
+    for graph in GRAPHS:
+        edge = dict(
+            zip(graph.edges, ollivier_ricci(graph.edge_index, graph.num_nodes), strict=True)
+        )
+        near = reference.undirected_sets(graph.edges, graph.num_nodes)
+        expected = [
+            sum(float(edge.get((i, j), edge.get((j, i)))) for j in near[i]) / max(len(near[i]), 1)
+            for i in range(graph.num_nodes)
+        ]
+        assert_matches(node_curvature(graph.edge_index, graph.num_nodes), expected)
+
+
+RANDOM = [
+    networkx.gnp_random_graph(20, 0.1, seed=0),
+    networkx.gnp_random_graph(20, 0.4, seed=1),
+    networkx.barabasi_albert_graph(30, 2, seed=2),
+    networkx.connected_caveman_graph(4, 5),
+    networkx.random_labeled_tree(20, seed=3),
+]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2, 0.4, 0.5, 0.7])
+@pytest.mark.parametrize("number", range(len(RANDOM)))
+def test_bounds_enclose_the_curvature(number, alpha):
+    edges = edge_tensor(RANDOM[number].edges)
+    exact = ollivier_ricci(edges, 30, alpha)
+    lower, upper = ollivier_ricci_bounds(edges, 30, alpha)
+    assert (lower <= exact + 1e-12).all()
+    assert (exact <= upper + 1e-12).all()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_bounds_are_met_by_trees_and_complete_graphs(alpha):
+    tree = edge_tensor(RANDOM[-1].edges)
+    lower, _ = ollivier_ricci_bounds(tree, 20, alpha)
+    torch.testing.assert_close(lower, ollivier_ricci(tree, 20, alpha))
+    for n in (3, 6):
+        whole = edge_tensor(complete(n))
+        for bound in ollivier_ricci_bounds(whole, n, alpha):
+            torch.testing.assert_close(bound, ollivier_ricci(whole, n, alpha))
+
+
+def test_bounds_of_the_petersen_graph():
+    lower, upper = ollivier_ricci_bounds(edge_tensor(PETERSEN), 10, 0.0)
+    torch.testing.assert_close(lower, torch.full_like(lower, -2 / 3))
+    assert upper.tolist() == [0.0] * 15
+
+
+def test_bounds_of_a_self_loop_are_not_defined():
+    for bound in ollivier_ricci_bounds(edge_tensor([(0, 1), (1, 1)]), 2):
+        assert bound.isnan().tolist() == [False, True]
+
+
+def test_method_bounds_is_their_middle_and_auto_switches_by_size(monkeypatch):
+    edges = edge_tensor(RANDOM[2].edges)
+    exact, middle = ollivier_ricci(edges, 30), sum(ollivier_ricci_bounds(edges, 30)) / 2
+    torch.testing.assert_close(ollivier_ricci(edges, 30, method="bounds"), middle)
+    assert torch.equal(ollivier_ricci(edges, 30, method="auto"), exact)
+    assert not ollivier.is_estimated(edges, 30, "auto").any()
+    assert ollivier.is_estimated(edges, 30, "bounds").all()
+
+    monkeypatch.setattr(ollivier, "MAX_CELLS", 30)
+    edges = edges.clone()
+    degree = torch.bincount(edges.flatten())
+    large = (degree[edges] + 1).prod(0) > 30
+    assert 0 < large.sum() < large.numel()
+    found = ollivier_ricci(edges, 30, method="auto")
+    torch.testing.assert_close(found, torch.where(large, middle, exact))
+    assert int(ollivier.is_estimated(edges, 30, "auto").sum()) == int(large.sum())
+
+
+def test_ollivier_refuses_an_unknown_method():
+    with pytest.raises(ValueError, match=r"method must be one of .* \(got 'sinkhorn'\)"):
+        ollivier_ricci(UNDIRECTED[0].edge_index, 10, method="sinkhorn")

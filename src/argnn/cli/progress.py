@@ -106,6 +106,31 @@ def progress_bars(console: Console) -> "Progress":
     )
 
 
+class Counting:
+    """A bar for work that comes before training; only on a terminal, and only if there is any."""
+
+    def __init__(self, console: Console, text: str) -> None:
+        self.console, self.text = console, text
+        self.progress: Progress | None = None
+
+    def __enter__(self) -> "Counting":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """So much of it is done."""
+        if not self.console.is_terminal:
+            return
+        if self.progress is None:
+            self.progress = progress_bars(self.console)
+            self.progress.start()
+            self.progress.add_task(self.text, total=total, state="")
+        self.progress.update(self.progress.task_ids[0], completed=done, total=total)
+
+
 class Turns:
     """What is being measured; shown where standard error is a terminal."""
 

@@ -1,7 +1,9 @@
 """Ollivier-Ricci curvature of edges, on the graph and under learned distances.
 
-Exact optimal transport by POT's network simplex (``pip install argnn[baselines]``). These
-describe a finished geometry: they are computed in float64 and carry no gradient.
+Transport is solved exactly: on the graph by :mod:`argnn.kernels.transport`; under learned distances
+by POT's network simplex (``pip install argnn[baselines]``), and so on graphs too small to compile
+anything for. Curvatures describe a finished geometry: they are computed in float64 and carry no
+gradient.
 """
 
 from collections.abc import Callable
@@ -11,12 +13,28 @@ from torch import Tensor
 
 from argnn.functional.metric import geodesic_distance
 from argnn.functional.neighborhood import Neighborhood, neighborhood
+from argnn.functional.structure import shared_neighbors
+from argnn.kernels.choice import current_mode, plain_path
 
 Cost = Callable[[int, Tensor, Tensor], Tensor]
+#: Is told how many pairs of how many are done.
+OnProgress = Callable[[int, int], None]
+
+#: How the curvature of a pair is found: ``"exact"``, as the middle of its ``"bounds"``, or
+#: ``"auto"``: exact, except for pairs whose transport is larger than :data:`MAX_CELLS`.
+CURVATURE_METHODS = ("auto", "exact", "bounds")
+#: Largest transport that ``"auto"`` solves, in nodes of the one measure times nodes of the other:
+#: two nodes of four thousand neighbours. No benchmark graph has a pair beyond it.
+MAX_CELLS = 2**24
+#: Cells of all pairs together below which POT is quicker than compiling the kernel for once.
+_SMALL = 2**17
 
 
+@plain_path
 @torch.no_grad()
-def ollivier_ricci(edge_index: Tensor, num_nodes: int, alpha: float = 0.5) -> Tensor:
+def ollivier_ricci(
+    edge_index: Tensor, num_nodes: int, alpha: float = 0.5, *, method: str = "exact"
+) -> Tensor:
     r"""Ollivier-Ricci curvature of every edge of the undirected graph, ``[E]`` (:eq:`ollivier`).
 
     .. math:: \kappa_{ij} = 1 - W_1(\mu_i, \mu_j) / d(i, j)
@@ -29,21 +47,80 @@ def ollivier_ricci(edge_index: Tensor, num_nodes: int, alpha: float = 0.5) -> Te
         edge_index: Source and target of each edge, ``[2, E]``.
         num_nodes: Number of nodes.
         alpha: Laziness in [0, 1).
+        method: One of :data:`CURVATURE_METHODS`.
 
     Example:
         >>> triangle = torch.tensor([[0, 1, 2], [1, 2, 0]])
         >>> ollivier_ricci(triangle, 3).tolist()
         [0.75, 0.75, 0.75]
     """
-    both = neighborhood(edge_index, num_nodes).relation("undirected")
-    adjacency = _neighbor_sets(both)
+    return _by_edge(edge_index, num_nodes, pair_curvature(edge_index, num_nodes, alpha, method))
 
-    def hops(_: int, first: Tensor, second: Tensor) -> Tensor:
-        rows = [[_hop_distance(u, v, adjacency) for v in second.tolist()] for u in first.tolist()]
-        return torch.tensor(rows, dtype=torch.float64)
 
-    ones = torch.ones(edge_index.size(1), dtype=torch.float64)
-    return _curvature(edge_index, both, hops, ones, alpha)
+@plain_path
+@torch.no_grad()
+def node_curvature(
+    edge_index: Tensor, num_nodes: int, alpha: float = 0.5, *, method: str = "exact"
+) -> Tensor:
+    """Mean Ollivier-Ricci curvature of the edges at each node, zero where there is none, ``[N]``.
+
+    See :func:`ollivier_ricci`.
+
+    Example:
+        >>> path = torch.tensor([[0, 1], [1, 2]])
+        >>> node_curvature(path, 4).tolist()
+        [0.5, 0.5, 0.5, 0.0]
+    """
+    hood, key = neighborhood(edge_index, num_nodes), f"{_key(alpha, method)}, by node"
+    if key not in hood.derived:
+        with torch.inference_mode(False):
+            # On the CPU: sums on a GPU would change with their order.
+            values = pair_curvature(edge_index, num_nodes, alpha, method).cpu()
+            pairs = hood.pairs.cpu()
+            total = values.new_zeros(num_nodes)
+            for ends in pairs:
+                total.index_add_(0, ends, values)
+            count = torch.bincount(pairs.flatten(), minlength=num_nodes)
+            hood.derived[key] = (total / count.clamp_min(1)).to(edge_index.device)
+    return hood.derived[key].clone()
+
+
+@plain_path
+@torch.no_grad()
+def ollivier_ricci_bounds(
+    edge_index: Tensor, num_nodes: int, alpha: float = 0.5
+) -> tuple[Tensor, Tensor]:
+    r"""Bounds of :func:`ollivier_ricci` from degrees and triangles alone, ``[E]`` each.
+
+    With degrees :math:`a \le b` of the ends and :math:`T` triangles on the edge. Without laziness
+    they are those of Jost and Liu,
+
+    .. math::
+        T/b - (1 - 1/a - 1/b - T/a)_+ - (1 - 1/a - 1/b - T/b)_+ \le \kappa_0 \le T/b ,
+
+    and for :math:`\alpha \ge 1/2`, by the same arguments on the lazy measures,
+
+    .. math::
+        (1 - \alpha)(2/a + 2/b - 2 + T/a + 2T/b) \le \kappa_\alpha \le (1 - \alpha)(2 + T)/b .
+
+    Between the two, since :math:`\kappa_\alpha / (1 - \alpha)` does not fall with
+    :math:`\alpha`, the lower bound is that of 0 and the upper that of 1/2, both scaled by
+    :math:`1 - \alpha`.
+
+    Args:
+        edge_index: Source and target of each edge, ``[2, E]``.
+        num_nodes: Number of nodes.
+        alpha: Laziness in [0, 1).
+
+    Example:
+        >>> square = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])  # the curvature is 0.5
+        >>> lower, upper = ollivier_ricci_bounds(square, 4)
+        >>> lower.tolist(), upper.tolist()
+        ([0.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5])
+    """
+    _check_alpha(alpha)
+    lower, upper = _pair_bounds(neighborhood(edge_index, num_nodes).relation("undirected"), alpha)
+    return _by_edge(edge_index, num_nodes, lower), _by_edge(edge_index, num_nodes, upper)
 
 
 @torch.no_grad()
@@ -65,6 +142,7 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Tensor, alpha: floa
         edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
         alpha: Laziness in [0, 1).
     """
+    _check_alpha(alpha)
     both = neighborhood(edge_index, h.size(0)).relation("undirected")
     points, metric = h.double().cpu(), g.double().cpu()
     source, target = edge_index.cpu()
@@ -75,21 +153,154 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Tensor, alpha: floa
         )
 
     length = geodesic_distance(points[source], points[target], metric[target])
-    return _curvature(edge_index, both, geodesics, length, alpha)
-
-
-def _curvature(
-    edge_index: Tensor, both: Neighborhood, cost: Cost, length: Tensor, alpha: float
-) -> Tensor:
-    if not 0 <= alpha < 1:
-        raise ValueError(f"alpha must be in [0, 1) (got {alpha})")
     neighbors = [torch.tensor(sorted(near), dtype=torch.int64) for near in _neighbor_sets(both)]
     curvature = torch.full((edge_index.size(1),), torch.nan, dtype=torch.float64)
     for edge, (j, i) in enumerate(edge_index.t().tolist()):
         if i != j and length[edge] > 0:
-            transport = _transport(i, j, neighbors, cost, alpha)
+            transport = _transport(i, j, neighbors, geodesics, alpha)
             curvature[edge] = 1 - transport / length[edge]
     return curvature.to(edge_index.device)
+
+
+# --- pairs ------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def pair_curvature(
+    edge_index: Tensor,
+    num_nodes: int,
+    alpha: float = 0.5,
+    method: str = "exact",
+    on_progress: OnProgress | None = None,
+) -> Tensor:
+    """Curvature of each pair in :attr:`Neighborhood.pairs`, ``[P]``.
+
+    Computed once per ``edge_index`` and kept with it, see :func:`neighborhood`.
+
+    Args:
+        edge_index: Source and target of each edge, ``[2, E]``.
+        num_nodes: Number of nodes.
+        alpha: Laziness in [0, 1).
+        method: One of :data:`CURVATURE_METHODS`.
+        on_progress: Called now and then with the numbers of finished pairs and of all.
+    """
+    hood, key = neighborhood(edge_index, num_nodes), _key(alpha, method)
+    if key not in hood.derived:
+        with torch.inference_mode(False):
+            found = _pair_curvature(hood, alpha, method, on_progress)
+            hood.derived[key] = found.to(edge_index.device)
+    return hood.derived[key]
+
+
+def keep_pair_curvature(
+    edge_index: Tensor, num_nodes: int, values: Tensor, alpha: float = 0.5, method: str = "exact"
+) -> None:
+    """Let :func:`pair_curvature` give these values, which were computed before, for these edges."""
+    hood = neighborhood(edge_index, num_nodes)
+    if values.shape != (hood.num_pairs,):
+        raise ValueError(f"values must be one per pair, {hood.num_pairs} (got {values.numel()})")
+    hood.derived[_key(alpha, method)] = values.to(edge_index.device, torch.float64)
+    hood.derived.pop(f"{_key(alpha, method)}, by node", None)
+
+
+def is_estimated(edge_index: Tensor, num_nodes: int, method: str) -> Tensor:
+    """Which pairs ``method`` gives the middle of their bounds, ``[P]``."""
+    _check_method(method)
+    both = neighborhood(edge_index, num_nodes).relation("undirected")
+    if method == "auto":
+        return _cells(both) > MAX_CELLS
+    return torch.full((both.num_pairs,), method == "bounds", device=edge_index.device)
+
+
+def _pair_curvature(
+    hood: Neighborhood, alpha: float, method: str, on_progress: OnProgress | None
+) -> Tensor:
+    both = Neighborhood(hood.relation("undirected").edge_index.cpu(), hood.num_nodes)
+    estimated = is_estimated(both.edge_index, both.num_nodes, method)
+    curvature = torch.empty(both.num_pairs, dtype=torch.float64)
+    if estimated.any():
+        lower, upper = _pair_bounds(both, alpha)
+        curvature[estimated] = (lower + upper)[estimated] / 2
+    pairs = both.pairs[:, ~estimated]
+    if _is_plain(int(_cells(both)[~estimated].sum())):
+        curvature[~estimated] = 1 - _plain_costs(both, pairs, alpha)
+    else:
+        from argnn.kernels.transport import transport_costs  # numba takes a while to import
+
+        threads = torch.get_num_threads()
+        costs = transport_costs(both.csr, pairs, alpha, threads, on_progress)
+        curvature[~estimated] = 1 - costs
+    return curvature
+
+
+def _is_plain(cells: int) -> bool:
+    """Whether POT solves problems of so many cells together."""
+    if current_mode() != "auto":
+        return current_mode() == "plain"
+    return cells < _SMALL and _has_optimal_transport()
+
+
+def _pair_bounds(both: Neighborhood, alpha: float) -> tuple[Tensor, Tensor]:
+    ends = both.degree[both.pairs].double()
+    a, b = ends.amin(0), ends.amax(0)
+    triangles = shared_neighbors(both).double()
+    if alpha >= 0.5:
+        lower = 2 / a + 2 / b - 2 + triangles / a + 2 * triangles / b
+    else:
+        free = 1 - 1 / a - 1 / b
+        lower = (
+            triangles / b
+            - (free - triangles / a).clamp_min(0)
+            - (free - triangles / b).clamp_min(0)
+        )
+    upper = (triangles if alpha == 0 else 2 + triangles) / b
+    return (1 - alpha) * lower, (1 - alpha) * upper
+
+
+def _cells(both: Neighborhood) -> Tensor:
+    """Size of the transport problem of each pair."""
+    return (both.degree[both.pairs] + 1).prod(0)
+
+
+def _by_edge(edge_index: Tensor, num_nodes: int, values: Tensor) -> Tensor:
+    """Values of pairs at the edges that list them, NaN at self-loops."""
+    hood = neighborhood(edge_index, num_nodes)
+    low, high = hood.edge_index.amin(0), hood.edge_index.amax(0)
+    known = hood.pairs[0] * num_nodes + hood.pairs[1]
+    out = values.new_full((edge_index.size(1),), torch.nan)
+    out[hood.is_neighbor] = values[torch.searchsorted(known, low * num_nodes + high)]
+    return out
+
+
+def _key(alpha: float, method: str) -> str:
+    _check_alpha(alpha)
+    _check_method(method)
+    return f"{method} curvature of pairs, alpha {alpha!r}"
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 <= alpha < 1:
+        raise ValueError(f"alpha must be in [0, 1) (got {alpha})")
+
+
+def _check_method(method: str) -> None:
+    if method not in CURVATURE_METHODS:
+        raise ValueError(f"method must be one of {CURVATURE_METHODS} (got {method!r})")
+
+
+# --- transport by POT -------------------------------------------------------------------------
+
+
+def _plain_costs(both: Neighborhood, pairs: Tensor, alpha: float) -> Tensor:
+    adjacency = _neighbor_sets(both)
+    neighbors = [torch.tensor(sorted(near), dtype=torch.int64) for near in adjacency]
+
+    def hops(_: int, first: Tensor, second: Tensor) -> Tensor:
+        rows = [[_hop_distance(u, v, adjacency) for v in second.tolist()] for u in first.tolist()]
+        return torch.tensor(rows, dtype=torch.float64)
+
+    costs = [_transport(i, j, neighbors, hops, alpha) for i, j in pairs.t().tolist()]
+    return torch.tensor(costs, dtype=torch.float64)
 
 
 def _transport(i: int, j: int, neighbors: list[Tensor], cost: Cost, alpha: float) -> float:
@@ -116,6 +327,14 @@ def _transport(i: int, j: int, neighbors: list[Tensor], cost: Cost, alpha: float
         ground.numpy(),
     )
     return total * float(plan_cost)
+
+
+def _has_optimal_transport() -> bool:
+    try:
+        _optimal_transport()
+    except ImportError:
+        return False
+    return True
 
 
 def _optimal_transport():  # type: ignore[no-untyped-def]

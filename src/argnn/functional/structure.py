@@ -1,5 +1,7 @@
 """What the graph alone says about a node: degrees and clustering."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -74,7 +76,27 @@ def clustering_coefficient(edge_index: Edges, num_nodes: int) -> Tensor:
 
 
 def triangles(hood: Neighborhood) -> Tensor:
-    """Number of triangles at each node of an undirected graph without duplicates, ``[N]``.
+    """Number of triangles at each node of an undirected graph without duplicates, ``[N]``."""
+    count = torch.zeros(hood.num_nodes, dtype=torch.float64, device=hood.source.device)
+    for _, third in _triangles_by_pair(hood):
+        # Every triangle is met once from each of its three edges: credit the opposite corner.
+        count += torch.bincount(third, minlength=hood.num_nodes)
+    return count
+
+
+def shared_neighbors(hood: Neighborhood) -> Tensor:
+    """Number of common neighbours of each pair in :attr:`Neighborhood.pairs`, ``[P]``.
+
+    For an undirected graph without duplicates.
+    """
+    count = torch.zeros(hood.num_pairs, dtype=torch.int64, device=hood.source.device)
+    for pair, _ in _triangles_by_pair(hood):
+        count += torch.bincount(pair, minlength=hood.num_pairs)
+    return count
+
+
+def _triangles_by_pair(hood: Neighborhood) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs of neighbours, by number, and third corners of their triangles, some at a time.
 
     Lists, for every edge, the neighbours of its end with fewer of them, and looks up which
     are joined to the other end: the work is bounded by edges times arboricity.
@@ -86,7 +108,6 @@ def triangles(hood: Neighborhood) -> Tensor:
     low, high = hood.pairs
     swap = hood.degree[low] > hood.degree[high]
     small, large = torch.where(swap, high, low), torch.where(swap, low, high)
-    count = torch.zeros(n, dtype=torch.float64, device=known.device)
     work = hood.degree[small].cumsum(0)
     begin = 0
     while begin < small.numel():
@@ -100,7 +121,6 @@ def triangles(hood: Neighborhood) -> Tensor:
         third = neighbors[start[a[edge]] + offset]
         wanted = b[edge] * n + third
         place = torch.searchsorted(known, wanted).clamp_max(known.numel() - 1)
-        # Every triangle is met once from each of its three edges: credit the opposite corner.
-        count += torch.bincount(third[known[place] == wanted], minlength=n)
+        joined = known[place] == wanted
+        yield begin + edge[joined], third[joined]
         begin = end
-    return count
