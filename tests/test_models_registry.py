@@ -2,15 +2,16 @@
 
 import copy
 import inspect
+import math
 from dataclasses import fields
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
-from argnn.nn import MODELS, AbstractNodeModel
+from argnn.nn import MODELS, AbstractNodeModel, LinkModel
 from argnn.registry import resolve
-from argnn.train import NodeClassification, TrainConfig, fit
+from argnn.train import LinkPrediction, NodeClassification, TrainConfig, fit
 
 IN, HIDDEN, OUT = 5, 8, 3
 NUM_NODES = 12
@@ -101,6 +102,22 @@ def test_model_lowers_its_training_loss(name):
 
 
 @every_model
+def test_model_learns_one_step_of_predicting_links(name):
+    """With the decoder and the options that it names for them, from a part of the edges."""
+    graph, kind = toy(), MODELS[name]
+    encoder = build(name, out_channels=HIDDEN, **kind.link_options)
+    model = LinkModel(encoder, kind.link_decoder)
+    pairs = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
+    hidden, known = pairs[:, :3], pairs[:, 3:]
+    non_edges = torch.tensor([[0, 1, 2], [NUM_NODES - 1] * 3])
+    task = LinkPrediction(known, hidden, non_edges, NUM_NODES)
+    visible = Data(x=graph.x, edge_index=torch.cat([known, known.flip(0)], dim=1))
+    result = fit(model, visible, task, TrainConfig(epochs=1, lr=0.01))
+    assert math.isfinite(result.history[0].loss)
+    assert [n for n, p in model.named_parameters() if p.grad is None] == []
+
+
+@every_model
 def test_model_scores_and_metrics_have_the_stated_shapes(name):
     graph, model = toy(), build(name).eval()
     scores, metrics = model.forward_with_metric(graph.x, graph.edge_index)
@@ -120,13 +137,17 @@ def test_model_is_permutation_equivariant_and_edge_order_invariant(name, seed):
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(NUM_NODES, generator=generator)
     shuffle = torch.randperm(graph.edge_index.size(1), generator=generator)
+    expected = model(graph.x, graph.edge_index)[order]
+    with torch.no_grad():
+        for parameter in model.node_parameters():  # the rows go with their nodes
+            parameter.copy_(parameter[order])
     moved = model(graph.x[order], torch.argsort(order)[graph.edge_index][:, shuffle])
-    torch.testing.assert_close(moved, model(graph.x, graph.edge_index)[order], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(moved, expected, rtol=1e-5, atol=1e-5)
 
 
 @every_model
 def test_model_is_finite_with_isolated_nodes_no_edges_and_one_node(name):
-    graph, model = toy(), nudged(build(name)).eval()
+    graph = toy()
     none = torch.empty(2, 0, dtype=torch.int64)
     for x, edge_index in (
         (graph.x, graph.edge_index),
@@ -135,7 +156,7 @@ def test_model_is_finite_with_isolated_nodes_no_edges_and_one_node(name):
         (torch.zeros_like(graph.x), graph.edge_index),
         (torch.ones_like(graph.x), graph.edge_index),
     ):
-        model.zero_grad()
+        model = nudged(build(name)).eval()
         scores = model(x, edge_index)
         assert scores.isfinite().all()
         scores.square().sum().backward()

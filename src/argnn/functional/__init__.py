@@ -32,7 +32,12 @@ from argnn.functional.neighborhood import (
     neighbor_mean,
     neighbor_moments,
 )
-from argnn.functional.ollivier import learned_ollivier_ricci, ollivier_ricci
+from argnn.functional.ollivier import (
+    learned_ollivier_ricci,
+    node_curvature,
+    ollivier_ricci,
+    ollivier_ricci_bounds,
+)
 from argnn.functional.ricci import (
     discrete_ricci,
     ricci_energy,
@@ -66,10 +71,12 @@ __all__ = [
     "neighbor_dispersion",
     "neighbor_mean",
     "neighbor_moments",
+    "node_curvature",
     "node_homophily",
     "norm",
     "nrmd",
     "ollivier_ricci",
+    "ollivier_ricci_bounds",
     "positive_diagonal",
     "propagate",
     "raw_from_diagonal",

@@ -70,6 +70,10 @@ class AbstractNodeModel(nn.Module, ABC):
         """The parameters that only shape the metric, for a learning rate of their own."""
         return []
 
+    def node_parameters(self) -> list[nn.Parameter]:
+        """The parameters with a row for every node; a model that has some knows no other graph."""
+        return []
+
     def squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Squared distance of embeddings, ``[P, out_channels]`` each, in the model's space."""
         return (a - b).square().sum(-1)

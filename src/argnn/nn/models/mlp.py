@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 from torch_geometric.nn import MLP as PyGMLP
 
+from argnn.nn.input_linear import InputLinear
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
 
 
@@ -17,6 +18,7 @@ class MLP(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of linear layers.
         dropout: Dropout on the hidden features.
+        normalize_input: Whether each row of the features is scaled to sum one.
     """
 
     citation: ClassVar[str] = "reference without edges"
@@ -33,6 +35,7 @@ class MLP(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        normalize_input: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(in_channels, hidden_channels, out_channels, num_layers)
@@ -45,6 +48,10 @@ class MLP(AbstractNodeModel):
             num_layers=num_layers,
             dropout=dropout,
             norm=None,
+        )
+        first = self.net.lins[0]
+        self.net.lins[0] = InputLinear(
+            first.in_channels, first.out_channels, normalize=normalize_input
         )
 
     def reset_parameters(self) -> None:

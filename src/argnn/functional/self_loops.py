@@ -1,0 +1,53 @@
+"""Sums over a node and its neighbours, as in graph convolutional networks."""
+
+import torch
+from torch import Tensor
+
+from argnn.functional.neighborhood import Edges, aggregate, neighborhood
+
+CLOSED_NORMALIZATIONS = ("sym", "rw")
+
+
+def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -> Tensor:
+    r"""Weighted sum over a node and its neighbours, ``[N, D] -> [N, D]``.
+
+    .. math::
+        \mathbf{y}_i = \sum_{j \in \mathcal{N}(i) \cup \{i\}} a_{ij}\,\mathbf{x}_j
+
+    With :math:`\tilde d_i` one more than the number of edges into a node, self-loops not counted,
+    ``"sym"`` has :math:`a_{ij} = 1/\sqrt{\tilde d_i \tilde d_j}`, the normalised adjacency of graph
+    convolutional networks, and ``"rw"`` has :math:`a_{ij} = 1/\tilde d_i`, the mean. No number per
+    edge is stored.
+
+    Args:
+        x: Node features, ``[N, D]``.
+        edge_index: Source and target of each edge, ``[2, E]``.
+        normalization: ``"sym"`` or ``"rw"``.
+
+    Example:
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> closed_aggregate(torch.tensor([[1.0], [5.0], [3.0]]), path, "rw").squeeze().tolist()
+        [3.0, 3.0, 4.0]
+    """
+    if normalization not in CLOSED_NORMALIZATIONS:
+        raise ValueError(
+            f"normalization must be one of {CLOSED_NORMALIZATIONS} (got {normalization!r})"
+        )
+    hood = neighborhood(edge_index, x.size(0))
+    size = (hood.degree + 1).to(x.dtype).unsqueeze(-1)
+    if normalization == "rw":
+        return (aggregate(x, hood) + x) / size
+    scale = size.rsqrt()
+    own = scale * x
+    return scale * (aggregate(own, hood) + own)
+
+
+def closed_row_sum(edge_index: Edges, num_nodes: int, dtype: torch.dtype) -> Tensor:
+    r"""Sum of the weights ``"sym"`` of each node, :math:`\sum_j a_{ij}`, ``[N, 1]``; kept."""
+    hood = neighborhood(edge_index, num_nodes)
+
+    def summed() -> Tensor:
+        one = hood.degree.new_ones(num_nodes, 1, dtype=dtype)
+        return closed_aggregate(one, hood).squeeze(-1)
+
+    return hood.vector("closed row sum", dtype, summed).unsqueeze(-1)

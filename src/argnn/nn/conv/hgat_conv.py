@@ -1,0 +1,143 @@
+"""The convolution of hyperbolic graph attention networks."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from argnn.errors import ConfigError
+from argnn.functional import stereographic
+from argnn.functional.analytic import squared_length
+from argnn.functional.dropout import dropout as drop
+from argnn.functional.edge_gaps import edge_gaps
+from argnn.functional.edge_values import (
+    OrderedEdges,
+    at_sources,
+    at_targets,
+    ordered_edges,
+    softmax_at_targets,
+    weighted_aggregate,
+)
+from argnn.functional.features import input_linear
+from argnn.functional.neighborhood import Edges
+from argnn.functional.precision import accumulation_dtype
+
+ATTENTIONS = ("distance", "learned")
+
+
+class HGATConv(nn.Module):
+    r"""Attention over a node and its neighbours, with sums in the tangent space of a ball.
+
+    .. math::
+        u'_i = \sum_{j \in \mathcal{N}(i) \cup \{i\}} w_{ij} \log_0 z_j, \qquad
+        w_{ij} = \operatorname{softmax}_j e_{ij}, \qquad z = \mathbf{W} \otimes \exp_0 u
+
+    With ``"distance"`` attention :math:`e_{ij} = -d(z_i, z_j)`, the mechanism of the paper; dropout
+    acts on the input. With ``"learned"`` attention, that of the GIL toolbox,
+    :math:`e_{ij} = \mathrm{LeakyReLU}_{0.2}\langle a, [\log_0 z_i \,\|\, \log_0 z_j]\rangle`, the
+    linear map has a Möbius bias, the sum another one, and dropout acts on the weights of the map.
+    Both drop entries of :math:`w_{ij}`. Every head has a ball of its own.
+
+    Args:
+        in_channels: Size of the input.
+        out_channels: Size of the output of each head.
+        heads: Number of heads.
+        attention: ``"distance"`` or ``"learned"``.
+        concat: Whether to concatenate the heads, in the tangent space, instead of taking their
+            mean.
+        dropout: Probability of dropout.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        heads: int = 1,
+        *,
+        attention: str = "distance",
+        concat: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if attention not in ATTENTIONS:
+            raise ConfigError(f"attention must be one of {ATTENTIONS} (got {attention!r})")
+        if heads < 1:
+            raise ConfigError(f"heads must be positive (got {heads})")
+        self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
+        self.attention, self.concat, self.dropout = attention, concat, dropout
+        self.weight = nn.Parameter(torch.empty(heads * out_channels, in_channels))
+        learned = attention == "learned"
+        self.score_target = nn.Parameter(torch.empty(heads, out_channels)) if learned else None
+        self.score_source = nn.Parameter(torch.empty(heads, out_channels)) if learned else None
+        self.point_bias = nn.Parameter(torch.empty(heads, out_channels)) if learned else None
+        width = heads * out_channels if concat else out_channels
+        self.bias = nn.Parameter(torch.empty(width)) if learned else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        nn.init.xavier_uniform_(self.weight, gain=math.sqrt(2))
+        for score in (self.score_target, self.score_source):
+            if score is not None:
+                nn.init.xavier_uniform_(score)
+        for bias in (self.point_bias, self.bias):
+            if bias is not None:
+                nn.init.zeros_(bias)
+
+    def forward(self, u: Tensor, edge_index: Edges, k: Tensor) -> Tensor:
+        """Tangent vectors, ``[N, heads * out_channels]``, or ``[N, out_channels]``.
+
+        Args:
+            u: Tangent vectors at the origin, ``[N, in_channels]``.
+            edge_index: Source and target of each edge, ``[2, E]``.
+            k: Curvature of the ball, a scalar.
+        """
+        v = self._linear(u, k)
+        edges = ordered_edges(edge_index, u.size(0), closed=True)
+        weight = drop(self.edge_weights(v, edges, k), self.dropout, self.training)
+        total = weighted_aggregate(v, weight, edges)
+        out = total.flatten(1) if self.concat else total.mean(1)
+        return out if self.bias is None else out + self.bias
+
+    def _linear(self, u: Tensor, k: Tensor) -> Tensor:
+        """Tangent vectors of each head, ``[N, heads, out_channels]``."""
+        if self.point_bias is None:
+            v = input_linear(u, self.weight, None, self.dropout, self.training)
+        else:
+            v = input_linear(u, drop(self.weight, self.dropout, self.training), None)
+        v = v.to(accumulation_dtype(v.dtype)).view(-1, self.heads, self.out_channels)
+        if self.point_bias is None:
+            return stereographic.clip_tangent(v, k)
+        shift = stereographic.expmap0(self.point_bias, k)
+        return stereographic.logmap0(
+            stereographic.mobius_add(stereographic.expmap0(v, k), shift, k), k
+        )
+
+    def edge_weights(self, v: Tensor, edges: OrderedEdges, k: Tensor) -> Tensor:
+        """The attention of each edge, self-loops among them, ``[E, heads]``.
+
+        Args:
+            v: Tangent vectors of each head, ``[N, heads, out_channels]``.
+            edges: The edges and a self-loop at every node.
+            k: Curvature of the ball, a scalar.
+        """
+        if self.score_target is None or self.score_source is None:
+            return softmax_at_targets(-_distances(stereographic.expmap0(v, k), edges, k), edges)
+        to_target = at_targets((v * self.score_target).sum(-1), edges)
+        to_source = at_sources((v * self.score_source).sum(-1), edges)
+        return softmax_at_targets(F.leaky_relu(to_target + to_source, 0.2), edges)
+
+    def extra_repr(self) -> str:
+        """Sizes and options."""
+        return (
+            f"{self.in_channels}, {self.out_channels}, heads={self.heads}, "
+            f"attention={self.attention!r}, concat={self.concat}, dropout={self.dropout}"
+        )
+
+
+def _distances(x: Tensor, edges: OrderedEdges, k: Tensor) -> Tensor:
+    """Distance of both ends of each edge, ``[E, heads]``; zero, without gradient, for loops."""
+    square = squared_length(x).squeeze(-1)
+    ends = at_targets(square, edges), at_sources(square, edges)
+    return stereographic.ball_distance(edge_gaps(x, edges), *ends, k)

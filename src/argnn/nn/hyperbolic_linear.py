@@ -1,0 +1,67 @@
+"""A linear map of points in a ball, in the coordinates of the tangent space at its centre."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from argnn.functional import stereographic
+from argnn.functional.dropout import dropout as drop
+from argnn.functional.features import input_linear
+from argnn.functional.precision import accumulation_dtype
+
+
+class HyperbolicLinear(nn.Module):
+    r"""Möbius linear map with a bias of Ganea, Bécigneul and Hofmann.
+
+    .. math:: \log_0\bigl((\mathbf{W} \otimes \exp_0 u) \oplus \exp_0 b\bigr), \qquad
+        \mathbf{W} \otimes x = \exp_0(\mathbf{W} \log_0 x)
+
+    Points come and go as tangent vectors at the origin, whose exponential they are: between two
+    layers the logarithm would only undo it. Dropout acts on the weights, as in HGCN.
+
+    Args:
+        in_channels: Size of the input.
+        out_channels: Size of the output.
+        dropout: Probability with which a weight is dropped.
+        bias: Whether there is one.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, dropout: float = 0.0, bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels, self.dropout = in_channels, out_channels, dropout
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels))
+        #: A tangent vector at the origin.
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        nn.init.xavier_uniform_(self.weight, gain=math.sqrt(2))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, u: Tensor, k: Tensor) -> Tensor:
+        """Tangent vectors ``[N, out_channels]`` from those in ``[N, in_channels]``.
+
+        Args:
+            u: Tangent vectors at the origin, ``[N, in_channels]``.
+            k: Curvature of the ball, a scalar.
+        """
+        v = input_linear(u, drop(self.weight, self.dropout, self.training), None)
+        v = v.to(accumulation_dtype(v.dtype))
+        if self.bias is None:
+            return stereographic.clip_tangent(v, k)
+        x = stereographic.mobius_add(
+            stereographic.expmap0(v, k), stereographic.expmap0(self.bias, k), k
+        )
+        return stereographic.logmap0(x, k)
+
+    def extra_repr(self) -> str:
+        """Sizes and options."""
+        return (
+            f"{self.in_channels}, {self.out_channels}, dropout={self.dropout}, "
+            f"bias={self.bias is not None}"
+        )

@@ -1,0 +1,38 @@
+"""The first linear map of a network."""
+
+from torch import Tensor
+from torch_geometric.nn import Linear
+
+from argnn.functional.features import input_linear
+from argnn.functional.row_normalization import normalized_rows
+
+
+class InputLinear(Linear):
+    """A linear map of constant node features, fast where these are mostly zeros.
+
+    Args:
+        in_channels: Size of the node features.
+        out_channels: Size of the result.
+        bias: Whether a bias is added.
+        dropout: Dropout on the node features.
+        normalize: Whether each row of the features is first scaled to sum one.
+        weight_initializer: As in PyG: ``"glorot"``, ``"kaiming_uniform"`` or None.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        bias: bool = True,
+        dropout: float = 0.0,
+        normalize: bool = False,
+        weight_initializer: str | None = None,
+    ) -> None:
+        super().__init__(in_channels, out_channels, bias, weight_initializer)
+        self.dropout, self.normalize = dropout, normalize
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The map of features ``[N, F]``, ``[N, D]``."""
+        rows = normalized_rows(x) if self.normalize else x
+        return input_linear(rows, self.weight, self.bias, self.dropout, self.training)

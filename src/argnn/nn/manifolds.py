@@ -1,0 +1,184 @@
+"""Spaces of constant curvature, and products of them, whose curvatures can be learned.
+
+The formulas are those of :mod:`argnn.functional.stereographic`, whose conventions hold here: the
+modules only hold the curvatures and cut the channels of a product into its factors.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from argnn.errors import ConfigError
+from argnn.functional import stereographic
+from argnn.functional.neighborhood import Edges
+
+#: Largest size of a curvature that is free to change its sign.
+MAX_FREE_CURVATURE = 1.0
+
+
+class Curvature(nn.Module):
+    r"""Curvatures, one for each factor of a product, ``[Q]``.
+
+    A curvature that keeps its sign is :math:`\pm\mathrm{softplus}(r)`, and zero stays zero. A free
+    one is :math:`\tanh(r)`: between -1 and 1, and able to pass through zero.
+
+    Args:
+        initial: The curvatures at the start.
+        learnable: Whether they are trained.
+        free: Whether they may change their sign.
+
+    Example:
+        >>> Curvature([-1.0, 0.0, 0.5])().tolist()
+        [-1.0, 0.0, 0.5]
+    """
+
+    sign: Tensor
+    raw: Tensor
+
+    def __init__(
+        self, initial: Sequence[float], *, learnable: bool = True, free: bool = False
+    ) -> None:
+        super().__init__()
+        for value in initial:
+            if not math.isfinite(value):
+                raise ConfigError(f"a curvature must be finite (got {value})")
+            if free and abs(value) >= MAX_FREE_CURVATURE:
+                raise ConfigError(f"a free curvature must be between -1 and 1 (got {value})")
+        self.initial, self.learnable, self.free = tuple(initial), learnable, free
+        self.register_buffer("sign", torch.tensor(self.initial).sign(), persistent=False)
+        raw = torch.empty(len(self.initial))
+        if learnable:
+            self.raw = nn.Parameter(raw)
+        else:
+            self.register_buffer("raw", raw)
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Back to the curvatures at the start."""
+        size = torch.tensor(self.initial, dtype=torch.float64)
+        if self.free:
+            raw = size.atanh()
+        else:
+            # The inverse of softplus; where the curvature is zero, any number will do.
+            size = torch.where(size == 0, 1.0, size.abs())
+            raw = size + torch.log(-torch.expm1(-size))
+        self.raw.copy_(raw)
+
+    def forward(self) -> Tensor:
+        """The curvatures, ``[Q]``."""
+        return self.raw.tanh() if self.free else self.sign * F.softplus(self.raw)
+
+    def extra_repr(self) -> str:
+        """What the curvatures are at the start, and what may become of them."""
+        return f"initial={self.initial}, learnable={self.learnable}, free={self.free}"
+
+
+class StereographicProduct(nn.Module):
+    r"""A product of :math:`\kappa`-stereographic spaces of equal dimension; one factor is a space.
+
+    Points and tangent vectors at the origin are ``[..., D]``: the channels of the first factor,
+    then those of the second, and so on. ``D`` may be any multiple of the number of factors.
+
+    Curvatures are the module's only parameters, so weights that are tangent vectors at the origin
+    can be trained by any optimiser. Sums over neighbours belong into the tangent space: take
+    :meth:`logmap0`, :func:`argnn.functional.aggregate`, then :meth:`expmap0`.
+
+    Args:
+        curvatures: Curvature of each factor at the start: negative is hyperbolic, zero is
+            Euclidean, positive is spherical.
+        learnable: Whether the curvatures are trained.
+        free: Whether a curvature may change its sign; it then stays between -1 and 1.
+
+    Example:
+        >>> space = StereographicProduct([-1.0, 0.0])
+        >>> x = space.expmap0(torch.tensor([[1.0, 0.0, 1.0, 0.0]]))
+        >>> x.round(decimals=4).tolist()
+        [[0.7616000175476074, 0.0, 1.0, 0.0]]
+        >>> space.logmap0(x).round(decimals=4).tolist()
+        [[1.0, 0.0, 1.0, 0.0]]
+    """
+
+    def __init__(
+        self, curvatures: Sequence[float], *, learnable: bool = True, free: bool = False
+    ) -> None:
+        super().__init__()
+        if not curvatures:
+            raise ConfigError("a product needs at least one factor (got none)")
+        self.curvature = Curvature(curvatures, learnable=learnable, free=free)
+
+    def reset_parameters(self) -> None:
+        """Back to the curvatures at the start."""
+        self.curvature.reset_parameters()
+
+    @property
+    def num_factors(self) -> int:
+        """Number of factors."""
+        return self.curvature.raw.numel()
+
+    def curvatures(self) -> Tensor:
+        """The curvatures, ``[Q]``."""
+        curvatures: Tensor = self.curvature()
+        return curvatures
+
+    def split(self, x: Tensor) -> Tensor:
+        """The channels by factor, ``[..., D] -> [..., Q, D / Q]``."""
+        if x.size(-1) % self.num_factors:
+            raise ConfigError(
+                f"the width must be a multiple of the {self.num_factors} factors (got {x.size(-1)})"
+            )
+        return x.reshape(*x.shape[:-1], self.num_factors, x.size(-1) // self.num_factors)
+
+    def join(self, x: Tensor) -> Tensor:
+        """The inverse of :meth:`split`."""
+        return x.flatten(-2)
+
+    def _k(self) -> Tensor:
+        return self.curvatures().unsqueeze(-1)
+
+    def clip_tangent(self, u: Tensor, max_angle: float = stereographic.MAX_ANGLE) -> Tensor:
+        """See :func:`argnn.functional.stereographic.clip_tangent`."""
+        return self.join(stereographic.clip_tangent(self.split(u), self._k(), max_angle))
+
+    def expmap0(self, u: Tensor) -> Tensor:
+        """Points from tangent vectors at the origin; too long ones are shortened."""
+        return self.join(stereographic.expmap0(self.split(u), self._k()))
+
+    def logmap0(self, x: Tensor) -> Tensor:
+        """Tangent vectors at the origin from points."""
+        return self.join(stereographic.logmap0(self.split(x), self._k()))
+
+    def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Möbius addition in every factor."""
+        return self.join(stereographic.mobius_add(self.split(x), self.split(y), self._k()))
+
+    def scale(self, r: Tensor, x: Tensor) -> Tensor:
+        r"""Möbius product :math:`r \otimes x` in every factor; ``r`` is ``[...]`` or ``[..., Q]``.
+
+        Along the geodesic from the origin, to ``r`` times the distance.
+        """
+        u = stereographic.logmap0(self.split(x), self._k())
+        r = r.unsqueeze(-1)
+        r = r if r.dim() == u.dim() else r.unsqueeze(-1)
+        return self.join(stereographic.expmap0(r * u, self._k()))
+
+    def squared_distance(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distance, the sum of those in the factors, ``[...]``."""
+        return self.factor_squared_distances(x, y).sum(-1)
+
+    def factor_squared_distances(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distance in each factor, ``[..., Q]``."""
+        return stereographic.squared_distance(self.split(x), self.split(y), self._k())
+
+    def gyromidpoint(self, x: Tensor, edge_index: Edges, normalization: str = "sym") -> Tensor:
+        """Midpoint of each node and its neighbours in every factor, ``[N, D]``.
+
+        See :func:`argnn.functional.stereographic.gyromidpoint`; points of factors with positive
+        curvature have to be in the hemisphere around the origin.
+        """
+        return self.join(
+            stereographic.gyromidpoint(self.split(x), edge_index, self._k(), normalization)
+        )

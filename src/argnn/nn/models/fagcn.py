@@ -1,0 +1,77 @@
+"""FAGCN."""
+
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import reset
+
+from argnn.functional.dropout import dropout as drop
+from argnn.nn.conv.pyg import FAConv
+from argnn.nn.input_linear import InputLinear
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+
+
+class FAGCN(AbstractNodeModel):
+    """The frequency adaptive network of Bo et al.: neighbours may attract or repel.
+
+    A linear map with activation, layers of :class:`~argnn.nn.conv.pyg.FAConv`, a linear map.
+
+    Args:
+        in_channels: Size of the node features.
+        hidden_channels: Width of the layers.
+        out_channels: Number of scores per node.
+        num_layers: Number of convolutions.
+        dropout: Dropout on the input and result of the first map and on the weights of edges.
+        eps: How much of the first hidden features every layer adds.
+        normalize_input: Whether each row of the features is scaled to sum one, as in the
+            method's own code.
+    """
+
+    citation: ClassVar[str] = "Bo, Wang, Shi, Shen: Beyond low-frequency information, AAAI 2021"
+    space: ClassVar[str] = "Euclidean"
+    search_space: ClassVar[dict[str, list[Any]]] = {
+        **EUCLIDEAN_SEARCH_SPACE,
+        "eps": [0.1, 0.3, 0.5, 1.0],
+    }
+
+    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
+    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        dropout: float = 0.5,
+        eps: float = 0.3,
+        normalize_input: bool = True,
+    ) -> None:
+        super().__init__()
+        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.hidden_channels, self.dropout = hidden_channels, dropout
+        self.encoder = InputLinear(
+            in_channels, hidden_channels, dropout=dropout, normalize=normalize_input
+        )
+        self.convs = nn.ModuleList(
+            FAConv(hidden_channels, eps=eps, dropout=dropout) for _ in range(num_layers)
+        )
+        self.head = Linear(hidden_channels, out_channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for lin in (self.encoder, self.head):
+            lin.reset_parameters()
+            nn.init.xavier_normal_(lin.weight, gain=FAConv.GAIN)
+        reset(self.convs)
+
+    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores ``[N, out_channels]`` and no metric."""
+        first = h = drop(self.encoder(x).relu(), self.dropout, self.training)
+        for conv in self.convs:
+            h = conv(h, first, edge_index)
+        return self.head(h), []

@@ -1,0 +1,92 @@
+"""GPR-GNN."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import reset
+
+from argnn.checks import require
+from argnn.functional.dropout import dropout as drop
+from argnn.functional.pagerank import pagerank_coefficients, polynomial_aggregate
+from argnn.nn.input_linear import InputLinear
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+
+
+class GPRGNN(AbstractNodeModel):
+    r"""GPR-GNN of Chien et al.: a multilayer perceptron, then a learned polynomial of the graph.
+
+    .. math:: Y = \sum_{k=0}^K \gamma_k \hat A^k\, \mathrm{MLP}(X)
+
+    with :math:`\gamma` learned from the weights of a personalised PageRank on, see
+    :func:`~argnn.functional.pagerank.pagerank_coefficients`.
+
+    The method's own code decays all weights except :math:`\gamma`; the training here decays all.
+
+    Args:
+        in_channels: Size of the node features.
+        hidden_channels: Width of the perceptron.
+        out_channels: Number of scores per node.
+        num_layers: Number of linear maps of the perceptron.
+        dropout: Dropout on the input of each of them.
+        propagation_dropout: Dropout on what is propagated.
+        hops: Number of hops :math:`K`.
+        teleport: The PageRank's probability of going back to the start, in [0, 1]; 1 starts from
+            the perceptron alone, and 0 from its features ``hops`` hops away.
+        normalize_input: Whether each row of the features is scaled to sum one, as in the
+            method's own code.
+    """
+
+    citation: ClassVar[str] = "Chien, Peng, Li, Milenkovic: GPR-GNN, ICLR 2021"
+    space: ClassVar[str] = "Euclidean"
+    search_space: ClassVar[dict[str, list[Any]]] = {
+        **EUCLIDEAN_SEARCH_SPACE,
+        "teleport": [0.1, 0.2, 0.5, 0.9, 1.0],
+        "propagation_dropout": [0.0, 0.5],
+    }
+
+    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
+    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+
+    recordable = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        dropout: float = 0.5,
+        propagation_dropout: float = 0.5,
+        hops: int = 10,
+        teleport: float = 0.1,
+        normalize_input: bool = True,
+    ) -> None:
+        super().__init__()
+        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        require(hops >= 0, "hops", "at least 0", hops)
+        require(0 <= teleport <= 1, "teleport", "in [0, 1]", teleport)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.hidden_channels, self.dropout = hidden_channels, dropout
+        self.propagation_dropout, self.hops, self.teleport = propagation_dropout, hops, teleport
+        sizes = [hidden_channels] * (num_layers - 1) + [out_channels]
+        first = InputLinear(in_channels, sizes[0], dropout=dropout, normalize=normalize_input)
+        others = [Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+        self.lins = nn.ModuleList([first, *others])
+        self.gamma = nn.Parameter(torch.tensor(pagerank_coefficients(teleport, hops)))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, and start the polynomial from the PageRank."""
+        reset(self.lins)
+        self.gamma.copy_(torch.tensor(pagerank_coefficients(self.teleport, self.hops)))
+
+    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores ``[N, out_channels]`` and no metric."""
+        h = x
+        for depth, lin in enumerate(self.lins):
+            h = lin(drop(h.relu(), self.dropout, self.training) if depth else h)
+        h = drop(h, self.propagation_dropout, self.training)
+        return polynomial_aggregate(h, self.gamma, edge_index), []

@@ -1,0 +1,93 @@
+"""H2GCN."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import Linear
+
+from argnn.functional.dropout import dropout as drop
+from argnn.functional.neighborhood import aggregate, neighborhood
+from argnn.functional.two_hop import two_hop
+from argnn.nn.input_linear import InputLinear
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+
+
+class H2GCN(AbstractNodeModel):
+    r"""H2GCN of Zhu et al.: neighbours and neighbours of neighbours, kept apart.
+
+    .. math::
+        \mathbf{r}^0 = \mathrm{relu}(X W_e), \qquad
+        \mathbf{r}^k = [\hat A_1 \mathbf{r}^{k-1} \,\|\, \hat A_2 \mathbf{r}^{k-1}], \qquad
+        Y = [\mathbf{r}^0 \,\|\, \dots \,\|\, \mathbf{r}^K]\, W_c
+
+    :math:`A_1` has the neighbours and :math:`A_2` the nodes at distance exactly two, both without
+    the node itself and each normalised by the square roots of its own degrees. Directions and
+    duplicates of edges do not matter. The rounds have no weights, and double the width.
+
+    Args:
+        in_channels: Size of the node features.
+        hidden_channels: Width of :math:`\mathbf{r}^0`.
+        out_channels: Number of scores per node.
+        num_layers: Number of rounds :math:`K`; 1 and 2 are the H2GCN-1 and H2GCN-2 of the paper.
+        dropout: Dropout on what the last map sees.
+        relu: Whether there is an activation before the rounds.
+        normalize_input: Whether each row of the features is scaled to sum one, as in the
+            method's own code.
+    """
+
+    citation: ClassVar[str] = "Zhu et al.: Beyond homophily in GNNs, NeurIPS 2020"
+    space: ClassVar[str] = "Euclidean"
+    search_space: ClassVar[dict[str, list[Any]]] = {
+        **EUCLIDEAN_SEARCH_SPACE,
+        "num_layers": [1, 2],
+        "relu": [True, False],
+    }
+
+    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
+    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+
+    recordable = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        dropout: float = 0.5,
+        relu: bool = True,
+        normalize_input: bool = True,
+    ) -> None:
+        super().__init__()
+        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.hidden_channels, self.num_layers = hidden_channels, num_layers
+        self.dropout, self.relu = dropout, relu
+        self.encoder = InputLinear(
+            in_channels,
+            hidden_channels,
+            bias=False,
+            normalize=normalize_input,
+            weight_initializer="glorot",
+        )
+        seen = (2 ** (num_layers + 1) - 1) * hidden_channels
+        self.head = Linear(seen, out_channels, bias=False, weight_initializer="glorot")
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.encoder.reset_parameters()
+        self.head.reset_parameters()
+
+    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores ``[N, out_channels]`` and no metric."""
+        near = neighborhood(edge_index, x.size(0)).relation("undirected")
+        far = two_hop(edge_index, x.size(0))
+        r = self.encoder(x)
+        rounds = [r.relu() if self.relu else r]
+        for _ in range(self.num_layers):
+            both = [aggregate(rounds[-1], hood, "sym") for hood in (near, far)]
+            rounds.append(torch.cat(both, dim=-1))
+        seen = drop(torch.cat(rounds, dim=-1), self.dropout, self.training)
+        return self.head(seen), []

@@ -1,0 +1,158 @@
+"""LINKX."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MLP as PyGMLP
+from torch_geometric.nn.inits import reset
+
+from argnn.checks import require
+from argnn.functional.neighborhood import aggregate
+from argnn.nn.input_linear import InputLinear
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+
+
+class AdjacencyLinear(nn.Module):
+    r"""Linear map of the rows of the adjacency matrix, :math:`A W + \mathbf{b}`.
+
+    Row :math:`j` of :math:`W` belongs to node :math:`j`, so the weight is as tall as the graph. It
+    takes its size from the first graph that it sees, or from the state that it is loaded from, and
+    keeps it.
+
+    What it is drawn from is settled when the layer is built or reset: when it gets its size does
+    not matter, nor does that touch the random numbers of anybody else.
+
+    Args:
+        out_channels: Size of the result.
+    """
+
+    def __init__(self, out_channels: int) -> None:
+        super().__init__()
+        self.out_channels = out_channels
+        self.weight = nn.Parameter(torch.empty(0, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes that it is made for; 0 before it has seen a graph."""
+        return self.weight.size(0)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, for the same graph if there was one."""
+        self._seed = int(torch.randint(2**62, ()))
+        self._draw(self.num_nodes)
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def _draw(self, num_nodes: int) -> None:
+        generator = torch.Generator().manual_seed(self._seed)
+        bound = max(num_nodes, 1) ** -0.5
+        for parameter, rows in ((self.bias, ()), (self.weight, (num_nodes,))):
+            drawn = torch.rand(*rows, self.out_channels, generator=generator)
+            parameter.data = (bound * (2 * drawn - 1)).to(parameter)
+
+    def forward(self, edge_index: Tensor, num_nodes: int) -> Tensor:
+        """The map of each node's row, ``[N, out_channels]``."""
+        if self.num_nodes == 0:
+            self._draw(num_nodes)
+        if self.num_nodes != num_nodes:
+            raise ValueError(
+                f"LINKX has a weight for each of the {self.num_nodes} nodes of the graph it was "
+                f"made for and cannot be used on a graph of another size (got {num_nodes} nodes)"
+            )
+        return aggregate(self.weight, edge_index, "sum") + self.bias
+
+    def _load_from_state_dict(self, state_dict, prefix, *rest):  # type: ignore[no-untyped-def]
+        loaded = state_dict.get(f"{prefix}weight")
+        if self.num_nodes == 0 and loaded is not None:
+            self.weight.data = self.weight.new_empty(loaded.size(0), self.out_channels)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+class LINKX(AbstractNodeModel):
+    r"""LINKX of Lim et al.: the features and the rows of the adjacency matrix, side by side.
+
+    .. math::
+        H_A = \mathrm{MLP}_A(A), \quad H_X = \mathrm{MLP}_X(X), \quad
+        Y = \mathrm{MLP}_f(\mathrm{relu}(W [H_A \| H_X] + H_A + H_X))
+
+    **The weights belong to the nodes of one graph**, whose size is taken from the first one that
+    the model sees; another size is an error, and the same nodes in another order are another
+    graph. The model cannot tell anything about nodes it was not trained with.
+
+    Args:
+        in_channels: Size of the node features.
+        hidden_channels: Width of the layers.
+        out_channels: Number of scores per node.
+        num_layers: Number of linear maps of the last perceptron.
+        dropout: Dropout in the last perceptron.
+        edge_layers: Number of linear maps of the adjacency.
+        node_layers: Number of linear maps of the features.
+        normalize_input: Whether each row of the features is scaled to sum one.
+    """
+
+    citation: ClassVar[str] = "Lim et al.: Large scale learning on non-homophilous graphs, 2021"
+    space: ClassVar[str] = "Euclidean, weights per node"
+    search_space: ClassVar[dict[str, list[Any]]] = {
+        **EUCLIDEAN_SEARCH_SPACE,
+        "num_layers": [1, 2, 3],
+    }
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        dropout: float = 0.5,
+        edge_layers: int = 1,
+        node_layers: int = 1,
+        normalize_input: bool = False,
+    ) -> None:
+        super().__init__()
+        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        require(edge_layers >= 1, "edge_layers", "at least 1", edge_layers)
+        require(node_layers >= 1, "node_layers", "at least 1", node_layers)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.hidden_channels = hidden_channels
+        self.edge_lin = AdjacencyLinear(hidden_channels)
+        deeper = edge_layers > 1
+        self.edge_norm = nn.BatchNorm1d(hidden_channels) if deeper else None
+        self.edge_mlp = _mlp([hidden_channels] * edge_layers) if deeper else None
+        self.node_mlp = _mlp([in_channels] + [hidden_channels] * node_layers)
+        self.node_mlp.lins[0] = InputLinear(in_channels, hidden_channels, normalize=normalize_input)
+        self.mix = nn.Linear(2 * hidden_channels, hidden_channels)
+        self.final_mlp = _mlp([hidden_channels] * num_layers + [out_channels], dropout)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, for the same graph if there was one."""
+        for part in (
+            self.edge_lin,
+            self.edge_norm,
+            self.edge_mlp,
+            self.node_mlp,
+            self.mix,
+            self.final_mlp,
+        ):
+            reset(part)
+
+    def node_parameters(self) -> list[nn.Parameter]:
+        """The weights of the adjacency matrix."""
+        return [self.edge_lin.weight]
+
+    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores ``[N, out_channels]`` and no metric."""
+        from_edges = self.edge_lin(edge_index, x.size(0))
+        if self.edge_mlp is not None and self.edge_norm is not None:
+            from_edges = self.edge_mlp(self.edge_norm(from_edges.relu()))
+        from_nodes = self.node_mlp(x)
+        mixed = self.mix(torch.cat([from_edges, from_nodes], dim=-1))
+        return self.final_mlp((mixed + from_edges + from_nodes).relu()), []
+
+
+def _mlp(sizes: list[int], dropout: float = 0.0) -> PyGMLP:
+    """Linear maps with activation, then batch normalisation, between them."""
+    return PyGMLP(sizes, dropout=dropout, act_first=True)
