@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from argnn.bench.settings import stored_settings
+from argnn.nn import MODELS
 
 RECORD = Path(__file__).resolve().parents[2] / "docs" / "settings_search.jsonl"
 ROWS = [json.loads(line) for line in RECORD.read_text().splitlines()]
@@ -71,3 +72,32 @@ def test_usual_link_settings_lie_least_behind_the_best_on_average():
     entry, stored = link_entry("any")
     assert stored == settings_of(candidates[min(learned, key=behind)])
     assert f"{100 * min(map(behind, learned)):.2f} points" in entry.source
+
+
+RIVAL_RECORD = RECORD.with_name("rivals_search.jsonl")
+RIVAL_ROWS = [json.loads(line) for line in RIVAL_RECORD.read_text().splitlines()]
+RIVAL_GRAPHS = sorted({(row["method"], row["data"]) for row in RIVAL_ROWS})
+
+
+@pytest.mark.parametrize(("method", "data"), RIVAL_GRAPHS)
+def test_entry_of_a_rival_has_the_best_validation_accuracy(method, data):
+    rows = [row for row in RIVAL_ROWS if (row["method"], row["data"]) == (method, data)]
+    best = max(rows, key=lambda row: row["val_accuracy"] or 0)
+    [entry] = [
+        e for e in stored_settings() if e.key == (method, "node", data, "undirected", "default")
+    ]
+    assert {**entry.model, **entry.train} == best["settings"]
+    assert f"{100 * best['val_accuracy']:.2f}" in entry.source
+
+
+def test_every_rival_had_the_same_budget():
+    methods = {method for method, _ in RIVAL_GRAPHS}
+    assert methods == MODELS.keys() - {"argnn"}
+    seen = {}
+    for row in RIVAL_ROWS:
+        assert (row["settings"]["epochs"], row["settings"]["patience"]) == (1000, 100)
+        seen.setdefault((row["method"], row["data"]), []).append(tuple(row["splits"]))
+    for data in {data for _, data in seen}:
+        budgets = [sorted(splits) for (_, name), splits in seen.items() if name == data]
+        assert len(budgets) == len(methods)
+        assert all(budget == budgets[0] for budget in budgets)

@@ -106,6 +106,7 @@ def test_link_trials_are_scored_by_validation_auroc(planned, searched, small_npz
         overrides=("epochs=2",),
         task="link",
         ratio="80/5/15",
+        fresh=True,  # a search does not start from stored settings
     )
     plan = prepare(request)
     rows = [run_cell(plan.config, plan.graph, split) for split in (0, 1, 2)]
