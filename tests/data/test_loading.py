@@ -29,19 +29,42 @@ def test_unknown_name_suggests_the_nearest():
 
 
 def test_other_type_is_refused():
-    with pytest.raises(ConfigError, match="a name, a path or a PyG Data object .got int."):
+    with pytest.raises(ConfigError, match=r"a graph is a name, a path, .*\(got int\)"):
         load(3)
 
 
 @pytest.mark.parametrize("name", ["graph.csv", "graph.graphml", "folder/graph"])
-def test_unsupported_file_says_what_is_supported(name):
-    with pytest.raises(DataError, match=r"supported graph files are \.npz"):
+def test_missing_file_says_what_is_supported(name):
+    with pytest.raises(DataError, match=r"no such file \(supported graph files are \.npz, "):
+        load(name)
+
+
+@pytest.mark.parametrize(("name", "got"), [("graph.gexf", "'.gexf'"), ("./graph", "no suffix")])
+def test_unsupported_file_says_what_is_supported(name, got, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("a b")
+    with pytest.raises(DataError, match=rf"supported graph files are \.npz, .*\(got {got}\)"):
         load(name)
 
 
 def test_folder_says_what_is_supported(tmp_path):
-    with pytest.raises(DataError, match=r"supported graph files are \.npz \(got a folder\)"):
+    with pytest.raises(DataError, match=r"needs edges\.csv or edges\.parquet"):
         load(tmp_path)
+
+
+def test_folder_with_two_formats_is_ambiguous(tmp_path):
+    for name in ("edges.csv", "edges.parquet"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(DataError, match=r"holds edges\.csv and edges\.parquet; keep one"):
+        load(tmp_path)
+
+
+def test_registered_graph_has_names_and_a_schema():
+    graph = load("mixed")
+    assert graph.node_ids == list(range(graph.num_nodes))
+    assert len(graph.feature_names) == graph.x.size(1) == graph.schema["num_features"]
+    assert graph.schema["label"]["classes"] == graph.class_names
+    assert graph.notes == []
 
 
 def test_data_object_is_validated_and_copied():

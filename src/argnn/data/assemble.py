@@ -15,6 +15,10 @@ DRAWN_SEED = 0
 _KEPT = ("geometry", "geometry_names", "region")
 
 
+class TooFewLabelsError(DataError):
+    """There are labels, but not enough of them to draw a split."""
+
+
 def assemble(
     source: Data,
     *,
@@ -23,29 +27,41 @@ def assemble(
     directed: bool = False,
     row_normalize: bool = False,
     undirected_source: bool = False,
+    draw_split: bool = True,
 ) -> Data:
     """Check every field of ``source`` and return a graph that keeps the contract of ``load``.
 
     Args:
-        source: Holds ``x`` and ``edge_index``, optionally ``y``, the three masks, ``class_names``
-            and ``split_rule``. It is not changed.
+        source: Holds ``x`` and ``edge_index``, optionally ``y``, the three masks, ``edge_weight``,
+            ``class_names`` and ``split_rule``. It is not changed.
         origin: The file or data set, for error messages.
         name: Name of the graph.
         directed: Keep the directions of the edges.
         row_normalize: Scale each row of the features to sum one.
         undirected_source: Say in ``edge_rule`` that there were no directions to keep.
+        draw_split: Draw a split where the source has none; without, masks that are not there or
+            cannot be used are empty.
     """
     x = _features(source, origin)
     edge_index = _edges(source, x.size(0), origin)
     y = _labels(source, x.size(0), origin)
     class_names = _class_names(source, y, origin)
-    (train, val, test), split_rule = _masks(source, y, origin)
-    edge_index, edge_rule = _arranged(edge_index, x.size(0), directed, undirected_source)
+    (train, val, test), split_rule = (
+        _masks(source, y, origin) if draw_split else _masks_if_usable(source, y, origin)
+    )
+    weight = _weight(source, edge_index, origin)
+    notes = _edge_notes(edge_index, x.size(0))
+    keeps_directions = directed and not undirected_source
+    edge_index, weight = _arranged(edge_index, weight, x.size(0), keeps_directions)
+    edge_rule = _edge_rule(keeps_directions, said=directed)
     x, feature_rule = _row_normalized(x, origin) if row_normalize else (x, "as stored")
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
     graph.edge_rule = edge_rule + _dropped(source)
     graph.feature_rule, graph.split_rule = feature_rule, split_rule
+    graph.notes = notes
+    if weight is not None:
+        graph.edge_weight = weight
     for key in _KEPT:
         if key in source:
             graph[key] = source[key]
@@ -155,8 +171,22 @@ def _masks(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
         return (empty, empty.clone(), empty.clone()), "no split: the graph has no labels"
     train, val, test = stratified_splits(y, DRAWN_FRACTIONS, count=1, seed=DRAWN_SEED)
     if not (bool(train.any()) and bool(val.any())):
-        raise DataError(f"{origin}: too few labels to draw a split; give train, val and test masks")
+        raise TooFewLabelsError(
+            f"{origin}: too few labels to draw a split; give train, val and test masks"
+        )
     return (train, val, test), f"one stratified 60/20/20 split drawn with seed {DRAWN_SEED}"
+
+
+def _masks_if_usable(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
+    """The masks of a graph that is only predicted on: none are needed."""
+    given = all(source.get(name) is not None for name in MASK_NAMES)
+    if given:
+        try:
+            return _masks(source, y, origin)
+        except DataError:
+            pass
+    empty = torch.zeros(len(y), 1, dtype=torch.bool)
+    return (empty, empty.clone(), empty.clone()), "no split was asked for"
 
 
 def _mask(source: Data, field: str, y: Tensor, origin: str) -> Tensor:
@@ -180,22 +210,70 @@ def _mask(source: Data, field: str, y: Tensor, origin: str) -> Tensor:
     return mask.bool().contiguous()
 
 
+def arranged_edges(edge_index: Tensor, num_nodes: int, directed: bool) -> Tensor:
+    """Edges as every graph has them: no self-loops, no duplicates, both directions if undirected.
+
+    Example:
+        >>> arranged_edges(torch.tensor([[0, 0, 1], [1, 1, 1]]), 2, directed=False).tolist()
+        [[0, 1], [1, 0]]
+    """
+    return _arranged(edge_index, None, num_nodes, directed)[0]
+
+
 def _arranged(
-    edge_index: Tensor, num_nodes: int, directed: bool, undirected_source: bool
-) -> tuple[Tensor, str]:
-    edge_index = remove_self_loops(edge_index)[0]
-    if directed and not undirected_source:
-        edge_index = coalesce(edge_index, num_nodes=num_nodes)
-        return edge_index.contiguous(), "self-loops removed, directions kept, duplicates merged"
-    edge_index = to_undirected(edge_index, num_nodes=num_nodes)
+    edge_index: Tensor, weight: Tensor | None, num_nodes: int, directed: bool
+) -> tuple[Tensor, Tensor | None]:
+    edge_index, weight = remove_self_loops(edge_index, weight)
+    merge = coalesce if directed else to_undirected
+    if weight is None:
+        return merge(edge_index, num_nodes=num_nodes).contiguous(), None
+    # The mean keeps the weights of a list that has every edge in both directions.
+    edge_index, weight = merge(edge_index, weight, num_nodes=num_nodes, reduce="mean")
+    return edge_index.contiguous(), weight
+
+
+def _edge_rule(keeps_directions: bool, said: bool) -> str:
+    if keeps_directions:
+        return "self-loops removed, directions kept, duplicates merged"
     rule = "self-loops removed, both directions listed, duplicates merged"
-    note = " (the source is undirected)" if directed else ""
-    return edge_index.contiguous(), rule + note
+    return rule + (" (the source is undirected)" if said else "")
+
+
+def _edge_notes(edge_index: Tensor, num_nodes: int) -> list[str]:
+    """What is unusual about the edges, counted."""
+    simple = remove_self_loops(edge_index)[0]
+    loops = edge_index.size(1) - simple.size(1)
+    duplicates = simple.size(1) - coalesce(simple, num_nodes=num_nodes).size(1)
+    isolated = num_nodes - int(simple.unique().numel())
+    counts = {
+        "self-loops removed": loops,
+        "duplicate edges merged": duplicates,
+        "nodes without edges": isolated,
+    }
+    return [f"{count} {what}" for what, count in counts.items() if count]
+
+
+def _weight(source: Data, edge_index: Tensor, origin: str) -> Tensor | None:
+    """Weights that were asked for; others were dropped before, and ``edge_rule`` says so."""
+    if not source.get("keep_weight"):
+        return None
+    weight = _tensor(source, "edge_weight", origin).double().flatten()
+    if weight.numel() != edge_index.size(1):
+        raise DataError(
+            f"{origin}: edge_weight must have shape [{edge_index.size(1)}], one per edge "
+            f"(got {list(source.edge_weight.shape)})"
+        )
+    bad = (~torch.isfinite(weight.float())).nonzero()
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(f"{origin}: edge_weight[{row}] is not finite (got {weight[row].item()})")
+    return weight.float()
 
 
 def _dropped(source: Data) -> str:
     # Merging duplicates leaves no single value per edge, and no model here would read it.
-    names = [name for name in ("edge_weight", "edge_attr") if source.get(name) is not None]
+    dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
+    names = [name for name in dropped if source.get(name) is not None]
     return f", {' and '.join(names)} dropped" if names else ""
 
 

@@ -3,22 +3,21 @@
 import contextlib
 import hashlib
 import io
-import logging
 import os
 import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import Actor, Planetoid, WebKB, WikipediaNetwork
 
 from argnn.data.cache import cache_root, store_graph, stored_graph, writable_folder
+from argnn.data.downloads import download
 from argnn.data.raw_checks import RawFiles, vetted_files
 from argnn.data.specs import DatasetSpec, check_counts
 from argnn.errors import DataError
-
-logger = logging.getLogger(__name__)
 
 
 def load_benchmark(spec: DatasetSpec, root: str | Path | None = None) -> Data:
@@ -94,13 +93,20 @@ def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
     return graph
 
 
-def _pyg_dataset(spec: DatasetSpec, root: Path, *, only_download: bool = False) -> InMemoryDataset:
+def _pyg_dataset(
+    spec: DatasetSpec, root: Path, *, download_without: frozenset[str] | None = None
+) -> InMemoryDataset:
+    """The data set as PyG has it.
+
+    Args:
+        spec: One of the benchmark data sets.
+        root: The data root.
+        download_without: Only download, and not the files of these names.
+    """
     kinds = {"planetoid": Planetoid, "actor": Actor, "wikipedia": WikipediaNetwork, "webkb": WebKB}
     kind = kinds[spec.loader]
-    if only_download:
-        # PyG would go on to unpickle what it has just fetched; these two steps are taken out.
-        unread = {"_process": lambda self: None, "load": lambda self, path: None}
-        kind = type(kind.__name__, (kind,), unread)
+    if download_without is not None:
+        kind = _only_downloading(kind, spec, download_without)
     if spec.loader == "planetoid":
         return kind(str(root), spec.title, split="geom-gcn")
     if spec.loader == "actor":
@@ -108,6 +114,16 @@ def _pyg_dataset(spec: DatasetSpec, root: Path, *, only_download: bool = False) 
     if spec.loader == "wikipedia":
         return kind(str(root), spec.prefix, geom_gcn_preprocess=True)
     return kind(str(root / Path(spec.folder).parents[1]), spec.prefix)
+
+
+def _only_downloading(kind: type, spec: DatasetSpec, have: frozenset[str]) -> type:
+    # PyG would go on to unpickle what it has just fetched; these two steps are taken out.
+    changes: dict[str, Any] = {"_process": lambda self: None, "load": lambda self, path: None}
+    if spec.loader == "planetoid":
+        # The other classes leave files alone that are there already; this one does not.
+        wanted = [name for name in spec.raw_files if name not in have and name.startswith("ind.")]
+        changes["raw_file_names"] = property(lambda self: wanted)
+    return type(kind.__name__, (kind,), changes)
 
 
 @contextlib.contextmanager
@@ -128,32 +144,12 @@ def _first_line(error: Exception) -> str:
 
 def _download(spec: DatasetSpec, folder: Path) -> None:
     """Fetch the raw files with PyG's own class, check them, and only then put them in place."""
-    hint = f"put the files in {folder}, or set ARGNN_DATA"
-    if not spec.downloadable:
-        raise DataError(f"{spec.name}: this version cannot be downloaded any more; {hint}")
-    if os.environ.get("ARGNN_OFFLINE", "0") not in ("", "0"):
-        raise DataError(
-            f"{spec.name}: not in the cache, and ARGNN_OFFLINE forbids downloads; {hint}"
-        )
-    writable_folder(folder.parent)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".download-") as root:
-        logger.info("downloading %s to %s", spec.title, folder)
-        try:
-            with _quiet():
-                _pyg_dataset(spec, Path(root), only_download=True)
-        except Exception as error:  # every network library has its own errors
-            raise DataError(
-                f"{spec.name}: download failed ({_first_line(error)}); {hint}"
-            ) from error
-        fetched = Path(root) / spec.folder
+
+    def fetch(root: Path, have: frozenset[str]) -> None:
+        with _quiet():
+            _pyg_dataset(spec, root, download_without=have)
+
+    def check(fetched: Path) -> None:
         vetted_files(spec, _read(spec, fetched), fetched)
-        _put_in_place(fetched, folder)
 
-
-def _put_in_place(fetched: Path, folder: Path) -> None:
-    try:
-        fetched.replace(folder)
-    except OSError:
-        # Another process was faster; its files passed the same checks.
-        if not folder.is_dir():
-            raise
+    download(spec, folder, fetch, check)

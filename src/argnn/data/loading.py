@@ -1,75 +1,189 @@
-"""One door to every graph: a registered name, a file, or a PyG ``Data``."""
+"""One door to every graph: a registered name, a file, or an object in memory."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torch_geometric.data import Data
 
 from argnn.data.assemble import assemble
 from argnn.data.benchmarks import load_benchmark
 from argnn.data.digits import digits
+from argnn.data.formats import csv_files, edge_lists, parquet_files
+from argnn.data.formats.arrays import adjacency_data, arrays_data, is_sparse
+from argnn.data.formats.frames import frame_tables, is_frame
+from argnn.data.formats.graphml import read_graphml
+from argnn.data.formats.networkx_graphs import is_networkx, networkx_tables
+from argnn.data.import_arrays import import_arrays
+from argnn.data.import_graph import Imported, import_tables
+from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
 from argnn.data.npz import load_npz
+from argnn.data.schema import Schema, check_schema
 from argnn.data.specs import DATASETS, DatasetSpec, check_counts
 from argnn.data.synthetic import mixed
+from argnn.data.tables import GraphTables
 from argnn.errors import ConfigError, DataError
 from argnn.registry import resolve
 
 _EMBEDDED: dict[str, Callable[[], Data]] = {"digits": digits, "mixed": mixed}
+_SUPPORTED = (
+    ".npz, .graphml, edge lists (.txt, .tsv, .csv), and folders with edges.csv or edges.parquet"
+)
 
 
 def load(
-    source: str | Path | Data,
+    source: Any,
     *,
     root: str | Path | None = None,
     directed: bool = False,
     row_normalize: bool = False,
+    features: str | None = None,
+    label: str | None = None,
+    node_id: str | None = None,
+    weight: str | None = None,
+    drop: Sequence[str] = (),
+    standardize: bool = False,
+    max_categories: int = MAX_CATEGORIES,
+    seed: int = 0,
+    draw_split: bool = True,
+    schema: Mapping[str, Any] | None = None,
 ) -> Data:
     """Load a graph, check it, and bring it to the one form that the library works with.
 
     Args:
-        source: A name of ``DATASETS``, the path of a ``.npz`` file, or a PyG ``Data``.
+        source: A name of ``DATASETS``; the path of a file (``.npz``, ``.graphml``, an edge list) or
+            of a folder with ``edges.csv`` or ``edges.parquet`` and perhaps a table of nodes; a PyG
+            ``Data``; a networkx graph; ``(X, edge_index)``; a sparse adjacency matrix, alone or as
+            ``(A, X)``; a pandas table of edges, alone or as ``(edges, nodes)``.
         root: Folder of the raw benchmark files; else ``$ARGNN_DATA``, else the cache.
         directed: Keep the directions of the edges instead of listing both.
         row_normalize: Scale each row of the features to sum one.
+        features: Features made from the edges, beside those that the nodes have: ``"degree"``,
+            ``"onehot"``, ``"random"`` or ``"laplacian"``.
+        label: Node column of the classes; ``label`` or ``y`` if not given.
+        node_id: Node column of the ids; ``id`` or the first one if not given.
+        weight: Edge column of the weights, kept as ``edge_weight``; left out if not given. Where
+            there is only one and it has no name, it is called ``weight``.
+        drop: Node columns to leave out.
+        standardize: Shift and scale every number column to mean 0 and deviation 1.
+        max_categories: Most different words in a column that becomes one feature per word.
+        seed: Seed of random features.
+        draw_split: Draw a split where there are labels but no masks; without, masks that are not
+            there or cannot be used are empty.
+        schema: The ``schema`` of a graph that was loaded before: this one is encoded the same
+            way. Labels may be missing, options that it holds are taken from it, and no split is
+            drawn.
 
     Returns:
         A graph with ``x`` ``[N, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[N]`` (``-1``: no label),
         ``train_mask``, ``val_mask``, ``test_mask`` ``[N, S]``, ``name``, ``class_count``,
-        ``class_names``, and in words ``edge_rule``, ``feature_rule``, ``split_rule``.
+        ``class_names``, ``node_ids``, ``feature_names``, ``schema`` (plain JSON values), in words
+        ``edge_rule``, ``feature_rule``, ``split_rule`` and ``notes``, and on request
+        ``edge_weight`` ``[E]``.
 
     Raises:
         DataError: Something is missing, damaged or contradicts itself.
-        ConfigError: There is no data set of that name.
+        ConfigError: There is no data set of that name, or an option is impossible.
 
     Example:
         >>> graph = load("mixed")
         >>> graph.edge_rule
         'self-loops removed, both directions listed, duplicates merged'
     """
-    if isinstance(source, Data):
-        name = str(source.get("name") or "graph")
-        return assemble(
-            source, origin=name, name=name, directed=directed, row_normalize=row_normalize
-        )
-    path = _as_path(source)
-    if path is not None:
-        return assemble(
-            _read_file(path),
-            origin=str(path),
-            name=path.stem,
-            directed=directed,
-            row_normalize=row_normalize,
-        )
-    spec = resolve(str(source), DATASETS, "data set")
-    return assemble(
-        _registered(spec, root),
-        origin=spec.name,
-        name=spec.name,
+    options = ImportOptions(
         directed=directed,
         row_normalize=row_normalize,
-        undirected_source=not spec.directed,
+        features=features,
+        label=label,
+        node_id=node_id,
+        weight=weight,
+        drop=tuple(drop),
+        standardize=standardize,
+        max_categories=max_categories,
+        seed=seed,
     )
+    if schema is not None:
+        check_schema(schema)
+        options = replace(
+            options, directed=schema["directed"], row_normalize=schema["row_normalize"]
+        )
+    name, origin, imported = _imported(source, root, options, schema)
+    graph = assemble(
+        imported.data,
+        origin=origin,
+        name=name,
+        directed=options.directed,
+        row_normalize=options.row_normalize,
+        undirected_source=imported.undirected,
+        draw_split=draw_split and schema is None,
+    )
+    graph.node_ids, graph.feature_names = imported.node_ids, imported.feature_names
+    graph.schema, graph.notes = imported.schema, imported.notes + graph.notes
+    graph.feature_rule += _made_features(imported.schema)
+    return graph
+
+
+def _made_features(schema: Schema) -> str:
+    """What became of features besides the rule that holds for every graph, in words."""
+    columns = schema["columns"] or []
+    scaled = any(rule.get("scale", 1) != 1 or rule.get("center", 0) != 0 for rule in columns)
+    words = ", numbers standardized" if scaled else ""
+    structure = schema["structure"]
+    return words if structure is None else f"{words}, with {structure['kind']} features"
+
+
+def _imported(
+    source: Any, root: str | Path | None, options: ImportOptions, schema: Schema | None
+) -> tuple[str, str, Imported]:
+    """Name, origin for error messages, and what was read."""
+    found = _object_in_memory(source)
+    if isinstance(found, GraphTables):
+        return "graph", "graph", import_tables(found, options, schema)
+    if found is not None:
+        data, notes = found
+        name = str(data.get("name") or "graph")
+        return name, name, import_arrays(data, options, schema, name, notes)
+    path = _as_path(source)
+    if path is not None:
+        read = _read_path(path)
+        if isinstance(read, GraphTables):
+            return path.stem, str(path), import_tables(read, options, schema)
+        return path.stem, str(path), import_arrays(read, options, schema, str(path))
+    spec = resolve(str(source), DATASETS, "data set")
+    imported = import_arrays(_registered(spec, root), options, schema, spec.name)
+    imported.undirected = not spec.directed
+    return spec.name, spec.name, imported
+
+
+def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | None:
+    """The graph that an object holds, or nothing if it is a name or a path."""
+    if isinstance(source, Data):
+        return source, []
+    if is_networkx(source):
+        return networkx_tables(source)
+    if is_frame(source):
+        return frame_tables(source)
+    if is_sparse(source):
+        return adjacency_data(source)
+    if isinstance(source, tuple | list) and len(source) == 2:
+        return _pair(*source)
+    return None
+
+
+def _pair(first: Any, second: Any) -> GraphTables | tuple[Data, list[str]]:
+    if is_frame(first) and is_frame(second):
+        return frame_tables(first, second)
+    # The other reading, sparse features and then edges, has two rows in the second array.
+    if is_sparse(first) and first.shape[0] == first.shape[1] == _row_count(second):
+        return adjacency_data(first, second)
+    return arrays_data(first, second), []
+
+
+def _row_count(value: Any) -> int:
+    shape = getattr(value, "shape", None)
+    return int(shape[0]) if shape else len(value) if hasattr(value, "__len__") else -1
 
 
 def _registered(spec: DatasetSpec, root: str | Path | None) -> Data:
@@ -79,25 +193,58 @@ def _registered(spec: DatasetSpec, root: str | Path | None) -> Data:
     return graph
 
 
-def _as_path(source: str | Path) -> Path | None:
+def _as_path(source: Any) -> Path | None:
     """The path that ``source`` means, or nothing if it reads as a name."""
     if isinstance(source, Path):
         return source.expanduser()
     if not isinstance(source, str):
         raise ConfigError(
-            f"a graph is a name, a path or a PyG Data object (got {type(source).__name__})"
+            "a graph is a name, a path, a PyG Data object, a networkx graph, pandas tables, "
+            f"or a pair of arrays (got {type(source).__name__})"
         )
     try:
         resolve(source, DATASETS, "data set")
     except ConfigError:
         path = Path(source).expanduser()
-        looks_like_path = os.sep in source or bool(path.suffix) or path.exists()
+        looks_like_path = os.sep in source or bool(path.suffix) or _exists(path)
         return path if looks_like_path else None
     return None
 
 
-def _read_file(path: Path) -> Data:
-    if path.suffix.lower() != ".npz":
-        what = "a folder" if path.is_dir() else f"'{path.suffix}'" if path.suffix else "no suffix"
-        raise DataError(f"{path}: supported graph files are .npz (got {what})")
-    return load_npz(path)
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long, or with a NUL in it
+        return False
+
+
+def _read_path(path: Path) -> GraphTables | Data:
+    if _exists(path) and path.is_dir():
+        return _read_folder(path)
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return load_npz(path)
+    if not _exists(path):
+        raise DataError(f"{path}: no such file (supported graph files are {_SUPPORTED})")
+    if suffix in (".graphml", ".xml"):
+        return read_graphml(path)
+    if suffix in edge_lists.SUFFIXES:
+        return edge_lists.read_edge_list(path)
+    what = f"'{path.suffix}'" if path.suffix else "no suffix"
+    raise DataError(f"{path}: supported graph files are {_SUPPORTED} (got {what})")
+
+
+def _read_folder(folder: Path) -> GraphTables:
+    readers = {
+        csv_files.EDGES: csv_files.read_csv_folder,
+        parquet_files.EDGES: parquet_files.read_parquet_folder,
+    }
+    found = [name for name in readers if (folder / name).exists() or (folder / name).is_symlink()]
+    if len(found) > 1:
+        raise DataError(f"{folder}: holds {' and '.join(found)}; keep one")
+    if not found:
+        raise DataError(
+            f"{folder}: a folder needs edges.csv or edges.parquet, which is not there "
+            f"(supported graph files are {_SUPPORTED})"
+        )
+    return readers[found[0]](folder)

@@ -1,61 +1,115 @@
-"""A user's graph in one ``.npz`` file."""
+"""A user's graph in one ``.npz`` file.
 
+What the file says about sizes is compared with what it holds before any memory is taken for it.
+"""
+
+import math
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
+from numpy.lib import format as npy
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.data.formats.text_files import check_regular
 from argnn.data.splits import MASK_NAMES
+from argnn.data.tables import printable
 from argnn.errors import DataError
 
-_REQUIRED = ("x", "edge_index")
-_OPTIONAL = ("y", *MASK_NAMES)
+_REQUIRED = ("edge_index",)
+_TEXTS = ("node_ids", "feature_names", "class_names")
+_OPTIONAL = ("x", "y", *MASK_NAMES, "edge_weight", *_TEXTS)
+#: Only a file made to do harm is this large and shrinks this well; ``np.savez`` does not compress.
+_SUSPICIOUS_BYTES, _SUSPICIOUS_RATIO = 256 << 20, 200
+_LONGEST_HEADER = 10_000
 
 
 def load_npz(path: Path) -> Data:
-    """Read ``x``, ``edge_index`` and, where present, ``y`` and the three masks.
+    """Read ``edge_index``, and where present ``x``, ``y``, masks, weights and names.
 
     Only the types are checked here; shapes and values are checked where every graph is assembled.
     """
+    check_regular(path)
     try:
-        # numpy leaves a file open that it cannot read, unless it was opened here.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            _check_names(archive.files, path)
-            fields = {name: _field(archive, name, path) for name in archive.files}
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file") from error
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            members = {_name(info): info for info in archive.infolist()}
+            _check_names(list(members), path)
+            _check_sizes(archive, path)
+            fields = {name: _field(archive, info, name, path) for name, info in members.items()}
     except DataError:
         raise
     except Exception as error:  # zip, zlib and numpy each have their own way to fail
         raise DataError(f"{path}: not a readable npz file") from error
-    return Data(**fields)
+    return Data(**{name: _converted(array, name, path) for name, array in fields.items()})
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    return info.filename.removesuffix(".npy")
 
 
 def _check_names(names: list[str], path: Path) -> None:
     for name in _REQUIRED:
         if name not in names:
-            raise DataError(f"{path}: {name} is missing (found: {', '.join(names) or 'nothing'})")
+            found = printable(", ".join(names[:10])) or "nothing"
+            raise DataError(f"{path}: {name} is missing (found: {found[:200]})")
     for name in names:
         if name not in _REQUIRED + _OPTIONAL:
-            known = ", ".join(_REQUIRED + _OPTIONAL)
-            raise DataError(f"{path}: unknown field {name} (known fields: {known})")
+            known = ", ".join(("x", *_REQUIRED, *_OPTIONAL[1:]))
+            raise DataError(f"{path}: unknown field {printable(name[:40])} (known fields: {known})")
 
 
-def _field(archive: Any, name: str, path: Path) -> Tensor:
-    try:
-        array: NDArray[Any] = archive[name]
-    except ValueError as error:
-        if "Object arrays" in str(error):
-            raise DataError(
-                f"{path}: {name} is an object array, which could run code when read; "
-                "save it with a number type"
-            ) from error
-        raise DataError(f"{path}: {name} cannot be read ({error})") from error
+def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
+    held = path.stat().st_size
+    size = sum(info.file_size for info in archive.infolist())
+    if size > _SUSPICIOUS_BYTES and size > _SUSPICIOUS_RATIO * held:
+        raise DataError(
+            f"{path}: {held} bytes claim to hold {size}; refused, as it would fill the memory "
+            "(np.savez, which does not compress, gives a file that is accepted)"
+        )
+
+
+def _field(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, path: Path) -> NDArray[Any]:
+    with archive.open(info) as file:
+        _check_header(file, info, name, path)  # type: ignore[arg-type]
+    with archive.open(info) as file:
+        array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+    return array
+
+
+def _check_header(file: BinaryIO, info: zipfile.ZipInfo, name: str, path: Path) -> None:
+    """The size that an array declares must be the size that the archive holds for it."""
+    version = npy.read_magic(file)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(file, max_header_size=_LONGEST_HEADER)
+    if dtype.hasobject:
+        raise DataError(
+            f"{path}: {name} is an object array, which could run code when read; "
+            "save it with a number type"
+        )
+    declared = math.prod(shape) * dtype.itemsize
+    if declared != info.file_size - file.tell():
+        raise DataError(
+            f"{path}: {name} declares the shape {list(shape)[:4]}, but does not hold as much"
+        )
+
+
+def _converted(array: NDArray[Any], name: str, path: Path) -> Any:
+    if name in _TEXTS:
+        return _texts(array, name, path)
     if array.dtype.kind not in "biuf":
         raise DataError(f"{path}: {name} must hold numbers (got {array.dtype})")
     kept = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64)
     return torch.from_numpy(np.ascontiguousarray(array, dtype=kept))
+
+
+def _texts(array: NDArray[Any], name: str, path: Path) -> list[str | int]:
+    kinds = "Uiu" if name == "node_ids" else "U"
+    if array.dtype.kind not in kinds or array.ndim != 1:
+        raise DataError(f"{path}: {name} must be a list of texts (got {array.dtype})")
+    values: list[str | int] = array.tolist()
+    if len(set(values)) < len(values):
+        raise DataError(f"{path}: {name} holds a value twice")
+    return values

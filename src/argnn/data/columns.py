@@ -1,0 +1,323 @@
+"""Columns of a node table as features, and the rule by which another table becomes the same.
+
+Numbers are kept as they are. A missing number becomes the mean of its column, and a column of
+zeros and ones says where that happened. Words become one feature per value.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argnn.data.node_ids import shown
+from argnn.data.tables import Table, is_missing
+from argnn.errors import DataError
+
+Numbers = NDArray[np.float64]
+ColumnRule = dict[str, Any]
+
+#: Texts that stand for a missing number; as words they could be the name of something.
+_NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}
+_TRUTH = {"true": 1.0, "false": 0.0}
+_LARGEST = float(np.finfo(np.float32).max)
+_MOST_FEATURES = 50_000
+
+
+@dataclass
+class Encoded:
+    """Features, their names, and what is worth telling about them."""
+
+    parts: list[NDArray[np.float32]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, values: Numbers, names: Iterable[str]) -> None:
+        """Append columns ``[N, k]``, or one ``[N]``."""
+        self.parts.append(values.reshape(len(values), -1).astype(np.float32))
+        self.names.extend(names)
+
+
+def learned_rules(
+    table: Table, names: Iterable[str], *, standardize: bool, max_categories: int
+) -> tuple[list[ColumnRule], list[str]]:
+    """How each column becomes features, and notes on those that do not."""
+    rules, notes, names = [], [], list(names)
+    if len(names) > _MOST_FEATURES:
+        raise DataError(f"{table.origin}: the columns become more than {_MOST_FEATURES} features")
+    for name in names:
+        rule = _learned_rule(table, name, standardize, max_categories)
+        if rule is None:
+            notes.append(f"column {name}: empty, left out")
+        else:
+            rules.append(rule)
+    return rules, notes
+
+
+def encoded_columns(table: Table, rules: Iterable[ColumnRule]) -> Encoded:
+    """The features that rules make of a table."""
+    encoded = Encoded()
+    for rule in rules:
+        name = rule["name"]
+        if name not in table.columns:
+            raise DataError(f"{table.origin}: no column '{name}', which the model was trained with")
+        _ENCODERS[rule["kind"]](table, rule, encoded)
+        if len(encoded.names) > _MOST_FEATURES:
+            raise DataError(
+                f"{table.origin}: the columns become more than {_MOST_FEATURES} features"
+            )
+    return encoded
+
+
+def _learned_rule(
+    table: Table, name: str, standardize: bool, max_categories: int
+) -> ColumnRule | None:
+    present = (cell for cell in table.columns[name].tolist() if not is_missing(cell))
+    first = next(present, None)
+    if first is None:
+        return None
+    if isinstance(first, list | tuple | np.ndarray):
+        return {"name": name, "kind": "vector", "size": len(first)}
+    for kind, read in (("boolean", _truths), ("number", _numbers)):
+        values = read(table, name)
+        if values is not None:
+            return _number_rule(name, kind, values, standardize and kind == "number")
+    return _category_rule(table, name, max_categories)
+
+
+def _number_rule(name: str, kind: str, values: Numbers, standardize: bool) -> ColumnRule | None:
+    known = values[~np.isnan(values)]
+    if not len(known):  # words such as "none" only
+        return None
+    mean = float(known.mean())
+    deviation = float(known.std())
+    return {
+        "name": name,
+        "kind": kind,
+        "mean": mean,
+        "indicator": len(known) < len(values),
+        "center": mean if standardize else 0.0,
+        "scale": deviation if standardize and deviation > 0 else 1.0,
+    }
+
+
+def _category_rule(table: Table, name: str, max_categories: int) -> ColumnRule:
+    words = set()
+    for row, cell in enumerate(table.columns[name].tolist()):
+        if is_missing(cell):
+            continue
+        if not isinstance(cell, str | bool | int | float):
+            raise DataError(
+                f"{table.place(row, name)}: a value of type {type(cell).__name__} "
+                "cannot become a feature; drop the column"
+            )
+        words.add(str(cell))
+    categories = sorted(words)
+    if len(categories) > max_categories:
+        raise DataError(
+            f"{table.origin}, column {name}: {len(categories)} different words, more than the "
+            f"{max_categories} that become features; drop the column (got {shown(categories[0])}, "
+            f"{shown(categories[1])}, ...)"
+        )
+    return {"name": name, "kind": "category", "categories": categories}
+
+
+def _truths(table: Table, name: str) -> Numbers | None:
+    """Yes as 1, no as 0, missing as NaN; nothing where a cell is neither."""
+    cells = table.columns[name]
+    if cells.dtype.kind == "b":
+        return cells.astype(np.float64)
+    if cells.dtype.kind != "O":
+        return None
+    values = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells.tolist()):
+        if isinstance(cell, bool):
+            values[row] = cell
+        elif isinstance(cell, str) and cell.lower() in _TRUTH:
+            values[row] = _TRUTH[cell.lower()]
+        elif not is_missing(cell):
+            return None
+    return values
+
+
+def _numbers(table: Table, name: str) -> Numbers | None:
+    """Numbers, missing ones as NaN; nothing where a cell is no number."""
+    cells = table.columns[name]
+    if cells.dtype.kind in "iuf":
+        values = cells.astype(np.float64)
+    else:
+        try:
+            values = np.fromiter(map(_number, cells.tolist()), np.float64, len(cells))
+        except (TypeError, ValueError, OverflowError):
+            return None
+    too_large = np.flatnonzero(np.abs(values) > _LARGEST)
+    if len(too_large):
+        row = int(too_large[0])
+        raise DataError(f"{table.place(row, name)}: {shown(cells[row])} is too large for a feature")
+    return values
+
+
+def _number(cell: object) -> float:
+    if isinstance(cell, str):
+        try:
+            value = float(cell)
+        except ValueError:
+            if cell.lower() not in _NO_NUMBER:
+                raise
+            return math.nan
+        if "_" in cell:  # Python reads 1_0 as ten
+            raise ValueError(cell)
+        return value
+    if isinstance(cell, bool):
+        raise TypeError(cell)
+    return math.nan if is_missing(cell) else float(cell)  # type: ignore[arg-type]
+
+
+def _encode_number(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
+    name, kind = rule["name"], rule["kind"]
+    values = (_truths if kind == "boolean" else _numbers)(table, name)
+    if values is None:
+        raise DataError(f"{_first_misfit(table, name, kind)} must be {_WANTED[kind]}")
+    missing = np.isnan(values)
+    if missing.any():
+        filled = np.where(missing, rule["mean"], values)
+        where = ", marked in a feature of its own" if rule["indicator"] else ""
+        encoded.notes.append(
+            f"column {name}: {int(missing.sum())} missing values became the mean{where}"
+        )
+    else:
+        filled = values
+    with np.errstate(over="ignore"):  # infinity is found later, as in every graph
+        encoded.add((filled - rule["center"]) / rule["scale"], [name])
+    if rule["indicator"]:
+        encoded.add(missing.astype(np.float64), [f"{name} is missing"])
+
+
+_WANTED = {"boolean": "true or false", "number": "a number"}
+
+
+def _first_misfit(table: Table, name: str, kind: str) -> str:
+    """Where a column stops being what it has to be."""
+    read = _truths if kind == "boolean" else _numbers
+    cells = table.columns[name]
+    for row in range(len(cells)):
+        one = Table(table.origin, {name: cells[row : row + 1]})
+        if read(one, name) is None:
+            return f"{table.place(row, name)}: {shown(cells[row])}"
+    return f"{table.origin}, column {name}"
+
+
+def _encode_category(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
+    name, categories = rule["name"], rule["categories"]
+    place = {category: index for index, category in enumerate(categories)}
+    values = np.zeros((len(table), len(categories)))
+    missing, unknown = 0, set()
+    for row, cell in enumerate(table.columns[name].tolist()):
+        if is_missing(cell):
+            missing += 1
+        elif str(cell) in place:
+            values[row, place[str(cell)]] = 1
+        else:
+            unknown.add(str(cell))
+    encoded.add(values, [f"{name} = {category}" for category in categories])
+    if missing:
+        encoded.notes.append(f"column {name}: {missing} missing words became zeros")
+    if unknown:
+        first = shown(min(unknown))
+        encoded.notes.append(
+            f"column {name}: {len(unknown)} unknown words became zeros ({first} for one)"
+        )
+
+
+def _encode_vector(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
+    name, size = rule["name"], rule["size"]
+    values = np.empty((len(table), size))
+    for row, cell in enumerate(table.columns[name].tolist()):
+        try:
+            vector = np.asarray(cell, dtype=np.float64)
+        except (TypeError, ValueError):
+            vector = np.empty(0)
+        if vector.shape != (size,):
+            raise DataError(f"{table.place(row, name)}: must be a list of {size} numbers")
+        if not np.all(np.abs(vector) <= _LARGEST):
+            raise DataError(f"{table.place(row, name)}: holds a number that is not finite")
+        values[row] = vector
+    encoded.add(values, [f"{name}[{index}]" for index in range(size)])
+
+
+_ENCODERS = {
+    "number": _encode_number,
+    "boolean": _encode_number,
+    "category": _encode_category,
+    "vector": _encode_vector,
+}
+
+
+def described(rule: Mapping[str, Any]) -> str:
+    """What became of a column, in words.
+
+    Example:
+        >>> described({"kind": "category", "categories": ["blue", "red"]})
+        'words, one feature for each of 2'
+    """
+    if rule["kind"] == "category":
+        return f"words, one feature for each of {len(rule['categories'])}"
+    if rule["kind"] == "vector":
+        return f"lists of {rule['size']} numbers"
+    kind = "true or false" if rule["kind"] == "boolean" else "a number"
+    scaled = ", standardized" if rule["scale"] != 1 or rule["center"] != 0 else ""
+    return kind + scaled + (", with a mark where it is missing" if rule["indicator"] else "")
+
+
+def is_feature(number: float) -> bool:
+    """Whether a number can be a feature: finite, and no larger than 32 bits allow."""
+    return abs(number) <= _LARGEST
+
+
+def feature_count(rule: Mapping[str, Any]) -> int:
+    """How many features a rule makes.
+
+    Example:
+        >>> feature_count({"kind": "category", "categories": ["blue", "red"]})
+        2
+    """
+    if rule["kind"] == "category":
+        return len(rule["categories"])
+    return int(rule["size"]) if rule["kind"] == "vector" else 1 + rule["indicator"]
+
+
+def check_rules(rules: Iterable[Any], width: int) -> None:
+    """Raise unless every rule of a stored schema is ours and makes at most ``width`` features."""
+    for rule in rules:
+        known = isinstance(rule, dict) and str(rule.get("kind")) in _ENCODERS
+        needs = _RULE_FIELDS[rule["kind"]] if known else {}
+        fits = all(isinstance(rule.get(name), kind) for name, kind in needs.items())
+        if not known or not isinstance(rule.get("name"), str) or not fits:
+            raise DataError("schema: a column has no rule that this version knows")
+        words, scale = rule.get("categories", []), rule.get("scale", 1)
+        numbers = (rule.get("mean", 0), rule.get("center", 0), scale)
+        possible = (
+            0 <= rule.get("size", 0) <= width
+            and len(words) <= width
+            and all(isinstance(word, str) for word in words)
+            and all(is_feature(number) for number in numbers)
+            and scale > 0
+        )
+        if not possible:
+            raise DataError("schema: a column has an impossible rule")
+
+
+_NUMBER_FIELDS: Mapping[str, Any] = {
+    "mean": int | float,
+    "center": int | float,
+    "scale": int | float,
+    "indicator": bool,
+}
+_RULE_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "number": _NUMBER_FIELDS,
+    "boolean": _NUMBER_FIELDS,
+    "category": {"categories": list},
+    "vector": {"size": int},
+}

@@ -1,0 +1,1 @@
+"""One module per format; each gives tables or arrays and knows nothing of features."""

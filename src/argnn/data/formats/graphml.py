@@ -1,0 +1,220 @@
+"""GraphML, read as a stream of elements.
+
+A document type, and with it every entity, is refused: entities can grow without bound or fetch
+other files.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+from xml.parsers import expat
+
+from argnn.data.formats.text_files import read_content
+from argnn.data.node_ids import shown
+from argnn.data.tables import GraphTables, Table, object_cells
+from argnn.errors import DataError
+
+_IDS, _ENDS = "id", ("source", "target")
+_DEEPEST = 100
+
+
+def read_graphml(path: Path) -> GraphTables:
+    """The nodes, edges and attributes of the one graph in a file."""
+    reader = _Reader(path)
+    reader.read(read_content(path, may_hold_nul=True))
+    return reader.tables()
+
+
+def _boolean(text: str) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False}
+    if text.lower() not in known:
+        raise ValueError(text)
+    return known[text.lower()]
+
+
+def _integer(text: str) -> int:
+    if len(text) > 18:
+        raise ValueError(text)
+    return int(text)
+
+
+_TYPES: dict[str, Callable[[str], Any]] = {
+    "boolean": _boolean,
+    "int": _integer,
+    "long": _integer,
+    "float": float,
+    "double": float,
+    "string": str,
+}
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A declared attribute."""
+
+    name: str
+    kind: str
+    of: str
+    default: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Item:
+    """A node or an edge, with the values of its attributes."""
+
+    line: int
+    ends: dict[str, str]
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+class _Reader:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.keys: dict[str, _Key] = {}
+        self.items: dict[str, list[_Item]] = {"node": [], "edge": []}
+        self.stack: list[str] = []
+        self.edge_default: str | None = None
+        self.open: list[tuple[str, _Item]] = []
+        self.key: _Key | None = None  # of the data or default element that is being read
+        self.text: list[str] | None = None
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.buffer_text = True
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+
+    def read(self, content: bytes) -> None:
+        try:
+            self.parser.Parse(content, True)
+        except expat.ExpatError as error:
+            message = expat.ErrorString(error.code) or "damaged"
+            raise DataError(f"{self.path}, line {error.lineno}: not XML ({message})") from error
+        except (ValueError, LookupError) as error:  # an encoding that nobody knows
+            raise DataError(f"{self.path}: not readable as XML ({error})") from error
+        if self.edge_default is None:
+            raise DataError(f"{self.path}: there is no graph in it")
+
+    def _fail(self, message: str) -> NoReturn:
+        raise DataError(f"{self.path}, line {self.parser.CurrentLineNumber}: {message}")
+
+    def _doctype(self, *_: Any) -> NoReturn:
+        self._fail("a document type (DTD) is refused, as it can declare entities")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rsplit(" ", 1)[-1]
+        self.stack.append(tag)
+        if len(self.stack) > _DEEPEST:
+            self._fail("the elements are nested too deeply")
+        if len(self.stack) == 1 and tag != "graphml":
+            self._fail(f"expected a graphml element (got {shown(tag)})")
+        starts: dict[str, Callable[[dict[str, str]], None]] = {
+            "key": self._start_key,
+            "graph": self._start_graph,
+            "node": self._start_node,
+            "edge": self._start_edge,
+            "data": self._start_data,
+            "default": self._start_default,
+            "hyperedge": self._start_hyperedge,
+        }
+        if tag in starts:
+            starts[tag](attributes)
+
+    def _start_key(self, attributes: dict[str, str]) -> None:
+        key = self._attribute("key", attributes, "id")
+        kind = attributes.get("attr.type", "string")
+        if kind not in _TYPES:
+            self._fail(f"unknown attr.type {shown(kind)} (known: {', '.join(_TYPES)})")
+        if key in self.keys:
+            self._fail(f"there are two keys {shown(key)}")
+        self.key = _Key(attributes.get("attr.name", key), kind, attributes.get("for", "all"))
+        self.keys[key] = self.key
+
+    def _start_graph(self, attributes: dict[str, str]) -> None:
+        if self.edge_default is not None:
+            self._fail("there is more than one graph, or one inside another")
+        self.edge_default = attributes.get("edgedefault", "undirected")
+        if self.edge_default not in ("directed", "undirected"):
+            self._fail(
+                f"edgedefault must be directed or undirected (got {shown(self.edge_default)})"
+            )
+
+    def _start_node(self, attributes: dict[str, str]) -> None:
+        self._open("node", {_IDS: self._attribute("node", attributes, "id")})
+
+    def _start_edge(self, attributes: dict[str, str]) -> None:
+        self._open("edge", {end: self._attribute("edge", attributes, end) for end in _ENDS})
+
+    def _start_hyperedge(self, attributes: dict[str, str]) -> None:
+        self._fail("hyperedges are not supported")
+
+    def _open(self, tag: str, ends: dict[str, str]) -> None:
+        item = _Item(self.parser.CurrentLineNumber, ends)
+        self.items[tag].append(item)
+        self.open.append((tag, item))
+
+    def _start_data(self, attributes: dict[str, str]) -> None:
+        key = self._attribute("data", attributes, "key")
+        if key not in self.keys:
+            self._fail(f"data of an undeclared key {shown(key)}")
+        self.key, self.text = self.keys[key], []
+
+    def _start_default(self, attributes: dict[str, str]) -> None:
+        self.text = []
+
+    def _attribute(self, tag: str, attributes: dict[str, str], name: str) -> str:
+        if name not in attributes:
+            self._fail(f"a {tag} has no {name}")
+        return attributes[name]
+
+    def _characters(self, text: str) -> None:
+        if self.text is not None and self.stack[-1] in ("data", "default"):
+            self.text.append(text)
+
+    def _end(self, name: str) -> None:
+        tag = self.stack.pop()
+        if tag in self.items and self.open:
+            self.open.pop()
+        elif tag in ("data", "default") and self.text is not None and self.key is not None:
+            self._end_text(tag, "".join(self.text).strip(), self.key)
+            self.text = None
+
+    def _end_text(self, tag: str, text: str, key: _Key) -> None:
+        if tag == "default":
+            self._parsed(text, key)
+            key.default.append(text)
+        elif self.open:
+            holder, item = self.open[-1]
+            if key.of not in (holder, "all"):
+                self._fail(f"key {shown(key.name)} is declared for {shown(key.of)}, not {holder}s")
+            item.values[key.name] = self._parsed(text, key)
+
+    def _parsed(self, text: str, key: _Key) -> Any:
+        try:
+            return _TYPES[key.kind](text) if text else None
+        except ValueError:
+            self._fail(f"key {shown(key.name)}: {shown(text)} is not of type {key.kind}")
+
+    def tables(self) -> GraphTables:
+        """What was read, as tables."""
+        directed = self.edge_default == "directed"
+        return GraphTables(
+            edges=self._table("edge", _ENDS),
+            nodes=self._table("node", (_IDS,)),
+            undirected=not directed,
+            directed=directed,
+        )
+
+    def _table(self, tag: str, ends: tuple[str, ...]) -> Table:
+        items = self.items[tag]
+        columns = {end: object_cells([item.ends[end] for item in items]) for end in ends}
+        for key in self.keys.values():
+            if key.of in (tag, "all"):
+                default = self._parsed(key.default[0], key) if key.default else None
+                values = [item.values.get(key.name, default) for item in items]
+                # An attribute may have the name of an XML attribute, such as id.
+                name = key.name if key.name not in columns else f"{key.name} (data)"
+                if key.of == tag or any(value is not None for value in values):
+                    columns[name] = object_cells(values)
+        return Table(str(self.path), columns, [item.line for item in items])

@@ -1,0 +1,86 @@
+"""A folder with ``edges.parquet`` and, where nodes have more than an id, ``nodes.parquet``."""
+
+from pathlib import Path
+from typing import Any
+
+from argnn.data.formats.text_files import check_regular
+from argnn.data.tables import Cells, GraphTables, Table, object_cells
+from argnn.errors import DataError
+
+EDGES, NODES = "edges.parquet", "nodes.parquet"
+#: Most bytes of a file's columns after decompression; counted by what the file says of itself.
+_LARGEST = 4 << 30
+_SUSPICIOUS_BYTES, _SUSPICIOUS_RATIO = 256 << 20, 200
+
+
+def read_parquet_folder(folder: Path) -> GraphTables:
+    """The tables of a folder."""
+    nodes = folder / NODES
+    return GraphTables(
+        edges=read_parquet(folder / EDGES),
+        nodes=read_parquet(nodes) if nodes.exists() or nodes.is_symlink() else None,
+    )
+
+
+def read_parquet(path: Path) -> Table:
+    """A table of plain columns."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise DataError(
+            f"{path}: reading Parquet needs pyarrow; install it with pip install pyarrow"
+        ) from error
+    check_regular(path)
+    try:
+        with path.open("rb") as opened, pq.ParquetFile(opened) as file:
+            _check_size(file, path)
+            table = file.read()
+    except DataError:
+        raise
+    except Exception as error:  # damaged files fail in many ways deep inside
+        raise DataError(f"{path}: not a readable Parquet file") from error
+    names = list(table.column_names)
+    if len(set(names)) < len(names) or not names:
+        raise DataError(f"{path}: every column needs a name of its own")
+    return Table(str(path), {name: _cells(table.column(name), name, path) for name in names})
+
+
+def _check_size(file: Any, path: Path) -> None:
+    metadata = file.metadata
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    size = sum(group.total_byte_size for group in groups)
+    # Runs of equal values take no space at all, so that rows have to be counted as well.
+    size = max(size, 8 * metadata.num_rows * metadata.num_columns)
+    held = path.stat().st_size
+    if size > _LARGEST or (size > _SUSPICIOUS_BYTES and size > _SUSPICIOUS_RATIO * held):
+        raise DataError(
+            f"{path}: {held} bytes claim to hold {size}; refused, as it would fill the memory"
+        )
+
+
+def _cells(column: Any, name: str, path: Path) -> Cells:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    if is_plain and not column.null_count:
+        return column.to_numpy()  # type: ignore[no-any-return]
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if is_plain or is_text or pa.types.is_decimal(kind) or _is_list_of_numbers(kind):
+        values = column.to_pylist()
+        return object_cells([float(v) for v in values] if pa.types.is_decimal(kind) else values)
+    if pa.types.is_null(kind):
+        return object_cells([None] * len(column))
+    raise DataError(f"{path}, column {name}: values of type {kind} are not supported")
+
+
+def _is_list_of_numbers(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    of = kind.value_type if is_list else kind
+    return bool(is_list and (types.is_integer(of) or types.is_floating(of)))

@@ -1,0 +1,56 @@
+"""Text files of strangers: read whole, or refused with the line that is wrong."""
+
+import stat
+from pathlib import Path
+
+from argnn.errors import DataError
+
+_BEGINNING = 1 << 16
+_LARGEST = 4 << 30
+
+
+def read_text(path: Path) -> str:
+    """The text of a regular UTF-8 file, whose lines end as they do anywhere."""
+    content = read_content(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}, line {line}: not UTF-8 text") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_content(path: Path, *, may_hold_nul: bool = False) -> bytes:
+    """All bytes of a regular file."""
+    check_regular(path)
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_BEGINNING)
+            # A huge file of zeros should not be read to its end.
+            _check_nul(beginning, path, may_hold_nul)
+            content = beginning + file.read()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    _check_nul(content, path, may_hold_nul)
+    return content
+
+
+def check_regular(path: Path) -> None:
+    """Raise unless there is a plain file of a size that can be held: no folder, pipe or device."""
+    try:
+        found = path.stat()
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise DataError(f"{path}: not a file")
+    if found.st_size > _LARGEST:
+        raise DataError(f"{path}: larger than {_LARGEST >> 30} GiB; save it as .npz or Parquet")
+
+
+def _check_nul(content: bytes, path: Path, allowed: bool) -> None:
+    at = -1 if allowed else content.find(b"\0")
+    if at >= 0:
+        line = content.count(b"\n", 0, at) + 1
+        raise DataError(f"{path}, line {line}: holds a NUL byte, so it is not text")

@@ -1,0 +1,56 @@
+"""What a user may say about a graph of their own."""
+
+from dataclasses import dataclass
+
+from argnn.data.structural_features import FEATURE_KINDS
+from argnn.errors import ConfigError, DataError
+
+MAX_CATEGORIES = 100
+
+
+class NoFeaturesError(DataError):
+    """The nodes have no features, and none were asked for."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(
+            f"{origin}: the nodes have no features; choose some with features "
+            f"(--features {', '.join(FEATURE_KINDS)})"
+        )
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How the columns of a graph are to be understood.
+
+    Attributes:
+        directed: Keep the directions of the edges.
+        row_normalize: Scale each row of the features to sum one.
+        features: Features made from the edges, or nothing; see ``FEATURE_KINDS``.
+        label: Column of the classes; ``label`` or ``y`` if not given.
+        node_id: Column of the ids; ``id`` or the first one if not given.
+        weight: Column of the edge weights, which are left out if not given.
+        drop: Node columns to leave out.
+        standardize: Shift and scale every number column to mean 0 and deviation 1.
+        max_categories: Most values of a column that is turned into one feature per value.
+        seed: Seed of random features.
+    """
+
+    directed: bool = False
+    row_normalize: bool = False
+    features: str | None = None
+    label: str | None = None
+    node_id: str | None = None
+    weight: str | None = None
+    drop: tuple[str, ...] = ()
+    standardize: bool = False
+    max_categories: int = MAX_CATEGORIES
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.features is not None and self.features not in FEATURE_KINDS:
+            kinds = ", ".join(FEATURE_KINDS)
+            raise ConfigError(f"features must be one of {kinds} (got '{self.features}')")
+        if self.max_categories < 1:
+            raise ConfigError(f"max_categories must be at least 1 (got {self.max_categories})")
+        if self.seed < 0:
+            raise ConfigError(f"seed must not be negative (got {self.seed})")

@@ -1,0 +1,120 @@
+"""The user's names of nodes, mapped to row numbers and back."""
+
+import re
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argnn.data.tables import Cells, Table, is_missing
+from argnn.errors import DataError
+
+NodeId = str | int
+
+# 18 digits always fit into 64 bits; 007 and 7 are two texts, but would be one number.
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_LONGEST_SHOWN = 40
+
+
+def shown(value: object) -> str:
+    """A value for an error message: quoted where it is a text, and never long."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def rows_of_nodes(nodes: Table, column: str) -> tuple[list[NodeId], dict[Hashable, int]]:
+    """The ids of a node table, and the row of each.
+
+    Every id must be there, and only once.
+    """
+    rows: dict[Hashable, int] = {}
+    for row, cell in enumerate(nodes.columns[column].tolist()):
+        key = _key(cell, nodes, row, column)
+        if key in rows:
+            first = nodes.place(rows[key], column).removeprefix(f"{nodes.origin}, ")
+            raise DataError(
+                f"{nodes.place(row, column)}: duplicate id {shown(key)} "
+                f"(also in {first.rsplit(', column', 1)[0]})"
+            )
+        rows[key] = row
+    return _plain(list(rows)), rows
+
+
+def ends_of_edges(
+    edges: Table, columns: tuple[str, str], rows: dict[Hashable, int]
+) -> NDArray[np.int64]:
+    """Row numbers of both ends of each edge, ``[2, E]``; every end must be a known node."""
+    ends = np.empty((2, len(edges)), dtype=np.int64)
+    for side, column in enumerate(columns):
+        for row, cell in enumerate(edges.columns[column].tolist()):
+            found = rows.get(_key(cell, edges, row, column))
+            if found is None:
+                raise DataError(f"{edges.place(row, column)}: unknown node {shown(cell)}")
+            ends[side, row] = found
+    return ends
+
+
+def nodes_of_edges(
+    edges: Table, columns: tuple[str, str]
+) -> tuple[list[NodeId], NDArray[np.int64]]:
+    """The ids that edges mention, and the ends as row numbers, ``[2, E]``.
+
+    Integers are sorted; other ids stand in the order in which they first appear.
+    """
+    cells = [edges.columns[column] for column in columns]
+    if all(part.dtype.kind in "iu" for part in cells):
+        return _sorted_integers(np.stack(cells).astype(np.int64))
+    keys = [
+        _key(cell, edges, row, column)
+        for column, part in zip(columns, cells, strict=True)
+        for row, cell in enumerate(part.tolist())
+    ]
+    # Source and target of the first edge come before those of the second.
+    count = len(edges)
+    ordered = [key for pair in zip(keys[:count], keys[count:], strict=True) for key in pair]
+    ids = _plain(list(dict.fromkeys(ordered)))
+    if all(isinstance(node, int) for node in ids):
+        return _sorted_integers(np.array([int(str(key)) for key in keys]).reshape(2, count))
+    rows = {key: row for row, key in enumerate(dict.fromkeys(ordered))}
+    ends = np.array([rows[key] for key in keys], dtype=np.int64)
+    return ids, ends.reshape(2, count)
+
+
+def _sorted_integers(ends: NDArray[np.int64]) -> tuple[list[NodeId], NDArray[np.int64]]:
+    ids, inverse = np.unique(ends, return_inverse=True)
+    return ids.tolist(), inverse.reshape(2, -1).astype(np.int64)
+
+
+def _key(cell: Any, table: Table, row: int, column: str) -> Hashable:
+    """What two cells must share to mean the same node."""
+    if type(cell) is str and cell:  # nearly always
+        return cell
+    if isinstance(cell, bool) or is_missing(cell):
+        raise DataError(f"{table.place(row, column)}: a node id is missing")
+    # A column of integers becomes one of floats where pandas meets a gap.
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    if not isinstance(cell, str | int):
+        raise DataError(
+            f"{table.place(row, column)}: a node id must be a text or an integer "
+            f"(got {shown(cell)})"
+        )
+    return cell
+
+
+def _plain(keys: Sequence[Any]) -> list[NodeId]:
+    """Ids as they are shown to the user: integers where all of them read as such."""
+    if all(isinstance(key, int) or _INTEGER.fullmatch(key) for key in keys):
+        numbers = [int(key) for key in keys]
+        if len(set(numbers)) == len(numbers):
+            return list(numbers)
+    return [key if isinstance(key, int) else str(key) for key in keys]
+
+
+def id_cells(values: Sequence[Any]) -> Cells:
+    """Ids of an object in memory: integers and texts as they are, anything else by its text."""
+    plain = [value if isinstance(value, str | int) else str(value) for value in values]
+    cells = np.empty(len(plain), dtype=object)
+    cells[:] = plain
+    return cells

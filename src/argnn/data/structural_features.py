@@ -1,0 +1,173 @@
+"""Features for nodes that have none, made from the edges alone."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from torch import Tensor
+
+from argnn.errors import DataError
+
+#: What can be asked for, and what it is.
+FEATURE_KINDS: Mapping[str, str] = {
+    "degree": "logarithm of the degree, and which power of two it reaches",
+    "onehot": "one feature per node",
+    "random": "random numbers, drawn with a seed",
+    "laplacian": "eigenvectors of the normalized Laplacian",
+}
+MOST_ONE_HOT = 20_000
+_RANDOM_SIZE = 32
+_LAPLACIAN_SIZE = 16
+_DEGREE_BINS = 16
+# Below this size all eigenvectors at once are faster than the few by iteration.
+_DENSE_NODES = 200
+# A random graph of half a million nodes has too little structure to be found in useful time.
+_TOLERANCE, _MOST_RESTARTS = 1e-4, 100
+
+Structure = dict[str, Any]
+
+#: Which degrees are counted, for an undirected and for a directed graph.
+_SIDES = (["both"], ["in", "out"])
+
+
+def learned_structure(
+    kind: str, seed: int, node_ids: Sequence[object], directed: bool
+) -> Structure:
+    """The rule of structural features, as plain JSON values."""
+    rule: Structure = {"kind": kind}
+    if kind == "degree":
+        rule["sides"] = list(_SIDES[directed])
+    elif kind == "onehot":
+        rule |= {"size": len(node_ids), "nodes": _digest(node_ids)}
+    elif kind == "random":
+        rule |= {"size": _RANDOM_SIZE, "seed": seed}
+    else:
+        rule["size"] = min(_LAPLACIAN_SIZE, max(1, len(node_ids) - 1))
+    return rule
+
+
+def check_structure(rule: Structure, width: int) -> None:
+    """Raise unless a stored rule is one of ours and makes no more than ``width`` features."""
+    kind = str(rule.get("kind"))
+    if kind not in FEATURE_KINDS:
+        raise DataError(f"schema: unknown features {kind[:40]!r}")
+    if kind == "degree":
+        fits = rule.get("sides") in _SIDES
+    else:
+        numbers = [rule.get("size"), rule.get("seed", 0)]
+        fits = all(isinstance(number, int) and number >= 0 for number in numbers)
+        fits = fits and rule["size"] <= width
+    if not fits:
+        raise DataError(f"schema: damaged rule of '{kind}' features")
+
+
+def structural_features(
+    rule: Structure, edge_index: Tensor, node_ids: Sequence[object], origin: str
+) -> tuple[NDArray[np.float32], list[str]]:
+    """Features ``[N, F]`` by a rule, and their names.
+
+    Args:
+        rule: What :func:`learned_structure` gave.
+        edge_index: Edges without self-loops and duplicates, ``[2, E]``.
+        node_ids: The user's names of the nodes.
+        origin: The graph or file, for error messages.
+    """
+    nodes, kind = len(node_ids), rule["kind"]
+    if kind == "degree":
+        return _degrees(edge_index, nodes, rule["sides"])
+    if kind == "onehot":
+        return _one_hot(rule, node_ids, origin)
+    if kind == "random":
+        values = np.random.default_rng(rule["seed"]).standard_normal((nodes, rule["size"]))
+        return values.astype(np.float32), _numbered("random", rule["size"])
+    try:
+        return _laplacian(edge_index, nodes, rule["size"])
+    except ArpackNoConvergence as error:
+        raise DataError(
+            f"{origin}: the eigenvectors of this graph's Laplacian were not found; "
+            "choose degree or random features"
+        ) from error
+
+
+def _degrees(
+    edge_index: Tensor, nodes: int, sides: Sequence[str]
+) -> tuple[NDArray[np.float32], list[str]]:
+    """Independent of the graph's size, so that they mean the same in another graph."""
+    parts: list[NDArray[np.float32]] = []
+    names: list[str] = []
+    for side in sides:
+        ends = edge_index[0 if side == "out" else 1]
+        degree = torch.bincount(ends, minlength=nodes).double().numpy()
+        word = "degree" if side == "both" else f"{side}-degree"
+        reached = np.minimum(
+            np.log2(np.maximum(degree, 1)).astype(int) + (degree > 0), _DEGREE_BINS
+        )
+        bins = np.eye(_DEGREE_BINS + 1, dtype=np.float32)[reached]
+        parts += [np.log1p(degree, dtype=np.float64)[:, None].astype(np.float32), bins]
+        names += [f"log(1 + {word})", f"{word} is 0"]
+        names += [f"{word} from {2**power}" for power in range(_DEGREE_BINS)]
+    return np.concatenate(parts, axis=1), names
+
+
+def _one_hot(
+    rule: Structure, node_ids: Sequence[object], origin: str
+) -> tuple[NDArray[np.float32], list[str]]:
+    if len(node_ids) > MOST_ONE_HOT:
+        raise DataError(
+            f"{origin}: one-hot features need a feature per node, and {len(node_ids)} are more "
+            f"than {MOST_ONE_HOT}; choose degree, random or laplacian"
+        )
+    if rule.get("nodes") != _digest(node_ids):
+        raise DataError(
+            f"{origin}: one-hot features hold for the nodes that the model was trained with only"
+        )
+    names = [f"is node {node}" for node in node_ids]
+    return np.eye(len(node_ids), dtype=np.float32), names
+
+
+def _digest(node_ids: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(list(node_ids)).encode()).hexdigest()[:16]
+
+
+def _laplacian(edge_index: Tensor, nodes: int, size: int) -> tuple[NDArray[np.float32], list[str]]:
+    r"""Eigenvectors of :math:`I - D^{-1/2} A D^{-1/2}` after the first, of smallest eigenvalues.
+
+    The sign of each is fixed: its entry of largest absolute value is positive. They are scaled by
+    :math:`\sqrt{N}`, so that values are of order one in a graph of any size, and a graph with too
+    few nodes has zeros in the last ones.
+    """
+    normalized = _normalized_adjacency(edge_index, nodes)
+    count = min(size + 1, nodes)
+    if nodes <= _DENSE_NODES or count >= nodes - 1:
+        _, vectors = np.linalg.eigh(-normalized.toarray())
+    else:
+        # Largest of the adjacency: smallest of the Laplacian, without solving linear systems.
+        start = np.random.default_rng(0).standard_normal(nodes)
+        values, vectors = eigsh(
+            normalized, k=count, which="LA", v0=start, tol=_TOLERANCE, maxiter=_MOST_RESTARTS
+        )
+        vectors = vectors[:, np.argsort(-values)]
+    chosen = vectors[:, 1:count]
+    largest = np.take_along_axis(chosen, np.abs(chosen).argmax(axis=0)[None], axis=0)
+    result = np.zeros((nodes, size), dtype=np.float32)
+    result[:, : count - 1] = chosen * np.where(largest < 0, -1.0, 1.0) * np.sqrt(nodes)
+    return result, _numbered("laplacian", size)
+
+
+def _normalized_adjacency(edge_index: Tensor, nodes: int) -> sp.csr_matrix:
+    source, target = edge_index.numpy()
+    adjacency = sp.csr_matrix((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
+    adjacency = adjacency.maximum(adjacency.T)  # directions would make it unsymmetric
+    degree = np.asarray(adjacency.sum(axis=1)).ravel()
+    scale = sp.diags(1 / np.sqrt(np.maximum(degree, 1)))
+    return scale @ adjacency @ scale
+
+
+def _numbered(word: str, count: int) -> list[str]:
+    return [f"{word} {index}" for index in range(count)]

@@ -1,0 +1,107 @@
+"""Tables as every format gives them: named columns, and where each row stands in its file."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argnn.errors import DataError
+from argnn.registry import suggestion
+
+Cells = NDArray[Any]
+
+_MOST_CHOICES = 50
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length.
+
+    Attributes:
+        origin: The file or object, for error messages.
+        columns: Cells by name of the column: numbers, booleans, or objects of which ``None`` and an
+            empty text are missing.
+        lines: Line of each row in a text file; rows are counted from 0 where there are none.
+    """
+
+    origin: str
+    columns: dict[str, Cells]
+    lines: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.columns:
+            # Names are printed, and some characters would command a terminal.
+            if not name.isprintable():
+                raise DataError(f"{self.origin}: unprintable name of a column, {name[:40]!r}")
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def place(self, row: int, column: str) -> str:
+        """Where a cell is, as error messages begin."""
+        where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
+        return f"{self.origin}, {where}, column {column}"
+
+    def require(self, column: str, what: str) -> str:
+        """The name of a column that a user asked for, which must be there."""
+        if column not in self.columns:
+            names = list(self.columns)
+            if len(names) > _MOST_CHOICES:
+                names = difflib.get_close_matches(column, names, n=5)
+            hint = suggestion(column, names)
+            raise DataError(f"{self.origin}: no column '{column}' for the {what}; {hint}")
+        return column
+
+
+@dataclass(frozen=True)
+class GraphTables:
+    """A graph as tables.
+
+    Attributes:
+        edges: One row per edge.
+        nodes: One row per node; without it, the nodes are those of the edges.
+        undirected: Whether the source has no directions that could be kept.
+        directed: Whether the source says that its edges have directions.
+        notes: What the reader found.
+    """
+
+    edges: Table
+    nodes: Table | None = None
+    undirected: bool = False
+    directed: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def object_cells(values: Sequence[Any]) -> Cells:
+    """An array of objects, whatever they are."""
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    return cells
+
+
+def printable(text: str) -> str:
+    """A text without the characters that would command a terminal.
+
+    Example:
+        >>> printable("a" + chr(27) + "[31m" + chr(10) + "b")
+        'a?[31m?b'
+    """
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def is_missing(cell: object) -> bool:
+    """Whether a cell says nothing.
+
+    Example:
+        >>> [is_missing(cell) for cell in (None, "", float("nan"), "NaN", 0, "none")]
+        [True, True, True, True, False, False]
+    """
+    if isinstance(cell, str):
+        return cell in ("", "nan", "NaN")
+    if isinstance(cell, list | tuple | np.ndarray):
+        return False
+    # pandas has a missing value of its own, which is not even equal to itself.
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
