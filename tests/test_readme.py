@@ -1,5 +1,6 @@
 """What the README shows is run, and what it claims is there."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,16 +10,23 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_python_example_runs_and_prints_what_its_comments_say():
+def test_python_example_runs_and_prints_what_its_comments_say(tmp_path):
     [example] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     done = subprocess.run(
-        [sys.executable, "-c", example], capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-W", "error", "-W", "ignore:`torch.jit.script`", "-c", example],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=tmp_path,
+        # Threads that wait for a busy core make small graphs many times slower.
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    first, second = done.stdout.strip().splitlines()
-    epoch, accuracy = first.split()
-    assert 1 <= int(epoch) <= 60
-    assert float(accuracy) > 0.4  # four classes, and features alone reach a quarter
-    assert second == "torch.Size([1648, 64])"
+    assert (done.returncode, done.stderr) == (0, "")
+    scores = [float(line) for line in done.stdout.splitlines()]
+    # Seventeen nodes of two classes; features made from the edges tell most of them.
+    assert len(scores) == 2
+    assert min(scores) > 0.8
 
 
 def test_commands_and_files_of_the_readme_exist():

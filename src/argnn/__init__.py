@@ -6,13 +6,33 @@ from typing import TYPE_CHECKING, Any
 from argnn.version import __version__
 
 if TYPE_CHECKING:
-    from argnn import data, functional, kernels, nn, train
+    from argnn import data, estimators, functional, kernels, nn, train
+    from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
     from argnn.nn import ARGNN, ARConv
 
-__all__ = ["ARGNN", "ARConv", "__version__", "data", "functional", "kernels", "nn", "train"]
+__all__ = [
+    "ARGNN",
+    "ARConv",
+    "ARGNNClassifier",
+    "ARGNNLinkPredictor",
+    "__version__",
+    "data",
+    "estimators",
+    "functional",
+    "kernels",
+    "load",
+    "nn",
+    "train",
+]
 
-_MODULES = {"data", "functional", "kernels", "nn", "train"}
-_NAMES = {"ARGNN": "argnn.nn", "ARConv": "argnn.nn"}
+_MODULES = {"data", "estimators", "functional", "kernels", "nn", "train"}
+_NAMES = {
+    "ARGNN": "argnn.nn",
+    "ARConv": "argnn.nn",
+    "ARGNNClassifier": "argnn.estimators",
+    "ARGNNLinkPredictor": "argnn.estimators",
+    "load": "argnn.estimators",
+}
 
 
 def __getattr__(name: str) -> Any:

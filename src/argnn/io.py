@@ -53,7 +53,7 @@ def read_json(path: Path, required: Iterable[str] = ()) -> dict[str, Any]:
         raise RunError(f"{path}: no such file") from error
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise RunError(f"{path}: damaged, not JSON ({error})") from error
     if not isinstance(value, dict):
         raise RunError(f"{path}: damaged, must hold an object (got {type(value).__name__})")
@@ -168,6 +168,10 @@ class RunFolder:
     def result(self, split: int) -> Path:
         """The complete row of a split; it exists when the split is finished."""
         return self.root / f"split-{split}" / "result.json"
+
+    def model(self, split: int) -> Path:
+        """Folder that :func:`argnn.load` opens: weights, description and card."""
+        return self.root / f"split-{split}" / "model"
 
     def checkpoint(self, split: int) -> Path:
         """State of an unfinished split."""

@@ -62,7 +62,9 @@ def finished(tmp_path_factory):
 def test_folder_holds_what_it_should(finished):
     folder, rows = finished
     names = {str(path.relative_to(folder.root)) for path in folder.root.rglob("*.*")}
-    parts = {f"split-{i}/{name}" for i in (0, 3) for name in ("weights.safetensors", "result.json")}
+    held = ["weights.safetensors", "result.json"]
+    held += [f"model/{name}" for name in ("model.safetensors", "model.json", "README.md")]
+    parts = {f"split-{i}/{name}" for i in (0, 3) for name in held}
     assert names == {"config.json", "scores.json", "log.txt", *parts}
     assert [row["split"] for row in rows] == [0, 3]
     assert [read_json(folder.result(i)) for i in (0, 3)] == rows
@@ -364,7 +366,7 @@ def random_graph(seed, num_nodes=300, chance=0.1):
 def auroc_of_random_graphs(count, **changes):
     rows = []
     for seed in range(count):
-        settings = ("hidden_channels=32", "epochs=25", "evaluate_every=5")
+        settings = ("hidden_channels=32", "epochs=25", "evaluate_every=5", "lr=0.01")
         graph = random_graph(seed)
         plan = plan_of("random", *settings, graph=graph, ratio="80/5/15", **changes)
         rows.append(run_cell(plan.config, graph, seed))

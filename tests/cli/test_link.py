@@ -103,10 +103,10 @@ def test_graph_without_labels(argnn, tmp_path):
 
 def test_finished_run_is_not_repeated(argnn, small_npz):
     argnn("train", small_npz(), *TINY, "--ratio=80/5/15", "--out=run")
-    before = {path: path.read_bytes() for path in Path("run/split-0").iterdir()}
+    before = {path: path.read_bytes() for path in Path("run/split-0").rglob("*.*")}
     done = argnn("train", "--resume=run")
     assert (done.code, done.err) == (0, "")
-    assert {path: path.read_bytes() for path in Path("run/split-0").iterdir()} == before
+    assert {path: path.read_bytes() for path in Path("run/split-0").rglob("*.*")} == before
     assert "validation AUROC" in done.out
 
 

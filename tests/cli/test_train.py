@@ -118,10 +118,10 @@ def test_settings_of_the_user_win_over_flags(argnn):
 
 def test_finished_run_is_not_repeated(argnn):
     argnn("train", "mixed", *TINY, "--out=run")
-    before = {path: path.read_bytes() for path in Path("run/split-0").iterdir()}
+    before = {path: path.read_bytes() for path in Path("run/split-0").rglob("*.*")}
     done = argnn("train", "mixed", "--resume=run")
     assert (done.code, done.err) == (0, "")
-    assert {path: path.read_bytes() for path in Path("run/split-0").iterdir()} == before
+    assert {path: path.read_bytes() for path in Path("run/split-0").rglob("*.*")} == before
     assert "Run folder: run" in done.out
 
 

@@ -57,6 +57,7 @@ class RunConfig:
         link: How pairs are divided and scored; None for nodes.
         graph: Sizes, rules and checksum of the graph.
         trial: The short runs that chose the settings, where there were any.
+        columns: What the user said about the columns of their graph; see ``request.Columns``.
     """
 
     data: str
@@ -75,10 +76,15 @@ class RunConfig:
     link: LinkConfig | None = None
     graph: dict[str, Any] = field(default_factory=dict)
     trial: dict[str, Any] | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {**asdict(self), "splits": list(self.splits)}
+        values = {**asdict(self), "splits": list(self.splits)}
+        if not self.columns:
+            # Fingerprints of runs that say nothing about columns stay what they were.
+            del values["columns"]
+        return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], origin: str) -> "RunConfig":

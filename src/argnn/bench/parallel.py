@@ -37,6 +37,8 @@ from argnn.train import EpochRecord
 
 _POLL_SECONDS = 0.1
 _TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
+#: What the description of a trained model says about its graph.
+_FACTS = ("name", "class_count", "class_names", "schema")
 _SLOTS = 3  # epoch, loss, validation score
 
 
@@ -231,7 +233,8 @@ def _result(future: Future[Row], job: Job) -> Row:
 def _pack(graph: Data, path: Path) -> None:
     """Leave a graph where workers find it; sent through a pipe, it would start them in turn."""
     tensors = {name: graph[name] for name in _TENSORS}
-    write_tensors(path, tensors, {"name": graph.name, "class_count": graph.class_count})
+    facts = {name: graph[name] for name in _FACTS if graph.get(name) is not None}
+    write_tensors(path, tensors, facts)
 
 
 def _unpacked(path: Path) -> Data:

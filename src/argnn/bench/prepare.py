@@ -19,7 +19,7 @@ from argnn.bench.config import (
 )
 from argnn.bench.problems import LinkConfig
 from argnn.bench.recipes import OnTrial, known_recipe, trial_recipe
-from argnn.bench.request import Request, data_name
+from argnn.bench.request import Columns, Request, data_name
 from argnn.bench.threads import core_count, threads_for
 from argnn.data import load, split_links, split_masks
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
@@ -60,6 +60,7 @@ def prepare(
     model = canonical_name(request.model, MODELS, "model")
     preset = check_preset(model, request.preset)
     _check_task(request)
+    _check_weights(request, model)
     overrides = parse_overrides(request.overrides, model)
     if not 0 <= request.seed <= _LARGEST_SEED:
         raise ConfigError(f"--seed must be from 0 to {_LARGEST_SEED} (got {request.seed})")
@@ -98,6 +99,7 @@ def prepare(
         link=link,
         graph=graph_facts(graph),
         trial=recipe.trial,
+        columns=used_columns(request),
     )
     return Plan(config, graph, workers)
 
@@ -111,6 +113,7 @@ def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Pla
         data_root=data_root,
         directed=config.directed,
         row_normalize=config.row_normalize,
+        columns=Columns.from_given(config.columns),
     )
     graph = load_graph(config.data, request)
     found = graph_facts(graph)
@@ -127,10 +130,19 @@ def load_graph(data: str, request: Request) -> Data:
         root=request.data_root,
         directed=request.directed,
         row_normalize=request.row_normalize,
+        **used_columns(request),
     )
     if request.task == "node" and graph.class_count < 1:
         raise DataError(f"{data}: the graph has no labels to train on")
     return graph
+
+
+def used_columns(request: Request) -> dict[str, Any]:
+    """What the user says about columns, without weights that are to be ignored."""
+    columns = request.columns.given()
+    if request.ignore_weights:
+        columns.pop("weight", None)
+    return columns
 
 
 def chosen_splits(text: str, graph: Data, task: str = "node") -> tuple[int, ...]:
@@ -192,6 +204,14 @@ def _check_task(request: Request) -> None:
     for option, is_given in given.items():
         if is_given:
             raise ConfigError(f"{option} belongs to --task link")
+
+
+def _check_weights(request: Request, model: str) -> None:
+    """Weights that a model would not look at must not seem to matter."""
+    if request.columns.weight is not None and not request.ignore_weights:
+        raise ConfigError(
+            f"{model} does not use edge weights: leave out --weight, or say --ignore-weights"
+        )
 
 
 def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig | None:

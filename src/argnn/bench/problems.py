@@ -17,6 +17,7 @@ from argnn.train import (
     link_scores,
     node_scores,
 )
+from argnn.train.calibration import two_class_logits
 from argnn.train.scores import area_under_roc, weighted_f1
 
 Scores = dict[str, Any]
@@ -48,6 +49,11 @@ class Judge(Protocol):
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         """Only the score that the paper's tables lead with, and therefore quickly."""
+
+    def decisions(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str
+    ) -> tuple[Tensor, Tensor]:
+        """Raw scores ``[M, C]`` and labels ``[M]`` of the part ``"val"`` or ``"test"``."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,12 @@ class _NodeJudge:
             return None
         return weighted_f1(outputs.cpu()[self.test], self.y[self.test])
 
+    def decisions(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str
+    ) -> tuple[Tensor, Tensor]:
+        mask = self.val if part == "val" else self.test
+        return outputs.cpu()[mask], self.y[mask]
+
     def _scores(self, outputs: Tensor, mask: Tensor) -> Scores | None:
         if not mask.any():
             return None
@@ -148,6 +160,19 @@ class _LinkJudge:
         ]
         labels = [torch.full_like(part, label) for part, label in zip(logits, (1, 0), strict=True)]
         return area_under_roc(torch.cat(logits), torch.cat(labels))
+
+    def decisions(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str
+    ) -> tuple[Tensor, Tensor]:
+        pairs = self.pairs
+        edges, non_edges = (
+            (pairs.val, pairs.val_negatives)
+            if part == "val"
+            else (pairs.test, pairs.test_negatives)
+        )
+        logits = _logits(model, outputs, torch.cat([edges, non_edges], dim=1)).float().cpu()
+        labels = torch.arange(logits.numel()) < edges.size(1)
+        return two_class_logits(logits), labels.long()
 
     def _scores(
         self, model: AbstractNodeModel, outputs: Tensor, edges: Tensor, non_edges: Tensor

@@ -1,11 +1,44 @@
 """What a user asked for, before anything was looked up."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
 from argnn.registry import canonical_name
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a user says about the columns of their own graph; see ``argnn.data.load``.
+
+    Attributes:
+        features: Features made from the edges.
+        label: Node column of the classes.
+        node_id: Node column of the ids.
+        weight: Edge column of the weights.
+        drop: Node columns to leave out.
+        standardize: Shift and scale number columns to mean 0 and deviation 1.
+    """
+
+    features: str | None = None
+    label: str | None = None
+    node_id: str | None = None
+    weight: str | None = None
+    drop: tuple[str, ...] = ()
+    standardize: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """What was said, as plain JSON values; nothing of what was left out."""
+        said = {name: value for name, value in asdict(self).items() if value}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}
+
+    @classmethod
+    def from_given(cls, values: Mapping[str, Any]) -> "Columns":
+        """Rebuild what :meth:`given` gave."""
+        return cls(**{**values, "drop": tuple(values.get("drop", ()))})
 
 
 @dataclass(frozen=True)
@@ -31,6 +64,8 @@ class Request:
         settings_file: A file that ``argnn tune`` wrote, instead of stored settings.
         fresh: Ignore stored settings and run no trial: every method starts from its preset, as
             a search with equal budgets needs it.
+        columns: How the columns of the user's own graph are to be understood.
+        ignore_weights: Train without the weights that the user names in ``columns``.
     """
 
     data: str
@@ -50,6 +85,8 @@ class Request:
     spanning_forest: bool = False
     settings_file: str | None = None
     fresh: bool = False
+    columns: Columns = Columns()
+    ignore_weights: bool = False
 
 
 def data_name(data: str) -> str:

@@ -12,6 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.bench.config import RunConfig, build_task_model, rebuilt_model
+from argnn.bench.curvature import load_curvature
+from argnn.bench.models import write_model
 from argnn.bench.problems import Judge, Problem, Scores, pose_problem
 from argnn.bench.process_memory import peak_mib, reset_peak
 from argnn.bench.provenance import device_name, git_state, versions
@@ -79,8 +81,9 @@ def run_split(
         write_checkpoint(folder.checkpoint(split), snapshot.tensors, snapshot.values, run)
 
     saving = _Saving(save, _saved_state(config, split, folder))
-    model, row = _trained(config, graph, split, on_epoch, saving)
+    model, row, problem = _trained(config, graph, split, on_epoch, saving)
     write_tensors(folder.weights(split), model.state_dict(), _model_facts(config, graph))
+    write_model(folder.model(split), config, graph, model, problem, row)
     write_json(folder.result(split), row)
     folder.checkpoint(split).unlink(missing_ok=True)
     return row
@@ -102,7 +105,7 @@ def run_cell(
         on_epoch: Called after each epoch.
         oracle: Whether the row also says what choosing the epoch by test score would give.
     """
-    row = _trained(config, graph, split, on_epoch, None, oracle)[1]
+    _, row, _ = _trained(config, graph, split, on_epoch, None, oracle)
     del row["history"], row["resumed_from_epoch"]
     return row
 
@@ -114,8 +117,8 @@ def _trained(
     on_epoch: OnEpoch | None,
     saving: _Saving | None,
     oracle: bool = False,
-) -> tuple[AbstractNodeModel, Row]:
-    """The trained model of a split, and its row."""
+) -> tuple[AbstractNodeModel, Row, Problem]:
+    """The trained model of a split, its row, and what it was trained for."""
     began = time.perf_counter()
     reset_peak()
     if config.device == "cuda":
@@ -124,6 +127,7 @@ def _trained(
     torch.manual_seed(config.seed)
     problem = pose_problem(graph, split, config.device, config.link)
     model = build_task_model(config, graph).to(config.device)
+    curvature = load_curvature(config, problem.visible)
     observer = _Oracle(model, problem.judge) if oracle else None
 
     def save(snapshot: Snapshot) -> None:
@@ -148,13 +152,14 @@ def _trained(
         **_scores(model, problem, config.train.precision),
         "oracle": None if observer is None else observer.best,
         **_course(result),
+        **({} if curvature is None else {"curvature": curvature}),
         "num_parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": spent + time.perf_counter() - began,
         "resumed_from_epoch": None if saved is None else len(saved.values["history"]),
         **_surroundings(config),
         "history": [asdict(record) for record in result.history],
     }
-    return model, row
+    return model, row, problem
 
 
 class _Oracle:

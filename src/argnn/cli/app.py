@@ -45,8 +45,9 @@ SpanningForest = Annotated[
 
 
 def complain(message: str) -> None:
-    """Print an error as one line."""
-    typer.echo(f"argnn: error: {' '.join(message.split())}", err=True)
+    """Print an error as one line; it may quote a file, which must not steer the terminal."""
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+    typer.echo(f"argnn: error: {line}", err=True)
 
 
 def output_console() -> Console:

@@ -20,11 +20,21 @@ from argnn.cli.app import (
     output_console,
     print_json,
 )
-from argnn.cli.progress import watching
+from argnn.cli.data_options import (
+    Drop,
+    Features,
+    IgnoreWeights,
+    Label,
+    NodeId,
+    Standardize,
+    Weight,
+)
+from argnn.cli.progress import Counting, watching
 from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
-    from argnn.bench.prepare import Plan, Request
+    from argnn.bench.prepare import Plan
+    from argnn.bench.request import Request
     from argnn.bench.run import Row
     from argnn.io import RunFolder
     from argnn.train import Trial
@@ -33,7 +43,7 @@ if TYPE_CHECKING:
 @app.command()
 def train(
     data: Annotated[
-        str | None, typer.Argument(help="Name of a data set, or the path of a .npz file.")
+        str | None, typer.Argument(help="Name of a data set, or the path of a graph.")
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Model, argnn if not given; see argnn models.")
@@ -63,6 +73,13 @@ def train(
     data_root: DataRoot = None,
     directed: Directed = False,
     row_normalize: RowNormalize = False,
+    features: Features = None,
+    label: Label = None,
+    node_id: NodeId = None,
+    weight: Weight = None,
+    ignore_weights: IgnoreWeights = False,
+    drop: Drop = None,
+    standardize: Standardize = False,
     workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Epochs between checkpoints, 25 if not given; 0 for none.")
@@ -86,6 +103,13 @@ def train(
         "--set": settings,
         "--directed": directed,
         "--row-normalize": row_normalize,
+        "--features": features,
+        "--label": label,
+        "--id": node_id,
+        "--weight": weight,
+        "--ignore-weights": ignore_weights,
+        "--drop": drop,
+        "--standardize": standardize,
         "--checkpoint-every": checkpoint_every,
     }
     console = Console(quiet=True) if as_json else output_console()
@@ -94,7 +118,7 @@ def train(
         given = [n for n, v in fixed.items() if v is not None and v is not False and v != []]
         folder, plan = _continued(resume, data, given, data_root, workers)
     else:
-        from argnn.bench.prepare import Request
+        from argnn.bench.request import Columns, Request
 
         usual = _usual(settings_file)
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
@@ -116,6 +140,15 @@ def train(
             decoder=decoder,
             spanning_forest=spanning_forest,
             settings_file=settings_file,
+            columns=Columns(
+                features=features,
+                label=label,
+                node_id=node_id,
+                weight=weight,
+                drop=tuple(drop or ()),
+                standardize=standardize,
+            ),
+            ignore_weights=ignore_weights,
         )
         folder, plan = _begun(request, out, console)
     _run(plan, folder, console, as_json)
@@ -133,7 +166,7 @@ def _usual(settings_file: str | None) -> dict[str, str]:
 
 def _required(data: str | None) -> str:
     if data is None:
-        raise ConfigError("name a data set (see argnn datasets), a .npz file, or --resume RUN")
+        raise ConfigError("name a data set (see argnn datasets), a graph file, or --resume RUN")
     return data
 
 
@@ -141,12 +174,15 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
     from argnn.bench.prepare import prepare
     from argnn.bench.tables import trial_table
+    from argnn.data.tables import printable
     from argnn.io import create_run, default_run_path, require_free
 
     if out is not None:
         require_free(out)
     plan = prepare(request, _trial_teller(console))
     config = plan.config
+    for note in plan.graph.notes:
+        console.print(f"Note: {printable(note)}", soft_wrap=True, markup=False)
     console.print(f"Settings: {config.source}", soft_wrap=True)
     if config.trial is not None:
         console.print(trial_table(config.trial))
@@ -190,9 +226,12 @@ def _continued(
 
 
 def _run(plan: "Plan", folder: "RunFolder", console: Console, as_json: bool) -> None:
+    from argnn.bench.curvature import precompute_curvature
     from argnn.bench.parallel import run_splits
 
     try:
+        with Counting(console, "curvature of edges") as counting:
+            precompute_curvature(plan, counting)
         with watching(console) as watcher:
             rows = run_splits(plan, folder, watcher)
     except KeyboardInterrupt:

@@ -26,6 +26,7 @@ from argnn.bench.config import (
     parse_overrides,
     resolve_options,
 )
+from argnn.bench.curvature import load_curvature
 from argnn.bench.experiments.executors import EXECUTORS, ray_session
 from argnn.bench.parallel import children_ignoring_interrupts
 from argnn.bench.problems import pose_problem
@@ -84,6 +85,7 @@ def train_split(config: RunConfig, graph: Data, job: SplitJob) -> Outcome:
         torch.manual_seed(config.seed)
         problem = pose_problem(graph, job.split, config.device, config.link)
         model = build_task_model(config, graph).to(config.device)
+        load_curvature(config, problem.visible)
         result = fit(model, problem.visible, problem.task, config.train)
         if not math.isfinite(result.val_score):
             raise RunError(f"the validation score of split {job.split} is {result.val_score}")

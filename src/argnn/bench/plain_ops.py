@@ -1,0 +1,181 @@
+"""The package's own operators in plain torch, for a program that has to run without the package.
+
+A traced model calls operators such as ``argnn::aggregate``, behind which are kernels. Here is what
+they compute, written so that ``torch.export`` can put it in their place: the numbers of nodes and
+edges stay open, and nothing is prepared beforehand.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from argnn.functional import structure  # noqa: F401 - registers the operators
+
+Table = dict[Any, Callable[..., Any]]
+
+
+def plain_table(directed: bool) -> Table:
+    """What to put in the place of each operator of the package.
+
+    Args:
+        directed: Whether the edges have directions; if not, every pair is listed both ways, once,
+            and a relation is the same in all directions. See :func:`cleaned`.
+    """
+
+    def related(edge_index: Tensor, num_nodes: int, direction: str) -> Tensor:
+        if not directed or direction == "in":
+            return edge_index
+        return edge_index.flip(0) if direction == "out" else cleaned(edge_index, num_nodes, False)
+
+    def aggregate(
+        x: Tensor, edge_index: Tensor, direction: str, normalization: str, transposed: bool
+    ) -> Tensor:
+        edges = related(edge_index, x.size(0), direction)
+        weight = _edge_weight(edges, x.size(0), normalization).to(x.dtype)
+        return _summed(x, edges.flip(0) if transposed else edges, weight)
+
+    def moments(h: Tensor, edge_index: Tensor, direction: str) -> tuple[Tensor, Tensor]:
+        edges = related(edge_index, h.size(0), direction)
+        weight = _edge_weight(edges, h.size(0), "rw").to(h.dtype)
+        source, target = edges.unbind(0)
+        gap = (h.index_select(0, source) - h.index_select(0, target)).square()
+        dispersion = _added(gap * weight.unsqueeze(-1), target, h.size(0))
+        return _summed(h, edges, weight), dispersion
+
+    def degree(edge_index: Tensor, num_nodes: int, direction: str) -> Tensor:
+        return _degree(related(edge_index, num_nodes, direction)[1], num_nodes)
+
+    def descriptor(edge_index: Tensor, num_nodes: int) -> Tensor:
+        return _descriptor(edge_index, related(edge_index, num_nodes, "undirected"), num_nodes)
+
+    def propagate(
+        h: Tensor,
+        g: Tensor,
+        messages: Tensor | None,
+        eps0: Tensor,
+        edge_index: Tensor,
+        direction: str,
+        attention: bool,
+        target_norm: bool,
+        normalization: str,
+        eps: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        edges = related(edge_index, h.size(0), direction)
+        weight = _modulation(h, g, edges, eps0, eps)
+        if attention:
+            weight = weight * _attention(h, g, edges, target_norm, eps).sigmoid()
+        weight = weight * _edge_weight(edges, h.size(0), normalization).to(weight.dtype)
+        # The last two are what only a gradient would need.
+        return _summed(h if messages is None else messages, edges, weight), h, h
+
+    ops = torch.ops.argnn
+    return {
+        ops.aggregate.default: aggregate,
+        ops.moments.default: moments,
+        ops.degree.default: degree,
+        ops.structural_descriptor.default: descriptor,
+        ops.propagate.default: propagate,
+    }
+
+
+def cleaned(edge_index: Tensor, num_nodes: int, directed: bool) -> Tensor:
+    """Edges without self-loops and duplicates; without directions, every pair both ways.
+
+    Args:
+        edge_index: Source and target of each edge, ``[2, E]``.
+        num_nodes: Number of nodes.
+        directed: Whether directions are kept.
+    """
+    source, target = edge_index.unbind(0)
+    first = source if directed else torch.minimum(source, target)
+    second = target if directed else torch.maximum(source, target)
+    is_edge = (source != target).nonzero().squeeze(-1)
+    keys = torch.unique((first * num_nodes + second).index_select(0, is_edge))
+    edges = torch.stack([keys // num_nodes, keys % num_nodes])
+    return edges if directed else torch.cat([edges, edges.flip(0)], dim=1)
+
+
+def _added(values: Tensor, target: Tensor, num_nodes: int) -> Tensor:
+    return values.new_zeros(num_nodes, values.size(1)).index_add(0, target, values)
+
+
+def _summed(x: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
+    source, target = edges.unbind(0)
+    return _added(x.index_select(0, source) * weight.unsqueeze(-1), target, x.size(0))
+
+
+def _degree(nodes: Tensor, num_nodes: int) -> Tensor:
+    return nodes.new_zeros(num_nodes).index_add(0, nodes, torch.ones_like(nodes))
+
+
+def _edge_weight(edges: Tensor, num_nodes: int, normalization: str) -> Tensor:
+    source, target = edges.unbind(0)
+    if normalization == "sum":
+        return torch.ones_like(target)
+    into = _degree(target, num_nodes).index_select(0, target).double()
+    if normalization == "rw":
+        return into.reciprocal()
+    out = _degree(source, num_nodes).index_select(0, source).double()
+    return (into * out).rsqrt()
+
+
+def _modulation(h: Tensor, g: Tensor, edges: Tensor, eps0: Tensor, eps: float) -> Tensor:
+    """See :func:`argnn.functional.edge_modulation`."""
+    source, target = edges.unbind(0)
+    difference = h.index_select(0, source) - h.index_select(0, target)
+    length = difference.square().sum(-1, keepdim=True).sqrt()
+    t = torch.tanh(-torch.log(g)).index_select(0, target)
+    tau = ((difference / (length + eps)).square() * t).sum(-1)
+    return eps0 + (1 - eps0) * tau
+
+
+def _attention(h: Tensor, g: Tensor, edges: Tensor, target_norm: bool, eps: float) -> Tensor:
+    """See :func:`argnn.functional.edge_attention`."""
+    source, target = edges.unbind(0)
+    h_source, g_target = h.index_select(0, source), g.index_select(0, target)
+    own = (g * h.square()).sum(-1).sqrt()
+    far = own.index_select(0, source)
+    if target_norm:
+        far = (g_target * h_source.square()).sum(-1).sqrt()
+    product = (g_target * h.index_select(0, target) * h_source).sum(-1)
+    return product / (own.index_select(0, target) * far + eps)
+
+
+def _descriptor(edges: Tensor, both: Tensor, num_nodes: int) -> Tensor:
+    """See :func:`argnn.functional.structure.structural_descriptor`."""
+    degree = _degree(both[1], num_nodes)
+    log_degree = degree.double().log1p()
+    mean = _summed(log_degree.unsqueeze(-1), both, _edge_weight(both, num_nodes, "rw")).squeeze(-1)
+    possible = (degree * (degree - 1)).double() / 2
+    clustering = torch.where(
+        possible > 0, _triangles(both, degree) / possible.clamp_min(1), possible
+    )
+    into, out = (_degree(nodes, num_nodes).double().log1p() for nodes in (edges[1], edges[0]))
+    s = torch.stack([log_degree, into, out, mean, clustering], dim=-1)
+    centred = s - s.mean(0)
+    spread = centred.square().mean(0).sqrt()
+    return torch.where(spread > 1e-9, centred / spread.clamp_min(1e-9), 0.0).float()
+
+
+def _triangles(both: Tensor, degree: Tensor) -> Tensor:
+    """Number of triangles at each node, ``[N]``, from every pair listed both ways, once."""
+    nodes = degree.size(0)
+    known = torch.sort(both[0] * nodes + both[1]).values
+    source, target = known // nodes, known % nodes
+    start = degree.cumsum(0) - degree
+    # Of the two ways of a pair, that which begins at the end with fewer neighbours.
+    order = degree * nodes + torch.arange(nodes, device=degree.device)
+    chosen = (order[source] < order[target]).nonzero().squeeze(-1)
+    small, large = source.index_select(0, chosen), target.index_select(0, chosen)
+    width = degree.index_select(0, small)
+    pair = torch.repeat_interleave(width)
+    offset = torch.cumsum(torch.ones_like(pair), 0) - 1
+    offset = offset - (width.cumsum(0) - width).index_select(0, pair)
+    place = start.index_select(0, small.index_select(0, pair)) + offset
+    third = target.index_select(0, place)
+    wanted = large.index_select(0, pair) * nodes + third
+    found = torch.searchsorted(known, wanted).clamp_max(known.size(0) - 1)
+    joined = (known.index_select(0, found) == wanted).double()
+    return degree.new_zeros(nodes, dtype=torch.float64).index_add(0, third, joined)

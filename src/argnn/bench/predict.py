@@ -1,0 +1,207 @@
+"""Predict with a trained model, and write what it says as a table."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from argnn.errors import ConfigError, DataError, RunError
+from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
+from argnn.estimators.base import GraphEstimator
+from argnn.io import RunFolder, open_run, write_bytes
+
+_PAIR_COLUMNS = ["source", "target"]
+_MAX_PAIRS_FILE = 2**30
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to predict, and where to write it.
+
+    Attributes:
+        run: Folder of a run or of a model.
+        out: The table to write.
+        data: Name or path of the graph; that of the run where not given.
+        split: Of a run, the split whose model is used; the first where not given.
+        pairs: For links, a CSV file with the columns ``source`` and ``target``.
+        force: Whether an existing table may be replaced.
+        data_root: Folder of the raw benchmark files.
+    """
+
+    run: Path
+    out: Path
+    data: str | None = None
+    split: int | None = None
+    pairs: Path | None = None
+    force: bool = False
+    data_root: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was predicted.
+
+    Attributes:
+        out: The table.
+        data: Name of the graph.
+        model: Name of the method.
+        task: ``"node"`` or ``"link"``.
+        rows: Number of nodes or pairs.
+        counts: How often each class was predicted.
+        temperature: What calibrates the probabilities.
+        ece: Their expected calibration error on validation; None without calibration.
+        notes: What was understood or changed while the graph was read.
+    """
+
+    out: str
+    data: str
+    model: str
+    task: str
+    rows: int
+    counts: dict[str, int]
+    temperature: float
+    ece: float | None
+    notes: list[str] = field(default_factory=list)
+
+
+def predict(order: Order) -> Report:
+    """Load a model and a graph, predict, and write the table, whole or not at all.
+
+    Raises:
+        RunError: The model is damaged, or the table cannot be written.
+        DataError: The graph does not fit the model.
+    """
+    require_writable(order.out, order.force)
+    estimator: GraphEstimator = load(order.run, split=order.split)
+    if isinstance(estimator, ARGNNClassifier) and order.pairs is not None:
+        raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
+    if isinstance(estimator, ARGNNLinkPredictor) and order.pairs is None:
+        raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
+    graph = estimator.read(_source(order), root=order.data_root)
+    if isinstance(estimator, ARGNNClassifier):
+        header, rows, decisions = _classes(estimator, graph)
+    else:
+        assert isinstance(estimator, ARGNNLinkPredictor)
+        assert order.pairs is not None
+        header, rows, decisions = _links(estimator, graph, order.pairs)
+    write_bytes(order.out, _table(header, rows))
+    return Report(
+        out=str(order.out),
+        data=str(graph.name),
+        model=estimator.settings_.spec.model,
+        task=estimator.task,
+        rows=len(decisions),
+        counts=dict(sorted(Counter(decisions).items())),
+        temperature=estimator.temperature_,
+        ece=estimator.ece_,
+        notes=[str(note) for note in graph.get("notes") or []],
+    )
+
+
+def require_writable(out: Path, force: bool) -> None:
+    """Raise unless a file can be put at ``out`` without destroying anything unasked."""
+    if out.is_symlink():
+        raise RunError(f"{out}: is a symbolic link, which is not written through")
+    if out.is_dir():
+        raise RunError(f"{out}: is a folder; choose another --out")
+    if out.exists() and not out.is_file():
+        raise RunError(f"{out}: is not a plain file; choose another --out")
+    if out.exists() and not force:
+        raise RunError(f"{out}: is there already; --force replaces it")
+
+
+def _source(order: Order) -> str:
+    """The graph that was asked for, else that of the run."""
+    if order.data is not None:
+        return order.data
+    if not RunFolder(order.run).config.exists():
+        raise ConfigError(f"{order.run}: does not say which graph it is of; name it after the run")
+    folder, config = open_run(order.run)
+    if not isinstance(config.get("data"), str):
+        raise RunError(f"{folder.config}: damaged, has no 'data'")
+    return str(config["data"])
+
+
+_Table = tuple[list[str], Iterable[Sequence[Any]], list[str]]
+
+
+def _classes(estimator: ARGNNClassifier, graph: Data) -> _Table:
+    """Header, rows and predicted classes of a table of nodes."""
+    proba = estimator.proba(graph)
+    names = [str(label) for label in estimator.classes_.tolist()]
+    decisions = [names[number] for number in proba.argmax(axis=1)]
+    rows = (
+        [name, decision, *_numbers(chances)]
+        for name, decision, chances in zip(_ids(graph), decisions, proba, strict=True)
+    )
+    return ["id", "class", *(f"p_{name}" for name in names)], rows, decisions
+
+
+def _links(estimator: ARGNNLinkPredictor, graph: Data, path: Path) -> _Table:
+    """Header, rows and decisions of a table of pairs."""
+    pairs = _read_pairs(path, graph)
+    logits = estimator.pair_logits(pairs, graph)
+    proba = estimator.proba(logits)[:, 1:]
+    decisions = [str(int(logit >= estimator.threshold_)) for logit in logits]
+    rows = (
+        [*pair, decision, *_numbers(chances)]
+        for pair, decision, chances in zip(pairs, decisions, proba, strict=True)
+    )
+    return [*_PAIR_COLUMNS, "link", "probability"], rows, decisions
+
+
+def _ids(graph: Data) -> Sequence[Any]:
+    ids: Sequence[Any] | None = graph.get("node_ids")
+    return range(graph.x.size(0)) if ids is None else ids
+
+
+def _numbers(chances: Iterable[float]) -> list[str]:
+    return [f"{chance:.6f}" for chance in chances]
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _read_pairs(path: Path, graph: Data) -> list[tuple[Any, Any]]:
+    """Pairs of node ids from a CSV file; every one must be in the graph."""
+    place = {str(name): name for name in _ids(graph)}
+    pairs = []
+    for line, row in _csv_rows(path):
+        if len(row) != 2:
+            raise DataError(f"{path}, line {line}: two columns are expected (got {len(row)})")
+        for column, name in zip(_PAIR_COLUMNS, row, strict=True):
+            if name not in place:
+                raise DataError(f"{path}, line {line}, column {column}: unknown node '{name[:80]}'")
+        pairs.append((place[row[0]], place[row[1]]))
+    if not pairs:
+        raise DataError(f"{path}: has no pairs")
+    return pairs
+
+
+def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows below the header with their line numbers; empty lines are left out."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    if path.stat().st_size > _MAX_PAIRS_FILE:
+        raise DataError(f"{path}: too large for a list of pairs ({path.stat().st_size} bytes)")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if header != _PAIR_COLUMNS:
+                raise DataError(f"{path}, line 1: the columns must be source,target")
+            return [(reader.line_num, row) for row in reader if row]
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: not a CSV file ({error})") from error

@@ -1,0 +1,38 @@
+"""``argnn export``: a trained model as a program that runs without the package."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argnn.cli.app import AsJson, app, output_console, print_json
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train, or of a model.")],
+    out: Annotated[Path, typer.Option(help="The program to write.")] = Path("model.pt2"),
+    split: Annotated[
+        int | None, typer.Option(help="Split whose model is used; the first if not given.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a trained model as a torch.export program: torch alone can run it."""
+    from argnn.bench.export import export_model
+
+    report = export_model(run, out, split=split, force=force)
+    if as_json:
+        print_json(asdict(report))
+        return
+    console = output_console()
+    console.print(f"{report.model}: {report.size} bytes", markup=False)
+    for name, text in report.inputs.items():
+        console.print(f"  {name}: {text}", markup=False, soft_wrap=True)
+    console.print(f"  returns: {report.output}", markup=False, soft_wrap=True)
+    console.print(
+        f"Program: {report.out}; torch.export.load('{report.out}').module()(...) runs it.",
+        markup=False,
+        soft_wrap=True,
+    )

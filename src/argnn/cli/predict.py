@@ -1,0 +1,67 @@
+"""``argnn predict``: what a trained model says about a graph, as a table."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
+
+if TYPE_CHECKING:
+    from argnn.bench.predict import Report
+
+
+@app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train, or of a model.")],
+    data: Annotated[
+        str | None, typer.Argument(help="Name or path of a graph; that of the run if not given.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The table to write.")] = Path("predictions.csv"),
+    split: Annotated[
+        int | None, typer.Option(help="Split whose model is used; the first if not given.")
+    ] = None,
+    pairs: Annotated[
+        Path | None, typer.Option(help="For links: CSV file with columns source,target.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing table.")] = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the class of every node, or the links of given pairs, with probabilities."""
+    from argnn.bench.predict import Order
+    from argnn.bench.predict import predict as predicted
+
+    report = predicted(Order(run, out, data, split, pairs, force, data_root))
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _print(report, output_console())
+
+
+def _print(report: "Report", console: Console) -> None:
+    what = "nodes" if report.task == "node" else "pairs"
+    console.print(f"{report.data}: {report.rows} {what} with {report.model}", markup=False)
+    for name, count in report.counts.items():
+        label = name if report.task == "node" else ("no link", "link")[int(name)]
+        console.print(f"  {_printable(label)}: {count}", markup=False, soft_wrap=True)
+    for note in report.notes:
+        console.print(f"Note: {_printable(note)}", markup=False, soft_wrap=True)
+    console.print(_calibration(report), soft_wrap=True)
+    console.print(f"Table: {report.out}", markup=False, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """A text from somebody's file without what could steer a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _calibration(report: "Report") -> str:
+    if report.ece is None:
+        return "Probabilities are not calibrated."
+    return (
+        f"Probabilities: temperature {report.temperature:.3g}, expected calibration error "
+        f"{100 * report.ece:.1f} % on validation."
+    )

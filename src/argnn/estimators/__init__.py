@@ -1,0 +1,7 @@
+"""Estimators for people who know scikit-learn, and the folders that they are kept in."""
+
+from argnn.estimators.classifier import ARGNNClassifier
+from argnn.estimators.link_predictor import ARGNNLinkPredictor
+from argnn.estimators.loading import load
+
+__all__ = ["ARGNNClassifier", "ARGNNLinkPredictor", "load"]

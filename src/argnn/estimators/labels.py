@@ -1,0 +1,108 @@
+"""Labels and masks as people give them: texts, missing values, indices."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from argnn.errors import ConfigError
+
+UNLABELLED = -1
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label means that there is none: None, NaN, pandas' NA, an empty text, or -1.
+
+    Example:
+        >>> [is_missing(label) for label in (None, float("nan"), "", -1, "-1", 0)]
+        [True, True, True, True, False, False]
+    """
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(label, str):
+        return label == ""
+    if isinstance(label, float | np.floating):
+        return math.isnan(label) or label == UNLABELLED
+    return isinstance(label, int | np.integer) and label == UNLABELLED
+
+
+def as_objects(y: Any, num_nodes: int) -> NDArray[np.object_]:
+    """Labels as a vector of Python values with None where there is none.
+
+    Args:
+        y: A list, array, tensor or pandas series, one label per node.
+        num_nodes: How many there must be.
+    """
+    values = y.tolist() if isinstance(y, Tensor) or hasattr(y, "tolist") else list(y)
+    if not isinstance(values, list) or len(values) != num_nodes:
+        found = len(values) if isinstance(values, list) else "a single value"
+        raise ConfigError(f"y must hold one label for each of the {num_nodes} nodes (got {found})")
+    labels = np.empty(num_nodes, dtype=object)
+    for node, value in enumerate(values):
+        if isinstance(value, list | tuple | dict | set):
+            raise ConfigError(f"y must be flat, one label per node (got {value!r} at {node})")
+        labels[node] = None if is_missing(value) else value
+    return labels
+
+
+def class_table(labels: NDArray[np.object_]) -> NDArray[Any]:
+    """The distinct labels in order; texts and numbers must not be mixed.
+
+    Example:
+        >>> class_table(np.array(["b", None, "a", "b"], dtype=object)).tolist()
+        ['a', 'b']
+    """
+    known = [label for label in labels if label is not None]
+    if not known:
+        raise ConfigError("no node has a label")
+    if len({isinstance(label, str) for label in known}) > 1:
+        raise ConfigError("y mixes texts and numbers")
+    classes = np.array(sorted(set(known)))
+    # Labels that are whole numbers stored as floats come from columns with missing values.
+    whole = classes.dtype.kind == "f" and bool((classes == classes.astype(np.int64)).all())
+    return classes.astype(np.int64) if whole else classes
+
+
+def encode(labels: NDArray[np.object_], classes: NDArray[Any], visible: Tensor) -> Tensor:
+    """Numbers of the classes, ``[N]``; -1 where there is no label or it must not be seen.
+
+    Args:
+        labels: Labels as :func:`as_objects` gives them.
+        classes: All classes.
+        visible: Nodes whose label may be read, ``[N]``.
+    """
+    number = {label: index for index, label in enumerate(classes.tolist())}
+    codes = [
+        number.get(label, UNLABELLED) if seen and label is not None else UNLABELLED
+        for label, seen in zip(labels, visible.tolist(), strict=True)
+    ]
+    return torch.tensor(codes)
+
+
+def as_mask(nodes: Any, num_nodes: int, name: str) -> Tensor:
+    """A boolean mask ``[N]`` from one, or from indices as scikit-learn's splitters give them.
+
+    Args:
+        nodes: Booleans, one per node, or whole numbers from 0 to N - 1.
+        num_nodes: Number of nodes.
+        name: Of the argument, for error messages.
+    """
+    values = np.asarray(nodes.cpu() if isinstance(nodes, Tensor) else nodes)
+    if values.ndim != 1 or values.dtype.kind not in "biu":
+        raise ConfigError(
+            f"{name} must be a boolean mask [{num_nodes}] or a list of node indices "
+            f"(got {values.dtype}, {list(values.shape)})"
+        )
+    if values.dtype.kind == "b":
+        if len(values) != num_nodes:
+            raise ConfigError(f"{name} must have {num_nodes} entries (got {len(values)})")
+        return torch.from_numpy(values.copy())
+    bad = values[(values < 0) | (values >= num_nodes)]
+    if len(bad):
+        raise ConfigError(f"{name} must hold indices from 0 to {num_nodes - 1} (got {bad[0]})")
+    mask = torch.zeros(num_nodes, dtype=torch.bool)
+    mask[torch.from_numpy(values.astype(np.int64))] = True
+    return mask

@@ -1,0 +1,250 @@
+"""A predictor of links with the manners of scikit-learn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.data import LinkSplit, split_links
+from argnn.data.links import RATIOS
+from argnn.errors import ConfigError
+from argnn.estimators.base import GraphEstimator, drawn_seed
+from argnn.estimators.checkpoint import Checkpoint
+from argnn.nn import DECODERS, MODELS, AbstractNodeModel, LinkModel
+from argnn.registry import canonical_name
+from argnn.train import LinkPrediction, best_threshold, link_scores
+from argnn.train.calibration import calibrate, probabilities, two_class_logits
+
+
+class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # no types there
+    """Tell how likely two nodes of a graph are joined by an edge.
+
+    Args:
+        model: A name in ``argnn.nn.MODELS``.
+        preset: ``"default"``, ``"paper"`` or ``"reference"``; only argnn has more than the first.
+        decoder: A name in ``argnn.nn.DECODERS``; the usual one of the model where not given.
+        ratio: Shares of training, validation and test pairs.
+        spanning_forest: Keep a spanning forest of the graph in training.
+        model_options: Options of the model that differ from its usual ones.
+        train_options: Training settings that differ, by the names of ``argnn.train.TrainConfig``.
+        epochs: Most epochs to train for.
+        calibrate: Whether a temperature is chosen on the validation pairs.
+        row_normalize: Scale the rows of the features to sum one.
+        load_options: Further arguments of :func:`argnn.data.load`.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        random_state: Seed of the split, weights, dropout and non-edges; None for new ones.
+
+    Attributes:
+        classes_: 0 for no link and 1 for a link.
+        model_: The trained ``torch`` model.
+        val_score_: Validation AUROC of the chosen epoch.
+        scores_: All scores on validation and, computed once, on test pairs.
+        threshold_: Logit from which a pair counts as a link; chosen on validation pairs.
+        split_: The division of the pairs; not after :func:`argnn.load`.
+        temperature_: What logits are divided by before they become probabilities.
+        ece_: Expected calibration error on the validation pairs, None without calibration.
+        metric_field_: Learned metric diagonals of each layer; not after :func:`argnn.load`.
+
+    Example:
+        >>> from argnn.data import mixed
+        >>> lp = ARGNNLinkPredictor("gcn", epochs=5).fit(mixed())
+        >>> lp.predict_proba([(0, 1), (0, 500)]).shape
+        (2, 2)
+    """
+
+    task = "link"
+    directed = False  # pairs have no direction
+
+    def __init__(
+        self,
+        model: str = "argnn",
+        preset: str = "default",
+        *,
+        decoder: str | None = None,
+        ratio: str = RATIOS[0],
+        spanning_forest: bool = False,
+        model_options: Mapping[str, Any] | None = None,
+        train_options: Mapping[str, Any] | None = None,
+        epochs: int | None = None,
+        calibrate: bool = True,
+        row_normalize: bool = False,
+        load_options: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        self.model = model
+        self.preset = preset
+        self.decoder = decoder
+        self.ratio = ratio
+        self.spanning_forest = spanning_forest
+        self.model_options = model_options
+        self.train_options = train_options
+        self.epochs = epochs
+        self.calibrate = calibrate
+        self.row_normalize = row_normalize
+        self.load_options = load_options
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, graph: Any, y: Any = None) -> "ARGNNLinkPredictor":
+        """Hold some pairs out, learn from the others, and choose the epoch by held-out ones.
+
+        Args:
+            graph: The graph; its labels are not read.
+            y: Ignored; scikit-learn passes it.
+        """
+        seed = drawn_seed(self.random_state)
+        read = self._reading().graph(graph)
+        nodes = read.x.size(0)
+        split = split_links(
+            read.edge_index, nodes, self.ratio, seed, spanning_forest=self.spanning_forest
+        )
+        settings = self._settings(self._usual(), (read.x.size(1), 1), seed, self._decoder())
+        device = settings.device
+        observed = Data(x=read.x, edge_index=split.edge_index).to(device)
+        task = LinkPrediction(
+            split.train.to(device), split.val.to(device), split.val_negatives.to(device), nodes
+        )
+        self._train(observed, task, settings)
+        self._keep_graph_facts(read)
+        self.classes_ = np.array([0, 1])
+        self.split_, self.node_ids_ = split, _ids(read)
+        self.split_rule_ = f"unordered pairs at {self.ratio}, drawn with seed {seed}"
+        self._judge(observed, split)
+        return self
+
+    def _decoder(self) -> str:
+        name = self.decoder or self._usual().decoder or MODELS[self._names()[0]].link_decoder
+        return canonical_name(name, DECODERS, "decoder")
+
+    def _judge(self, observed: Data, split: LinkSplit) -> None:
+        """Threshold and temperature from validation pairs; then the test pairs, once."""
+        self.embedding_, metrics = self._outputs(observed)
+        self.metric_field_ = [g.numpy() for g in metrics]
+        val, non_val, test, non_test = (
+            self._logits(self.embedding_, pairs)
+            for pairs in (split.val, split.val_negatives, split.test, split.test_negatives)
+        )
+        self.threshold_ = best_threshold(val, non_val)
+        labels = torch.cat([torch.ones(len(val)), torch.zeros(len(non_val))]).long()
+        both = two_class_logits(torch.cat([val, non_val]))
+        self._keep_calibration(calibrate(both, labels) if self.calibrate else None)
+        self.scores_ = {
+            "val": asdict(link_scores(val, non_val, self.threshold_)),
+            "test": asdict(link_scores(test, non_test, self.threshold_)),
+        }
+        parts = {"training": split.train, "validation": split.val, "test": split.test}
+        self.counts_ = {f"{name} pairs": pairs.size(1) for name, pairs in parts.items()}
+
+    @torch.no_grad()
+    def _logits(self, embedding: Tensor, pairs: Tensor) -> Tensor:
+        assert isinstance(self.model_, LinkModel)
+        device = next(self.model_.parameters()).device
+        scores = self.model_.eval().pair_scores(embedding.to(device), pairs.to(device))
+        return scores.float().cpu()
+
+    def decision_function(self, pairs: Any, graph: Any = None) -> NDArray[np.float32]:
+        """Logit of each pair, ``[P]``.
+
+        Args:
+            pairs: Two node ids per row, ``[P, 2]``; the order within a pair does not matter.
+            graph: The graph whose edges are shown to the model; the training edges of ``fit``
+                where not given, which never include the edge that is asked about unless it was
+                trained on.
+        """
+        if graph is not None:
+            return self.pair_logits(pairs, self.read(graph))
+        check_is_fitted(self, "model_")
+        if not hasattr(self, "embedding_"):
+            raise ConfigError("a loaded link predictor does not know its graph: give graph=")
+        return self._logits(self.embedding_, _rows(pairs, self.node_ids_)).numpy()
+
+    def pair_logits(self, pairs: Any, graph: Data) -> NDArray[np.float32]:
+        """As :meth:`decision_function`, for a graph that :meth:`read` gave."""
+        embedding, _ = self._outputs(graph)
+        return self._logits(embedding, _rows(pairs, _ids(graph))).numpy()
+
+    def predict_proba(self, pairs: Any, graph: Any = None) -> NDArray[np.float64]:
+        """Probability of no link and of a link, ``[P, 2]``, where both are equally frequent.
+
+        Args:
+            pairs: Two node ids per row, ``[P, 2]``.
+            graph: As for :meth:`decision_function`.
+        """
+        return self.proba(self.decision_function(pairs, graph))
+
+    def proba(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Probabilities ``[P, 2]`` of logits ``[P]``."""
+        both = two_class_logits(torch.from_numpy(logits))
+        return probabilities(both, self.temperature_).numpy()
+
+    def predict(self, pairs: Any, graph: Any = None) -> NDArray[np.int64]:
+        """1 for a link and 0 for none, ``[P]``, at the threshold that validation chose.
+
+        Args:
+            pairs: Two node ids per row, ``[P, 2]``.
+            graph: As for :meth:`decision_function`.
+        """
+        is_link = self.decision_function(pairs, graph) >= self.threshold_
+        return is_link.astype(np.int64)
+
+    def score(self, pairs: Any, y: Any, graph: Any = None) -> float:
+        """Share of right decisions.
+
+        Args:
+            pairs: Two node ids per row, ``[P, 2]``.
+            y: 1 for each pair that is a link, 0 for each that is not.
+            graph: As for :meth:`decision_function`.
+        """
+        return float((self.predict(pairs, graph) == np.asarray(y)).mean())
+
+    def _embedding(self, graph: Data) -> Tensor:
+        # Behind the points stands the metric, which is not part of the embedding.
+        return self._outputs(graph)[0][:, : self.model_.out_channels]
+
+    def _checkpoint(self) -> Checkpoint:
+        return Checkpoint(
+            spec=self.settings_.spec,
+            classes=[],
+            temperature=self.temperature_,
+            threshold=self.threshold_,
+            precision=self.settings_.train.precision,
+            row_normalize=self.row_normalize,
+            schema=self.schema_,
+            params=self._stored_params(),
+            facts=self._facts(),
+        )
+
+    def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
+        super()._restore(checkpoint, model)
+        self.classes_ = np.array([0, 1])
+        self.threshold_ = checkpoint.threshold
+
+
+def _ids(graph: Data) -> Sequence[Any]:
+    ids: Sequence[Any] | None = graph.get("node_ids")
+    return range(graph.x.size(0)) if ids is None else ids
+
+
+def _rows(pairs: Any, ids: Sequence[Any]) -> Tensor:
+    """Rows of the nodes that pairs of ids mean, ``[2, P]``."""
+    if hasattr(pairs, "to_numpy"):
+        pairs = pairs.to_numpy()
+    values = pairs.tolist() if hasattr(pairs, "tolist") else list(pairs)
+    place = {name: row for row, name in enumerate(ids)}
+    rows = []
+    for number, pair in enumerate(values):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ConfigError(f"pairs must have two node ids per row (got {pair!r} in {number})")
+        unknown = [node for node in pair if node not in place]
+        if unknown:
+            raise ConfigError(f"pairs, row {number}: unknown node {unknown[0]!r}")
+        rows.append([place[node] for node in pair])
+    return torch.tensor(rows, dtype=torch.int64).reshape(-1, 2).t()

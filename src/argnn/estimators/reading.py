@@ -1,0 +1,208 @@
+"""What an estimator reads of a graph: features and edges, and apart from them, the labels."""
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.data import load, stratified_splits
+from argnn.data.splits import MASK_NAMES
+from argnn.errors import ArgnnError, ConfigError, DataError
+from argnn.estimators.labels import as_mask, as_objects
+from argnn.estimators.wording import shortened
+from argnn.registry import suggestion
+
+_LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
+    "source",
+    "directed",
+    "draw_split",
+    "row_normalize",
+    "schema",
+}
+#: What reading with a schema that is none may end in.
+_SCHEMA_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_LABELS = ("y", "train_mask", "val_mask", "test_mask", "class_names")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source of a graph is turned into numbers.
+
+    Attributes:
+        directed: Keep the directions of edges.
+        row_normalize: Scale the rows of the features to sum one.
+        options: Further arguments of ``argnn.data.load``.
+        schema: The encoding of an earlier graph, which this one has to follow.
+    """
+
+    directed: bool = False
+    row_normalize: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    schema: dict[str, Any] | None = None
+
+    def graph(self, source: Any) -> Data:
+        """The graph, checked by ``argnn.data.load``; of a ``Data`` no label is looked at."""
+        if isinstance(source, Data):
+            source = Data(**{k: v for k, v in source.to_dict().items() if k not in _LABELS})
+        graph = self._loaded(source)
+        if graph.get("edge_weight") is not None:
+            raise ConfigError(
+                "no model here uses edge weights; leave them out, for instance with "
+                "load_options={'weight': None}"
+            )
+        return graph
+
+    def _loaded(self, source: Any) -> Data:
+        unknown = sorted(set(self.options) - _LOAD_OPTIONS)
+        if unknown:
+            hint = suggestion(unknown[0], _LOAD_OPTIONS)
+            raise ConfigError(f"unknown option '{shortened(unknown[0])}' in load_options; {hint}")
+        if self.schema is None:
+            return load(
+                source,
+                directed=self.directed,
+                row_normalize=self.row_normalize,
+                draw_split=False,
+                **self.options,
+            )
+        try:
+            return load(source, schema=self.schema, **self.options)
+        except ArgnnError:
+            raise
+        except _SCHEMA_ERRORS as error:
+            # The schema came with a file of somebody, and need not be one that load wrote.
+            raise DataError(
+                f"the graph cannot be read with the model's schema ({error})"
+            ) from error
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A graph with what is known of its labels.
+
+    Attributes:
+        graph: Features and edges.
+        labels: A Python value per node, None where there is none.
+        masks: The training, validation and test masks that came with the graph, by name.
+        split_rule: Where they come from, in words.
+    """
+
+    graph: Data
+    labels: NDArray[np.object_]
+    masks: dict[str, Tensor]
+    split_rule: str
+
+
+def read_labelled(source: Any, y: Any, reading: Reading) -> Labelled:
+    """Read a graph for training.
+
+    Args:
+        source: Whatever ``argnn.data.load`` takes.
+        y: Labels that replace those of the graph, or None.
+        reading: How to read the graph.
+    """
+    graph = reading.graph(source)
+    nodes = graph.x.size(0)
+    holder = source if isinstance(source, Data) else graph
+    labels = _labels(holder, nodes) if y is None else as_objects(y, nodes)
+    masks = _own_masks(holder, nodes)
+    rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
+    return Labelled(graph, labels, masks, rule)
+
+
+def read_labels(source: Any, graph: Data) -> NDArray[np.object_]:
+    """The labels that come with a graph that was read already."""
+    return _labels(source if isinstance(source, Data) else graph, graph.x.size(0))
+
+
+def _labels(graph: Data, num_nodes: int) -> NDArray[np.object_]:
+    if graph.get("y") is None:
+        raise DataError("the graph has no labels: give y")
+    labels = as_objects(graph.y, num_nodes)
+    names = graph.get("class_names")
+    # "class 0" and so on are what load calls classes without a name.
+    if names is None or all(name == f"class {index}" for index, name in enumerate(names)):
+        return labels
+    named = np.empty_like(labels)
+    for node, label in enumerate(labels):
+        if label is not None:
+            named[node] = str(names[int(label)])
+    return named
+
+
+def _own_masks(graph: Data, num_nodes: int) -> dict[str, Tensor]:
+    """Masks that came with a graph and are not empty, of its first split."""
+    found = {}
+    for name in MASK_NAMES:
+        mask = graph.get(name)
+        if mask is not None and bool(mask.any()):
+            found[name] = as_mask(mask[:, 0] if mask.dim() == 2 else mask, num_nodes, name)
+    return found
+
+
+def chosen_masks(
+    seen: Labelled, train_mask: Any, val_mask: Any, val_fraction: float, seed: int
+) -> tuple[Tensor, Tensor, str]:
+    """Training and validation nodes, and where they come from, in words.
+
+    Given masks come first, then those of the graph; what is missing is drawn, stratified by class,
+    from labelled nodes.
+
+    Args:
+        seen: The graph and its labels.
+        train_mask: Nodes to learn from, as a mask or as indices, or None.
+        val_mask: Nodes to choose the epoch by, or None.
+        val_fraction: Share of validation nodes where they are drawn.
+        seed: Fixes the draw.
+    """
+    nodes, own = len(seen.labels), seen.masks
+    labelled = torch.tensor([label is not None for label in seen.labels])
+    train = None if train_mask is None else as_mask(train_mask, nodes, "train_mask")
+    val = None if val_mask is None else as_mask(val_mask, nodes, "val_mask")
+    rule = "masks of the user"
+    if train is None and val is None:
+        train, val = (
+            own[name] & labelled if name in own else None for name in ("train_mask", "val_mask")
+        )
+        rule = seen.split_rule if train is not None or val is not None else "all labelled nodes"
+    if train is None:
+        # Whoever marks test nodes does not want them to be learned from.
+        reserved = [mask for mask in (val, own.get("test_mask")) if mask is not None]
+        train = labelled & ~torch.stack(reserved).any(0) if reserved else labelled
+    if val is not None:
+        return train, val, rule
+    train, val = _drawn(seen.labels, train, val_fraction, seed)
+    return train, val, f"{rule}; a stratified share of {val_fraction:g} validates"
+
+
+def _drawn(
+    labels: NDArray[np.object_], pool: Tensor, fraction: float, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Split the nodes of a mask in two, class by class."""
+    if isinstance(fraction, bool) or not 0 < fraction < 1:
+        raise ConfigError(f"val_fraction must be between 0 and 1 (got {fraction})")
+    numbers: dict[Any, int] = {}
+    codes = [
+        numbers.setdefault(label, len(numbers)) if inside and label is not None else -1
+        for label, inside in zip(labels, pool.tolist(), strict=True)
+    ]
+    shares = (1 - fraction, fraction, 0.0)
+    train, val, _ = (m[:, 0] for m in stratified_splits(torch.tensor(codes), shares, 1, seed))
+    if not bool(val.any()):
+        raise ConfigError(
+            f"too few labels ({int(pool.sum())}) to draw validation nodes from; give val_mask"
+        )
+    # Nodes of the mask without a label stay in it, so that they are complained about.
+    return pool & ~val, val

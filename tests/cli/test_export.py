@@ -1,0 +1,169 @@
+"""``argnn export``: a program that torch runs alone, and gives what the package gives."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import argnn as package
+from argnn import ARGNNClassifier, ARGNNLinkPredictor
+from argnn.bench.export import FACTS, exported
+from argnn.bench.plain_ops import cleaned
+from argnn.data import load
+
+ALONE = """
+import sys
+sys.modules["argnn"] = None  # importing it is an error from here on
+import numpy as np, torch
+facts = {"argnn.json": ""}
+program = torch.export.load(sys.argv[1], extra_files=facts).module()
+inputs = np.load(sys.argv[2])
+arrays = [torch.from_numpy(inputs[name]) for name in sys.argv[4:]]
+np.save(sys.argv[3], program(*arrays).detach().numpy())
+print(facts["argnn.json"])
+"""
+
+
+def run_alone(program: str, **arrays: np.ndarray) -> tuple[np.ndarray, dict]:
+    """Outputs of a program, and its facts, in a process that cannot import the package."""
+    np.savez("inputs.npz", **arrays)
+    surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ALONE, program, "inputs.npz", "out.npy", *arrays],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=surroundings,
+    )
+    assert done.returncode == 0, done.stderr
+    return np.load("out.npy"), json.loads(done.stdout)
+
+
+@pytest.fixture
+def graphs(small_npz):
+    """The training graph, and another one with self-loops, duplicates and an isolated node."""
+    small = load(small_npz())
+    rng = np.random.default_rng(5)
+    edges = rng.integers(0, 39, size=(2, 70))
+    edges = np.concatenate([edges, edges[:, :9], np.stack([np.arange(4)] * 2)], axis=1)
+    return small, load((rng.normal(size=(40, 3)).astype(np.float32), edges)), edges
+
+
+def test_program_runs_without_the_package(argnn, small_npz, graphs):
+    assert argnn("train", small_npz(), "--model=gcn", "--epochs=3", "--out=run").code == 0
+    done = argnn("export", "run", "--out=model.pt2")
+    assert (done.code, done.err) == (0, "")
+    assert "torch.export.load('model.pt2')" in done.out
+    expected = package.load("run")
+    _, other, edges = graphs
+    found, facts = run_alone("model.pt2", x=other.x.numpy(), edge_index=edges)
+    np.testing.assert_allclose(found, expected.predict_proba(other), atol=1e-5)
+    assert (facts["task"], facts["classes"]) == ("node", [0, 1, 2])
+
+
+def test_json_report(argnn, small_npz):
+    argnn("train", small_npz(), "--model=mlp", "--epochs=1", "--out=run")
+    report = json.loads(argnn("export", "run", "--json").out)
+    assert report["model"] == "mlp"
+    assert report["size"] == Path("model.pt2").stat().st_size
+    assert report["inputs"].keys() == {"x", "edge_index"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "directed"),
+    [
+        ({}, False),
+        ({"direction": "both"}, True),
+        ({"modulation": "scalar", "attention": True, "neighbor_norm": "target"}, False),
+    ],
+    ids=["default", "directed", "scalar"],
+)
+def test_argnn_with_its_structural_metric(graphs, options, directed):
+    torch.set_num_threads(1)
+    small, other, raw_edges = graphs
+    clf = ARGNNClassifier(
+        trial=False,
+        epochs=3,
+        directed=directed,
+        device="cpu",
+        model_options={"hidden_channels": 8, **options},
+    ).fit(small)
+    program = exported(clf).module()
+    for graph, edges in ((small, small.edge_index), (other, torch.from_numpy(raw_edges))):
+        source = (graph.x.numpy(), edges.numpy())
+        found = program(graph.x, edges).detach().numpy()
+        np.testing.assert_allclose(found, clf.predict_proba(source), atol=1e-5)
+
+
+def test_link_program(argnn, small_npz, graphs):
+    lp = ARGNNLinkPredictor(
+        "gcn", decoder="mlp", epochs=2, device="cpu", model_options={"hidden_channels": 8}
+    ).fit(graphs[0])
+    lp.save("model")
+    assert argnn("export", "model", "--out=links.pt2").code == 0
+    pairs = np.array([[0, 1], [5, 9], [3, 3]])
+    x, edges = graphs[0].x.numpy(), graphs[0].edge_index.numpy()
+    found, facts = run_alone("links.pt2", x=x, edge_index=edges, pairs=pairs.T.copy())
+    expected = lp.predict_proba(pairs, graph=graphs[0])[:, 1]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert facts["task"] == "link"
+
+
+def test_graph_without_any_edge(graphs):
+    clf = ARGNNClassifier(
+        trial=False, epochs=1, device="cpu", model_options={"hidden_channels": 4}
+    ).fit(graphs[0])
+    program, x = exported(clf).module(), graphs[0].x[:5]
+    loops = torch.arange(5).expand(2, -1).contiguous()
+    for edges in (loops, loops[:, :0]):
+        expected = clf.predict_proba((x.numpy(), edges.numpy()))
+        np.testing.assert_allclose(program(x, edges).detach().numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", ["h2gcn", "linkx"])
+def test_what_cannot_be_exported_is_said(argnn, listing, small_npz, model):
+    ARGNNClassifier(model, epochs=1, device="cpu").fit(small_npz()).save("model")
+    before = listing()
+    done = argnn("export", "model")
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert f"{model} cannot be exported: " in line
+    assert listing() == before
+
+
+def test_existing_files_and_links_are_kept(argnn, listing, small_npz):
+    argnn("train", small_npz(), "--model=mlp", "--epochs=1", "--out=run")
+    Path("model.pt2").write_text("mine")
+    Path("link.pt2").symlink_to("model.pt2")
+    before = listing()
+    for arguments, message in (
+        (["run"], "model.pt2: is there already; --force replaces it"),
+        (["run", "--out=link.pt2", "--force"], "symbolic link"),
+        (["run", "--split=8"], "has no split 8|is there already"),
+        (["nothing", "--out=x.pt2"], "nothing: no such folder"),
+    ):
+        done = argnn("export", *arguments)
+        assert done.code == 2
+        assert any(part in done.err for part in message.split("|"))
+    assert listing() == before
+    assert argnn("export", "run", "--force").code == 0
+
+
+def test_cleaned_edges_are_those_of_load(graphs):
+    _, other, raw_edges = graphs
+    edges = torch.from_numpy(raw_edges)
+    for directed in (False, True):
+        expected = load((other.x.numpy(), raw_edges), directed=directed).edge_index
+        found = cleaned(edges, 40, directed)
+        assert sorted(found.t().tolist()) == sorted(expected.t().tolist())
+
+
+def test_facts_have_the_name_that_the_script_reads():
+    assert FACTS in ALONE

@@ -1,0 +1,246 @@
+"""``argnn predict``: the table, and what is never overwritten."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TINY = ("--model=gcn", "--epochs=3")
+
+
+@pytest.fixture
+def run(argnn, small_npz):
+    """A run on the small graph; returns the path of the graph."""
+    path = small_npz()
+    assert argnn("train", path, *TINY, "--split=0,1", "--workers=1", "--out=run").code == 0
+    return path
+
+
+@pytest.fixture
+def refused(argnn, listing):
+    def check(*arguments, message):
+        before = listing()
+        done = argnn(*arguments)
+        assert (done.code, done.out) == (2, ""), done
+        assert len(done.err.splitlines()) == 1, done.err
+        assert message in done.err
+        assert listing() == before
+
+    return check
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_table_of_the_run_itself(argnn, run):
+    done = argnn("predict", "run", "--out=p.csv")
+    assert (done.code, done.err) == (0, "")
+    assert "90 nodes with gcn" in done.out
+    assert "expected calibration error" in done.out
+    rows = rows_of("p.csv")
+    assert list(rows[0]) == ["id", "class", "p_0", "p_1", "p_2"]
+    assert [row["id"] for row in rows] == [str(node) for node in range(90)]
+    for row in rows:
+        chances = [float(row[f"p_{label}"]) for label in range(3)]
+        assert sum(chances) == pytest.approx(1, abs=1e-5)
+        assert chances[int(row["class"])] == max(chances)
+
+
+def test_table_agrees_with_the_scores(argnn, run):
+    argnn("predict", "run", "--split=1", "--out=p.csv")
+    predicted = np.array([int(row["class"]) for row in rows_of("p.csv")])
+    stored = np.load(run)
+    test = stored["test_mask"][:, 1]
+    scores = json.loads(Path("run/split-1/result.json").read_text())
+    assert (predicted == stored["y"])[test].mean() == pytest.approx(scores["test"]["accuracy"])
+
+
+def test_another_graph_without_labels(argnn, run, tmp_path):
+    rng = np.random.default_rng(1)
+    path = tmp_path / "new.npz"
+    np.savez(path, x=rng.normal(size=(7, 3)), edge_index=rng.integers(0, 7, size=(2, 20)))
+    done = argnn("predict", "run", path, "--out=p.csv", "--json")
+    assert (done.code, done.err) == (0, "")
+    report = json.loads(done.out)
+    assert (report["rows"], report["task"], report["out"]) == (7, "node", "p.csv")
+    assert sum(report["counts"].values()) == 7
+    assert len(rows_of("p.csv")) == 7
+
+
+def test_existing_table_is_kept_unless_forced(argnn, refused, run):
+    Path("p.csv").write_text("mine")
+    refused("predict", "run", "--out=p.csv", message="p.csv: is there already; --force replaces")
+    assert argnn("predict", "run", "--out=p.csv", "--force").code == 0
+    assert len(rows_of("p.csv")) == 90
+
+
+def test_links_are_not_written_through(refused, run):
+    Path("p.csv").symlink_to("target.csv")
+    refused("predict", "run", "--out=p.csv", message="symbolic link")
+    refused("predict", "run", "--out=p.csv", "--force", message="symbolic link")
+    Path("folder").mkdir()
+    refused("predict", "run", "--out=folder", "--force", message="is a folder")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere: no such folder"),
+        (["run", "--split=7"], "run: has no split 7 (there are 0, 1)"),
+        (["run", "none.npz"], "none.npz: no such file"),
+        (["run", "coar"], "unknown data set 'coar'"),
+        (["run", "mixed"], "3 features"),
+        (["run", "--pairs=x.csv"], "--pairs belongs to a model of links"),
+        (["run/split-0/model"], "does not say which graph"),
+        (["run/split-0"], "holds neither a model"),
+        (["run/split-0/model", "--split=0"], "holds one model and no splits"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_arguments(refused, run, arguments, message):
+    refused("predict", *arguments, "--out=p.csv", message=message)
+
+
+def test_unfinished_run(refused, run):
+    for path in Path("run/split-0/model").iterdir():
+        path.unlink()
+    refused("predict", "run", "--out=p.csv", message="split 0 has no model; is the run finished?")
+
+
+def test_model_folder_with_a_graph(argnn, run):
+    assert argnn("predict", "run/split-1/model", run, "--out=a.csv").code == 0
+    assert argnn("predict", "run", "--split=1", "--out=b.csv").code == 0
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+
+
+def test_class_names_cannot_steer_the_terminal(argnn, small_npz):
+    import torch
+
+    from argnn import ARGNNClassifier
+    from argnn.data import load
+
+    graph = load(small_npz())
+    names = np.array(["\x1b[31mred", "[bold]b[/bold]", "=1+1"], dtype=object)[graph.y.numpy()]
+    torch.set_num_threads(1)
+    ARGNNClassifier("gcn", epochs=1, device="cpu").fit(graph, names).save("model")
+    done = argnn("predict", "model", small_npz(), "--out=p.csv")
+    assert done.code == 0
+    assert "\x1b" not in done.out
+    assert sum(row["class"] in names for row in rows_of("p.csv")) == 90
+
+
+# ---- links -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def link_run(argnn, small_npz):
+    assert argnn("train", small_npz(), *TINY, "--task=link", "--out=run").code == 0
+
+
+def test_pairs(argnn, link_run):
+    Path("pairs.csv").write_text("source,target\n0,1\n\n88,3\n")
+    done = argnn("predict", "run", "--pairs=pairs.csv", "--out=p.csv")
+    assert (done.code, done.err) == (0, "")
+    assert "2 pairs with gcn" in done.out
+    rows = rows_of("p.csv")
+    assert [(row["source"], row["target"]) for row in rows] == [("0", "1"), ("88", "3")]
+    assert all(0 < float(row["probability"]) < 1 and row["link"] in "01" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "line 1: the columns must be source,target"),
+        (b"a,b\n0,1\n", "line 1: the columns must be source,target"),
+        (b"source,target\n", "has no pairs"),
+        (b"source,target\n0,1\n0,x9\n", "line 3, column target: unknown node 'x9'"),
+        (b"source,target\n0,1,2\n", "line 2: two columns are expected (got 3)"),
+        (b"source,target\n\xff\xfe,1\n", "not a CSV file"),
+        (b'source,target\n"0,1\n', "not a CSV file"),
+        (b"source,target\n0," + b"9" * 200_000 + b"\n", "not a CSV file"),
+    ],
+    ids=lambda value: str(value)[:25],
+)
+def test_bad_pairs(refused, link_run, content, message):
+    Path("pairs.csv").write_bytes(content)
+    refused("predict", "run", "--pairs=pairs.csv", "--out=p.csv", message=message)
+
+
+def test_links_need_pairs(refused, link_run):
+    refused("predict", "run", "--out=p.csv", message="a model of links needs --pairs FILE")
+    refused("predict", "run", "--pairs=none.csv", "--out=p.csv", message="none.csv: no such file")
+
+
+# ---- a folder of tables -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Text ids, a missing value, a category, and five unlabelled nodes."""
+    rng = np.random.default_rng(0)
+    classes = ["ant", "bee", "cat"]
+    lines = ["id,height,color,label"]
+    for node in range(60):
+        height = "" if node == 3 else f"{node % 3 + rng.normal():.3f}"
+        label = "" if node >= 55 else classes[node % 3]
+        lines.append(f"node {node},{height},{['red', 'blue'][node % 2]},{label}")
+    edges = [f"node {a},node {b}" for a, b in rng.integers(0, 60, size=(150, 2))]
+    path = tmp_path / "mine"
+    path.mkdir()
+    (path / "nodes.csv").write_text("\n".join(lines) + "\n")
+    (path / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    return path
+
+
+def test_ids_and_class_names_come_back(argnn, folder):
+    assert argnn("train", folder, *TINY, "--out=run").code == 0
+    done = argnn("predict", "run", "--out=p.csv")
+    assert (done.code, done.err) == (0, "")
+    rows = rows_of("p.csv")
+    assert list(rows[0]) == ["id", "class", "p_ant", "p_bee", "p_cat"]
+    assert [row["id"] for row in rows] == [f"node {node}" for node in range(60)]
+    assert {row["class"] for row in rows} <= {"ant", "bee", "cat"}
+
+
+def test_worker_processes_know_names_and_schema(folder, tmp_path):
+    from argnn.bench.parallel import _pack, _unpacked
+    from argnn.data import load
+
+    graph = load(folder)
+    _pack(graph, tmp_path / "packed")
+    unpacked = _unpacked(tmp_path / "packed")
+    assert unpacked.class_names == graph.class_names == ["ant", "bee", "cat"]
+    assert unpacked.schema == json.loads(json.dumps(graph.schema))
+
+
+def test_card_of_a_run(argnn, folder):
+    assert argnn("train", folder, *TINY, "--out=run").code == 0
+    card = Path("run/split-0/model/README.md").read_text()
+    assert "3 classes: ant, bee, cat" in card
+    assert "expected calibration error on the test set" in card
+    assert "test (scored once, after training): f1 " in card
+
+
+def test_new_folder_without_labels_is_encoded_alike(argnn, folder, tmp_path):
+    assert argnn("train", folder, *TINY, "--out=run").code == 0
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "nodes.csv").write_text("id,height,color\nx,1.0,red\ny,,blue\nz,2.0,green\n")
+    (new / "edges.csv").write_text("source,target\nx,y\ny,z\n")
+    done = argnn("predict", "run", new, "--out=p.csv")
+    assert (done.code, done.err) == (0, "")
+    assert [row["id"] for row in rows_of("p.csv")] == ["x", "y", "z"]
+    assert "green" in done.out  # a category that the model has never seen is noted
+
+
+def test_column_that_is_missing(argnn, refused, folder, tmp_path):
+    assert argnn("train", folder, *TINY, "--out=run").code == 0
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "nodes.csv").write_text("id,height\nx,1.0\ny,2.0\n")
+    (new / "edges.csv").write_text("source,target\nx,y\n")
+    refused("predict", "run", new, "--out=p.csv", message="color")

@@ -1,0 +1,159 @@
+"""Saved models come back as they were, and folders are written whole or not at all."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import argnn
+from argnn import ARGNNClassifier, ARGNNLinkPredictor
+from argnn.errors import ConfigError, RunError
+from argnn.estimators.checkpoint import CARD, DOCUMENT, WEIGHTS
+from argnn.nn import MODELS
+
+from .conftest import NAMES, planted
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    graph = planted()
+    clf = ARGNNClassifier("gcn", epochs=5, device="cpu").fit(graph, NAMES[graph.y.numpy()])
+    path = tmp_path_factory.mktemp("model") / "saved"
+    clf.save(path)
+    return clf, path
+
+
+def test_classifier_comes_back(saved, graph):
+    clf, path = saved
+    loaded = argnn.load(path)
+    assert isinstance(loaded, ARGNNClassifier)
+    np.testing.assert_array_equal(loaded.predict_proba(graph), clf.predict_proba(graph))
+    np.testing.assert_array_equal(loaded.predict(graph), clf.predict(graph))
+    np.testing.assert_array_equal(loaded.embed(graph), clf.embed(graph))
+    assert loaded.classes_.tolist() == ["ant", "bee", "cat"]
+    assert loaded.get_params() == clf.get_params()
+    for name in ("best_epoch_", "val_score_", "temperature_", "ece_", "n_features_in_", "scores_"):
+        assert getattr(loaded, name) == getattr(clf, name), name
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_every_model_comes_back(graph, tmp_path, model):
+    pytest.importorskip("geoopt")
+    pytest.importorskip("ot")
+    clf = ARGNNClassifier(model, epochs=2, trial=False, device="cpu").fit(graph)
+    clf.save(tmp_path / "m")
+    loaded = argnn.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict_proba(graph), clf.predict_proba(graph))
+    loaded.save(tmp_path / "again")
+    for name in (WEIGHTS, DOCUMENT, CARD):
+        assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_link_predictor_comes_back(graph, tmp_path):
+    lp = ARGNNLinkPredictor("gcn", decoder="mlp", epochs=3, device="cpu").fit(graph)
+    lp.save(tmp_path / "m")
+    loaded = argnn.load(tmp_path / "m")
+    assert isinstance(loaded, ARGNNLinkPredictor)
+    pairs = [(0, 1), (5, 9)]
+    np.testing.assert_array_equal(
+        loaded.predict_proba(pairs, graph=graph), lp.predict_proba(pairs, graph=graph)
+    )
+    assert loaded.threshold_ == lp.threshold_
+    with pytest.raises(ConfigError, match="give graph="):
+        loaded.predict(pairs)
+
+
+def test_run_of_train_is_opened(graph, tmp_path):
+    from argnn.bench.parallel import run_splits
+    from argnn.bench.prepare import Request, prepare
+    from argnn.bench.run import trained_model
+    from argnn.io import create_run
+
+    asked = {"model": "gcn", "split": "1,3", "device": "cpu", "workers": 1}
+    plan = prepare(Request("mixed", overrides=("epochs=2",), **asked))
+    folder = create_run(tmp_path / "run", plan.config.to_json())
+    run_splits(plan, folder)
+    for split, chosen in ((1, None), (3, 3)):
+        clf = argnn.load(folder.root, split=chosen)
+        with torch.no_grad():
+            logits = trained_model(folder, split)(plan.graph.x, plan.graph.edge_index)
+        expected = torch.softmax(logits.double() / clf.temperature_, -1).numpy()
+        np.testing.assert_allclose(clf.predict_proba("mixed"), expected, atol=1e-7)
+        scores = json.loads(folder.result(split).read_text())
+        assert clf.val_score_ == scores["val"]["accuracy"]
+        test = plan.graph.test_mask[:, split]
+        assert clf.score("mixed", mask=test) == pytest.approx(scores["test"]["accuracy"])
+    with pytest.raises(RunError, match="has no split 2"):
+        argnn.load(folder.root, split=2)
+
+
+def test_card_tells_what_matters(saved):
+    clf, path = saved
+    card = (path / CARD).read_text()
+    for part in ("Data", "Protocol", "Scores", "Calibration", "Limits", "Settings"):
+        assert f"## {part}" in card
+    assert "3 classes: ant, bee, cat" in card
+    assert f"epoch {clf.best_epoch_} of 5, by validation accuracy" in card
+    assert "95 % Wilson interval" in card
+    assert "72 training nodes, 18 validation nodes" in card
+
+
+def test_card_escapes_names(graph, tmp_path):
+    labels = np.array(["# x\n# y", "[a](http://b)", "`c`"], dtype=object)[graph.y.numpy()]
+    clf = ARGNNClassifier("gcn", epochs=1, device="cpu").fit(graph, labels)
+    clf.save(tmp_path / "m")
+    card = (tmp_path / "m" / CARD).read_text()
+    assert "\\# x \\# y, \\[a\\](http://b), \\`c\\`" in card
+    assert set(argnn.load(tmp_path / "m").predict(graph)) <= set(labels)
+
+
+def test_existing_folder_is_kept(saved, tmp_path):
+    clf, _ = saved
+    clf.save(tmp_path / "m")
+    before = (tmp_path / "m" / DOCUMENT).read_bytes()
+    with pytest.raises(RunError, match="is there already"):
+        clf.save(tmp_path / "m")
+    assert (tmp_path / "m" / DOCUMENT).read_bytes() == before
+    clf.save(tmp_path / "m", overwrite=True)
+    (tmp_path / "m" / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunError, match="no part of a model"):
+        clf.save(tmp_path / "m", overwrite=True)
+    assert (tmp_path / "m" / "thesis.tex").read_text() == "years of work"
+
+
+def test_links_and_files_are_not_written_through(saved, tmp_path):
+    clf, _ = saved
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(RunError, match="symbolic link"):
+        clf.save(tmp_path / "link", overwrite=True)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunError, match="not a folder"):
+        clf.save(tmp_path / "file", overwrite=True)
+    assert list((tmp_path / "real").iterdir()) == []
+
+
+def test_failure_leaves_nothing(saved, tmp_path, monkeypatch):
+    clf, _ = saved
+    monkeypatch.setattr("argnn.estimators.checkpoint.write_json", _full_disk)
+    with pytest.raises(RunError, match="No space left"):
+        clf.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def _full_disk(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_generator_is_stored_as_its_seed(graph, tmp_path):
+    clf = ARGNNClassifier("gcn", epochs=1, random_state=np.random.RandomState(0), device="cpu")
+    clf.fit(graph).save(tmp_path / "m")
+    assert argnn.load(tmp_path / "m").random_state == clf.settings_.seed
+
+
+def test_what_json_cannot_hold_is_refused(graph, tmp_path):
+    clf = ARGNNClassifier("gcn", epochs=1, load_options={"drop": set()}, device="cpu").fit(graph)
+    with pytest.raises(RunError, match=r"model\.json: cannot hold"):
+        clf.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,183 @@
+"""The site builds without a warning, and what README, pages and examples show is run.
+
+A block of Python or of commands is run, page by page and in order, in one empty folder; or its
+first line says ``# not run by the tests: why``. A block of text under ``<!-- output -->`` is what
+the block before it printed. The README's blocks of Python are run in ``test_readme.py``.
+"""
+
+import ast
+import contextlib
+import io
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from argnn.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SCRIPT = ROOT / "scripts" / "geometry_pictures.py"
+
+FENCE = re.compile(r"^(?:(<!-- output -->)\n+)?```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LOADED = re.compile(r'<(?:script|link|img)[^>]* (?:src|href)="(https?:[^"]*)"')
+NOT_RUN = "# not run by the tests: "
+RUN, SHOWN = ("python", "sh"), ("text", "yaml", "{toctree}")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Something between fences."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    is_output: bool
+
+    @property
+    def is_run(self) -> bool:
+        return self.language in RUN and not self.text.startswith(NOT_RUN)
+
+    def __str__(self) -> str:
+        return f"{self.page}, line {self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    content = page.read_text(encoding="utf-8")
+    return [
+        Block(page.name, content.count("\n", 0, found.start()) + 1, language.strip(), text, bool(o))
+        for found in FENCE.finditer(content)
+        for o, language, text in [found.groups()]
+    ]
+
+
+def commands(block: Block) -> list[list[str]]:
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+@pytest.fixture
+def folder(cache, one_thread, tmp_path, monkeypatch) -> Iterator[Path]:
+    """An empty folder to work in, and one thread also for what runs in this process."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield here
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_is_run_or_says_why_not(page):
+    fences = re.findall(r"^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = blocks(page)
+    assert len(fences) == 2 * len(found)
+    for block in found:
+        assert block.language in RUN + SHOWN, f"{block}: name a language"
+        if block.language in RUN and not block.is_run:
+            assert len(block.text.splitlines()[0]) > len(NOT_RUN) + 5, f"{block}: say why"
+        if block.is_run and block.language == "sh":
+            assert {words[0] for words in commands(block)} == {"argnn"}, f"{block}: only argnn"
+        if block.is_run and block.language == "python":
+            ast.parse(block.text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES[1:] if any(b.is_run for b in blocks(p))], ids=lambda page: page.name
+)
+def test_blocks_of_a_page_run_in_order(page, folder):
+    names: dict[str, object] = {"__name__": "page"}
+    printed = ""
+    for block in blocks(page):
+        if block.is_run:
+            printed = run(block, names)
+        elif block.is_output:
+            assert visible(printed) == visible(block.text), str(block)
+
+
+def run(block: Block, names: dict[str, object]) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        if block.language == "python":
+            code = compile("\n" * block.line + block.text, block.page, "exec")
+            exec(code, names)
+        else:
+            for words in commands(block):
+                assert words[0] == "argnn", str(block)
+                with pytest.raises(SystemExit) as stopped:
+                    main(words[1:])
+                assert stopped.value.code == 0, f"{block}: {shlex.join(words)}"
+    return out.getvalue()
+
+
+def visible(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_are_short_and_run(example, folder, monkeypatch, capsys):
+    assert len(example.read_text(encoding="utf-8").splitlines()) < 60
+    monkeypatch.setattr("sys.argv", [str(example)])
+    runpy.run_path(str(example), run_name="__main__")
+    assert {
+        "classify_csv": "accuracy on 24 test nodes: 0.",
+        "compare_methods": "paired t over the same folds",
+        "hierarchy_and_cliques": "learned metric: AUROC 0.",
+    }[example.stem] in capsys.readouterr().out
+
+
+def test_all_three_examples_are_there_and_named_on_the_site():
+    assert len(EXAMPLES) == 3
+    start = (DOCS / "quickstart.md").read_text(encoding="utf-8")
+    for example in EXAMPLES:
+        assert example.name in start
+
+
+def test_pictures_are_drawn_by_the_script(folder):
+    script = runpy.run_path(str(SCRIPT))
+    script["main"](["--out", "pictures"])
+    drawn = {path.name for path in Path("pictures").iterdir()}
+    page = (DOCS / "geometry.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"\]\(images/([\w.]+)\)", page))
+    assert shown == drawn | {"geometry.png"}
+    assert all((DOCS / "images" / name).stat().st_size < 200_000 for name in shown)
+
+
+@pytest.mark.slow
+def test_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip("sphinx", reason="the site needs pip install 'argnn[docs]'")
+    command = [sys.executable, "-m", "sphinx", "-W", "-n", "-q", "-d", str(tmp_path / "trees")]
+    done = subprocess.run(
+        [*command, str(DOCS), str(tmp_path / "site")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for page in [*(page.stem for page in DOCS.glob("*.md")), "equations", "api"]:
+        assert (tmp_path / "site" / f"{page}.html").stat().st_size > 5_000
+    # Nothing is fetched from elsewhere when somebody reads a page.
+    for page in (tmp_path / "site").glob("*.html"):
+        loaded = re.findall(
+            r'<(?:script|link|img)[^>]* (?:src|href)="(https?:[^"]*)"', page.read_text()
+        )
+        assert loaded == [], page.name
+
+
+def test_table_of_learned_and_fixed_metrics_is_up_to_date():
+    script = runpy.run_path(str(ROOT / "scripts" / "learned_fixed_table.py"))
+    assert script["table"]() in script["PAGE"].read_text(encoding="utf-8"), "run the script"
