@@ -5,13 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check format clean
+.PHONY: demo test docs check format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/argnn demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W -n docs build/site
+	@echo "The site is in build/site/index.html"
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -38,4 +42,9 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) torch
 	$(INSTALL) -e '.[dev]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(INSTALL) torch
+	$(INSTALL) -e '.[docs]'
 	touch $@
