@@ -43,6 +43,7 @@ napoleon_custom_sections = [("Class attributes", "Attributes")]
 # Types of other packages, and bases and parts of ours that are no names for users.
 nitpick_ignore_regex = [
     ("py:class", r"(abc|collections|numpy|np|pathlib|sklearn|torch|torch_geometric|typing)\..*"),
+    ("py:class", r"DataFrame"),  # of pandas
     ("py:class", r"dict\[.*"),  # a default of napoleon's that is no name
     ("py:class", r"argnn\.kernels\.neighborhood\.(Traced)?Neighborhood"),
     ("py:class", r"argnn\.(estimators\.base\.GraphEstimator|train\.loop\.Graph)"),

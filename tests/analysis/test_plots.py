@@ -15,7 +15,7 @@ def test_geometry_figure_is_a_picture_with_something_on_it(name, tmp_path):
     model = ARGNN(graph.num_features, 8, graph.class_count, num_layers=1, metric_spread=1.0)
     path = tmp_path / "geometry.png"
     statistics = geometry_figure(graph, model, path)
-    assert statistics.log_scale.shape == (graph.num_nodes,)
+    assert statistics.log_volume.shape == (graph.num_nodes,)
     pixels = np.asarray(Image.open(path).convert("RGB"))
     assert pixels.shape[0] > 500
     assert pixels.std() > 10

@@ -1,5 +1,60 @@
 """Looking at what was learned."""
 
-from argnn.analysis.geometry import MetricStatistics, learned_metrics, metric_statistics
+from argnn.analysis.geometry import (
+    AxisStatistics,
+    MetricStatistics,
+    anisotropy,
+    axis_statistics,
+    dispersion,
+    effective_rank,
+    field_nrmd,
+    learned_curvature,
+    log_volume,
+    main_variation,
+    mean_curvature,
+    mean_inverse,
+    metric_statistics,
+    ricci_norm,
+)
+from argnn.analysis.layers import Layer, learned_layers, learned_metrics
+from argnn.analysis.rewiring import Rewiring, rewire
+from argnn.analysis.tables import (
+    axis_table,
+    correlation_table,
+    geometry_tables,
+    group_table,
+    layer_table,
+    node_table,
+    write_table,
+    write_tables,
+)
 
-__all__ = ["MetricStatistics", "learned_metrics", "metric_statistics"]
+__all__ = [
+    "AxisStatistics",
+    "Layer",
+    "MetricStatistics",
+    "Rewiring",
+    "anisotropy",
+    "axis_statistics",
+    "axis_table",
+    "correlation_table",
+    "dispersion",
+    "effective_rank",
+    "field_nrmd",
+    "geometry_tables",
+    "group_table",
+    "layer_table",
+    "learned_curvature",
+    "learned_layers",
+    "learned_metrics",
+    "log_volume",
+    "main_variation",
+    "mean_curvature",
+    "mean_inverse",
+    "metric_statistics",
+    "node_table",
+    "rewire",
+    "ricci_norm",
+    "write_table",
+    "write_tables",
+]

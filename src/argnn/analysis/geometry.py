@@ -1,63 +1,242 @@
-"""Numbers that describe a learned metric field."""
+r"""Numbers that describe a learned metric field, node by node.
 
-from dataclasses import dataclass
+All are computed in float64 from the metric diagonals :math:`\mathbf{g}_i > 0`, ``[N, D]``. The
+graph is taken as undirected and simple: directions, duplicates and self-loops do not matter. What
+needs a neighbour is NaN at a node without one.
+"""
+
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.nn import AbstractNodeModel
+from argnn.analysis.layers import Layer
+from argnn.functional.neighborhood import Neighborhood, neighborhood
 
 
-@torch.no_grad()
-def learned_metrics(model: AbstractNodeModel, graph: Data) -> list[Tensor]:
-    """Metric diagonals of every layer, ``[N, D]`` each; empty for a model without a metric."""
-    training = model.training
-    metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
-    model.train(training)
-    return metrics
+def mean_curvature(g: Tensor) -> Tensor:
+    r"""Mean learned curvature of each node, ``[N]`` (:eq:`kappa`).
 
+    .. math:: \kappa_i = \frac{1}{D} \sum_k |\log g_{ik}|
 
-@dataclass(frozen=True)
-class MetricStatistics:
-    r"""What the metric of one layer looks like at each node.
+    The paper plots and tabulates "mean curvature" without defining it. This definition follows
+    from what it does say: the principal curvatures are "directly related to the inverses"
+    :math:`1/g_{ik}`; :math:`\mathbf{g} = \mathbf{1}` is Euclidean, hence flat, while 0.5 and 2 are
+    its hyperbolic and spherical geometries, hence equally far from flat on either side; and
+    :math:`\kappa` is a magnitude that starts at zero and grows with "geometric adaptation". So
+    the logarithm of the inverse is taken on each axis, and its magnitude before the mean, or one
+    axis would cancel another. For the sign see :func:`log_volume`.
 
-    Attributes:
-        main_variation: Coordinate of the node along the direction in which :math:`\log\mathbf{g}`
-            varies most over the nodes (first principal component, centred; larger means larger
-            metrics on the whole).
-        log_scale: Mean of :math:`\log g_{ik}` over the axes: the logarithm of the volume,
-            per axis. Negative where space is contracted.
-        anisotropy: Standard deviation of :math:`\log g_{ik}` over the axes; 0 for a metric
-            that stretches all of them alike.
-        ricci_norm: Length of the node's discrete Ricci curvature: how much its metric
-            differs from its neighbours'.
-        nrmd: Neighbour-relative metric dispersion of the whole field.
+    The default preset starts training at :math:`g = 0.5`, that is at :math:`\kappa = 0.69`.
+
+    Example:
+        >>> mean_curvature(torch.tensor([[1.0, 1.0], [0.5, 2.0]])).round(decimals=3).tolist()
+        [0.0, 0.693]
     """
-
-    main_variation: Tensor
-    log_scale: Tensor
-    anisotropy: Tensor
-    ricci_norm: Tensor
-    nrmd: float
+    return g.double().log().abs().mean(-1)
 
 
-def metric_statistics(g: Tensor, edge_index: Tensor) -> MetricStatistics:
-    """Describe a metric field ``[N, D]``."""
+def mean_inverse(g: Tensor) -> Tensor:
+    r"""Mean of the paper's principal curvatures taken literally, ``[N]``.
+
+    .. math:: \frac{1}{D} \sum_k 1 / g_{ik}
+
+    One, not zero, in Euclidean space, and without bound where the metric comes near its floor.
+    """
+    return g.double().reciprocal().mean(-1)
+
+
+def anisotropy(g: Tensor) -> Tensor:
+    r"""Log-ratio :math:`\log(\max_k g_{ik} / \min_k g_{ik})` of each node, ``[N]``.
+
+    Example:
+        >>> anisotropy(torch.tensor([[3.0, 3.0], [1.0, torch.e]])).round(decimals=6).tolist()
+        [0.0, 1.0]
+    """
     log_g = g.double().log()
-    return MetricStatistics(
-        main_variation=_first_component(log_g),
-        log_scale=AF.log_determinant(g.double()) / g.size(-1),
-        anisotropy=log_g.std(dim=-1, unbiased=False),
-        ricci_norm=AF.discrete_ricci(g.double(), edge_index).norm(dim=-1),
-        nrmd=float(AF.nrmd(g, edge_index)),
-    )
+    return log_g.amax(-1) - log_g.amin(-1)
 
 
-def _first_component(values: Tensor) -> Tensor:
-    centred = values - values.mean(0)
+def effective_rank(g: Tensor) -> Tensor:
+    r"""How many axes carry the metric of each node, between 1 and D, ``[N]``.
+
+    .. math:: \exp\left(-\sum_k p_{ik} \log p_{ik}\right), \quad p_{ik} = g_{ik} / \sum_l g_{il}
+
+    Example:
+        >>> effective_rank(torch.tensor([[5.0, 5.0, 5.0]])).round(decimals=6).tolist()
+        [3.0]
+    """
+    g_ = g.double()
+    entropy: Tensor = torch.special.entr(g_ / g_.sum(-1, keepdim=True)).sum(-1)
+    return entropy.exp()
+
+
+def log_volume(g: Tensor) -> Tensor:
+    r"""Logarithm of the Riemannian volume element of each node, ``[N]``.
+
+    .. math:: \log \sqrt{\det \mathbf{G}_i} = \tfrac{1}{2} \sum_k \log g_{ik}
+
+    Half the log-determinant. Negative where the metric contracts space, zero where it is Euclidean.
+
+    Example:
+        >>> log_volume(torch.tensor([[torch.e, torch.e]])).round(decimals=6).tolist()
+        [1.0]
+    """
+    return AF.log_determinant(g.double()) / 2
+
+
+def main_variation(g: Tensor) -> Tensor:
+    r"""Coordinate of each node along the direction in which the field varies most, ``[N]``.
+
+    The first principal component of :math:`\log\mathbf{g}` over the nodes, centred; larger means
+    larger metrics on the whole.
+    """
+    log_g = g.double().log()
+    centred = log_g - log_g.mean(0)
     direction = torch.linalg.eigh(centred.t() @ centred).eigenvectors[:, -1]
     # A principal component has no sign of its own.
     coordinate: Tensor = centred @ (direction if direction.sum() >= 0 else -direction)
     return coordinate
+
+
+def ricci_norm(g: Tensor, edge_index: Tensor) -> Tensor:
+    """Length of the discrete Ricci curvature of each node, ``[N]``.
+
+    How far a metric is from the mean of its neighbours'. See
+    :func:`argnn.functional.discrete_ricci`.
+    """
+    both = _undirected(edge_index, g.size(0))
+    return _where_joined(AF.discrete_ricci(g.double(), both).norm(dim=-1), both)
+
+
+def dispersion(g: Tensor, edge_index: Tensor) -> Tensor:
+    r"""Mean relative difference of each node's metric to its neighbours', ``[N]``.
+
+    .. math::
+        \frac{1}{|\mathcal{N}(i)|} \sum_{j \in \mathcal{N}(i)}
+        \frac{\|\mathbf{g}_i - \mathbf{g}_j\|}{\frac{1}{2}(\|\mathbf{g}_i\| + \|\mathbf{g}_j\|)}
+
+    The terms of NRMD (:func:`argnn.functional.nrmd`), gathered by node instead of over all pairs:
+    NRMD is the mean of this over the nodes, weighted by their degrees.
+    """
+    both = _undirected(edge_index, g.size(0))
+    g_, (low, high) = g.double(), both.pairs
+    length = g_.norm(dim=-1)
+    terms = (g_[low] - g_[high]).norm(dim=-1) / (0.5 * (length[low] + length[high]))
+    total = terms.new_zeros(both.num_nodes)
+    for ends in (low, high):
+        total.index_add_(0, ends, terms)
+    return _where_joined(total / both.degree.clamp_min(1), both)
+
+
+def learned_curvature(layer: Layer, edge_index: Tensor, alpha: float = 0.5) -> Tensor:
+    """Mean learned Ollivier-Ricci curvature of the edges at each node, ``[N]``.
+
+    Each edge is measured with the metric of the node itself. Edges between equal points have no
+    curvature and are left out. One transport problem per edge and direction: slow, and needs POT.
+
+    Args:
+        layer: Points and metrics.
+        edge_index: Source and target of each edge, ``[2, E]``.
+        alpha: Laziness in [0, 1), see :func:`argnn.functional.learned_ollivier_ricci`.
+    """
+    both = _undirected(edge_index, layer.g.size(0))
+    curvature = AF.learned_ollivier_ricci(layer.h, layer.g, both.edge_index, alpha)
+    defined = ~curvature.isnan()
+    target = both.target[defined]
+    total = curvature.new_zeros(both.num_nodes).index_add_(0, target, curvature[defined])
+    count = torch.bincount(target, minlength=both.num_nodes)
+    return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
+
+
+def field_nrmd(g: Tensor, edge_index: Tensor) -> float:
+    """NRMD of the whole field; NaN where there are no edges to average over."""
+    both = _undirected(edge_index, g.size(0))
+    return float(AF.nrmd(g.double(), both)) if both.num_pairs else float("nan")
+
+
+@dataclass(frozen=True)
+class MetricStatistics:
+    """What the metric of one layer looks like at each node, ``[N]`` each.
+
+    Attributes:
+        kappa: See :func:`mean_curvature`.
+        inverse_metric: See :func:`mean_inverse`.
+        anisotropy: See :func:`anisotropy`.
+        effective_rank: See :func:`effective_rank`.
+        log_volume: See :func:`log_volume`.
+        main_variation: See :func:`main_variation`.
+        ricci_norm: See :func:`ricci_norm`.
+        dispersion: See :func:`dispersion`.
+    """
+
+    kappa: Tensor
+    inverse_metric: Tensor
+    anisotropy: Tensor
+    effective_rank: Tensor
+    log_volume: Tensor
+    main_variation: Tensor
+    ricci_norm: Tensor
+    dispersion: Tensor
+
+
+#: Names of the statistics that every layer has.
+STATISTICS = tuple(field.name for field in fields(MetricStatistics))
+
+
+def metric_statistics(g: Tensor, edge_index: Tensor) -> MetricStatistics:
+    """Describe a metric field ``[N, D]``."""
+    return MetricStatistics(
+        kappa=mean_curvature(g),
+        inverse_metric=mean_inverse(g),
+        anisotropy=anisotropy(g),
+        effective_rank=effective_rank(g),
+        log_volume=log_volume(g),
+        main_variation=main_variation(g),
+        ricci_norm=ricci_norm(g, edge_index),
+        dispersion=dispersion(g, edge_index),
+    )
+
+
+@dataclass(frozen=True)
+class AxisStatistics:
+    r"""Which axes a metric field stretches, ``[D]`` each.
+
+    Attributes:
+        mean_log_g: Mean of :math:`\log g_{ik}` over the nodes; positive where the axis is
+            stretched, negative where it is contracted.
+        std_log_g: Standard deviation over the nodes: 0 for an axis on which all nodes agree.
+        top_share: Share of nodes that have the axis among their most stretched ones.
+    """
+
+    mean_log_g: Tensor
+    std_log_g: Tensor
+    top_share: Tensor
+
+
+def axis_statistics(g: Tensor, top: int = 5) -> AxisStatistics:
+    """Describe the axes of a metric field ``[N, D]``.
+
+    Args:
+        g: Metric diagonals.
+        top: How many axes of a node count as its most stretched ones. Axes as large as the last
+            of them count too, so that the order of equal axes does not matter.
+    """
+    if top < 1:
+        raise ValueError(f"top must be positive (got {top})")
+    log_g = g.double().log()
+    last = log_g.topk(min(top, g.size(-1)), dim=-1).values[:, -1:]
+    return AxisStatistics(
+        mean_log_g=log_g.mean(0),
+        std_log_g=log_g.std(0, unbiased=False),
+        top_share=(log_g >= last).double().mean(0),
+    )
+
+
+def _undirected(edge_index: Tensor, num_nodes: int) -> Neighborhood:
+    return neighborhood(edge_index, num_nodes).relation("undirected")
+
+
+def _where_joined(values: Tensor, both: Neighborhood) -> Tensor:
+    return torch.where(both.degree > 0, values, torch.nan)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.analysis.geometry import MetricStatistics, learned_metrics, metric_statistics
+from argnn.analysis.geometry import MetricStatistics, metric_statistics
+from argnn.analysis.layers import learned_metrics
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import AbstractNodeModel
 

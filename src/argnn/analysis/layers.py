@@ -1,0 +1,69 @@
+"""What a trained model made of a graph: the points of each layer, and the metrics between them."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.nn import ARGNN, AbstractNodeModel
+
+
+@torch.no_grad()
+def learned_metrics(model: AbstractNodeModel, graph: Data) -> list[Tensor]:
+    """Metric diagonals of every layer, ``[N, D]`` each; empty for a model without a metric."""
+    training = model.training
+    metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
+    model.train(training)
+    return metrics
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Points, and the metric that distances between them are measured with.
+
+    Attributes:
+        h: Features of the nodes on the channels that the metric lives on, ``[N, D]``.
+        g: Metric diagonals, ``[N, D]``.
+    """
+
+    h: Tensor
+    g: Tensor
+
+    def __post_init__(self) -> None:
+        if self.h.shape != self.g.shape:
+            raise ValueError(
+                "features and metric of a layer need one shape "
+                f"(got {list(self.h.shape)} and {list(self.g.shape)})"
+            )
+
+
+@torch.no_grad()
+def learned_layers(model: AbstractNodeModel, graph: Data) -> list[Layer]:
+    """Points and metrics of every layer, on the CPU; empty for a model without a metric.
+
+    In the scalar form a metric measures the features that enter the layer, in the operator form
+    those that leave it (see :class:`~argnn.nn.ARConv`).
+
+    Args:
+        model: The trained model; it is left as it was.
+        graph: A graph on the device of the model.
+    """
+    if not isinstance(model, ARGNN):
+        return []
+    entered: list[Tensor] = []
+    hooks = [
+        conv.register_forward_pre_hook(lambda _, inputs: entered.append(inputs[0]))
+        for conv in model.convs
+    ]
+    training = model.training
+    try:
+        states, metrics = model.eval().hidden_states(graph.x, graph.edge_index)
+    finally:
+        model.train(training)
+        for hook in hooks:
+            hook.remove()
+    # The encoded input may stand before the states of the layers.
+    left = states[-len(metrics) :]
+    points = entered if model.formulation.modulation == "scalar" else left
+    return [Layer(h.cpu(), g.cpu()) for h, g in zip(points, metrics, strict=True)]

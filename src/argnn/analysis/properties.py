@@ -1,0 +1,50 @@
+"""What the graph and its labels say about each node: what learned metrics are compared with.
+
+The graph is taken as undirected and simple. What is not defined at a node is NaN there.
+"""
+
+import torch
+from torch import Tensor
+
+from argnn import functional as AF
+from argnn.functional.neighborhood import neighborhood
+
+
+def degree(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Number of neighbours, ``[N]``."""
+    return neighborhood(edge_index, num_nodes).relation("undirected").degree
+
+
+def local_homophily(edge_index: Tensor, y: Tensor) -> Tensor:
+    """Share of a node's labelled neighbours with its own label, ``[N]``.
+
+    NaN at nodes without a label (negative) or without a labelled neighbour. The mean is
+    :func:`argnn.functional.node_homophily`.
+
+    Example:
+        >>> path = torch.tensor([[0, 1, 2], [1, 2, 3]])
+        >>> local_homophily(path, torch.tensor([0, 0, 1, -1])).tolist()
+        [1.0, 0.5, 0.0, nan]
+    """
+    both = neighborhood(edge_index, y.numel()).relation("undirected")
+    known = (y[both.source] >= 0) & (y[both.target] >= 0)
+    source, target = both.source[known], both.target[known]
+    same = (y[source] == y[target]).double()
+    total = same.new_zeros(y.numel()).index_add_(0, target, same)
+    count = torch.bincount(target, minlength=y.numel())
+    return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
+
+
+def clustering(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Clustering coefficient, NaN at nodes with fewer than two neighbours, ``[N]``."""
+    found = AF.clustering_coefficient(edge_index, num_nodes)
+    return torch.where(degree(edge_index, num_nodes) > 1, found, torch.nan)
+
+
+def graph_curvature(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Mean Ollivier-Ricci curvature of the edges at each node, NaN where there is none, ``[N]``.
+
+    By hop distances, without any metric: see :func:`argnn.functional.node_curvature`.
+    """
+    found = AF.node_curvature(edge_index, num_nodes, method="auto")
+    return torch.where(degree(edge_index, num_nodes) > 0, found, torch.nan)

@@ -1,0 +1,342 @@
+"""The geometry of a graph as tidy pandas tables, and these as CSV or Parquet files.
+
+Layers are counted from 1. A value that is not defined (no neighbour, no label, one node, nothing
+that varies) is missing; it is never replaced by a number.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn import functional as AF
+from argnn.analysis.geometry import (
+    STATISTICS,
+    axis_statistics,
+    field_nrmd,
+    learned_curvature,
+    metric_statistics,
+)
+from argnn.analysis.layers import Layer
+from argnn.analysis.properties import clustering, degree, graph_curvature, local_homophily
+from argnn.errors import ConfigError
+from argnn.functional.neighborhood import neighborhood
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+#: Columns of :func:`node_table` that describe the metric; the last one on request.
+METRIC_COLUMNS = (*STATISTICS, "learned_ollivier")
+#: Columns of :func:`node_table` that describe the graph; the last one on request.
+GRAPH_COLUMNS = ("homophily", "degree", "clustering", "graph_ollivier")
+#: What :func:`group_table` can group by.
+GROUPINGS = ("class", "degree", "homophily")
+FORMATS = ("csv", "parquet")
+
+_LAYER_FACTS = ("nodes", "pairs", "axes", "homophily", "nrmd")
+_HOMOPHILY_BINS = 5
+# Two points always lie on a line: their correlation says nothing.
+_FEWEST_FOR_CORRELATION = 3
+
+
+def geometry_tables(
+    graph: Data,
+    layers: Sequence[Layer],
+    *,
+    graph_ollivier: bool = False,
+    learned_ollivier: bool = False,
+    top: int = 5,
+) -> dict[str, "DataFrame"]:
+    """All tables by name: nodes, layers, groups, correlations, axes.
+
+    Args:
+        graph: The graph.
+        layers: Its learned layers, see :func:`~argnn.analysis.learned_layers`.
+        graph_ollivier: See :func:`node_table`.
+        learned_ollivier: See :func:`node_table`.
+        top: See :func:`axis_table`.
+    """
+    nodes = node_table(
+        graph, layers, graph_ollivier=graph_ollivier, learned_ollivier=learned_ollivier
+    )
+    groups = [group_table(nodes, by) for by in GROUPINGS]
+    return {
+        "nodes": nodes,
+        "layers": layer_table(nodes, graph, layers),
+        "groups": _pandas().concat(groups, ignore_index=True),
+        "correlations": correlation_table(nodes),
+        "axes": axis_table(layers, top),
+    }
+
+
+def node_table(
+    graph: Data,
+    layers: Sequence[Layer],
+    *,
+    graph_ollivier: bool = False,
+    learned_ollivier: bool = False,
+) -> "DataFrame":
+    """One row per layer and node: its label, what the graph says of it, and its metric.
+
+    Args:
+        graph: The graph.
+        layers: Its learned layers.
+        graph_ollivier: Whether to add the mean Ollivier-Ricci curvature of a node's edges.
+        learned_ollivier: Whether to add the same under the learned distances; slow.
+    """
+    edges, num_nodes = graph.edge_index.cpu(), graph.num_nodes
+    shared = _graph_columns(graph, graph_ollivier)
+    requested = ["learned_ollivier"] if learned_ollivier else []
+    parts = []
+    for number, layer in enumerate(layers, start=1):
+        found = _arrays(vars(metric_statistics(layer.g, edges)))
+        if learned_ollivier:
+            found["learned_ollivier"] = learned_curvature(layer, edges).numpy()
+        parts.append({"layer": np.full(num_nodes, number), **shared, **found})
+    names = ("layer", *shared, *STATISTICS, *requested)
+    columns = {name: _joined([part[name] for part in parts]) for name in names}
+    # In the order of the labels, not of the alphabet; two classes may share a name.
+    order = dict.fromkeys(_class_names(graph))
+    columns["class"] = _pandas().Categorical(columns["class"], list(order))
+    return _pandas().DataFrame(columns)
+
+
+def layer_table(nodes: "DataFrame", graph: Data, layers: Sequence[Layer]) -> "DataFrame":
+    """One row per layer: sizes, homophily, NRMD, mean kappa and the means of other statistics.
+
+    Args:
+        nodes: Result of :func:`node_table` for the same graph and layers.
+        graph: The graph.
+        layers: Its learned layers.
+    """
+    # The main variation is centred: its mean is always zero.
+    statistics = [name for name in METRIC_COLUMNS if name in nodes and name != "main_variation"]
+    means = nodes.groupby("layer")[statistics].mean().add_prefix("mean_")
+    facts = [_layer_facts(graph, layer) for layer in layers]
+    table = _pandas().DataFrame(facts, columns=_LAYER_FACTS, index=range(1, len(layers) + 1))
+    return table.join(means).rename_axis("layer").reset_index()
+
+
+def group_table(nodes: "DataFrame", by: str) -> "DataFrame":
+    """Mean and spread of every statistic within groups of nodes; one row each.
+
+    Args:
+        nodes: Result of :func:`node_table`.
+        by: ``"class"``; ``"degree"``, in bins that double (0, 1, 2-3, 4-7, ...); or
+            ``"homophily"``, in five bins of equal width.
+
+    Returns:
+        Columns ``layer``, ``by``, ``group``, ``statistic``, ``count`` (nodes at which it is
+        defined), ``mean`` and ``std`` (of a sample: missing for one node). Nodes that are in no
+        group are left out.
+    """
+    if by not in GROUPINGS:
+        raise ConfigError(f"by must be one of {', '.join(GROUPINGS)} (got '{by}')")
+    statistics = [name for name in METRIC_COLUMNS if name in nodes]
+    grouped = nodes[["layer", *statistics]].assign(group=_groups(nodes, by))
+    long = grouped.dropna(subset="group").melt(
+        ["layer", "group"], statistics, var_name="statistic", value_name="value"
+    )
+    # In the order of the columns, not of the alphabet.
+    long["statistic"] = _pandas().Categorical(long["statistic"], statistics)
+    values = long.groupby(["layer", "group", "statistic"], observed=True)["value"]
+    table = values.agg(["count", "mean", "std"]).reset_index()
+    table["group"], table["statistic"] = table["group"].astype(str), table["statistic"].astype(str)
+    table.insert(1, "by", by)
+    return table
+
+
+def correlation_table(nodes: "DataFrame") -> "DataFrame":
+    """Spearman's rank correlation of every statistic with every property of the graph.
+
+    Over the nodes at which both are defined; missing where there are fewer than three, or where
+    one of the two is constant. There are no p-values: neighbouring nodes are not independent.
+
+    Args:
+        nodes: Result of :func:`node_table`.
+
+    Returns:
+        Columns ``layer``, ``statistic``, ``property``, ``spearman`` and ``count``.
+    """
+    rows = [
+        {
+            "layer": layer,
+            "statistic": statistic,
+            "property": name,
+            **_spearman(part[[statistic, name]]),
+        }
+        for layer, part in nodes.groupby("layer")
+        for statistic in METRIC_COLUMNS
+        for name in GRAPH_COLUMNS
+        if statistic in nodes and name in nodes
+    ]
+    names = ["layer", "statistic", "property", "spearman", "count"]
+    return _pandas().DataFrame(rows, columns=names)
+
+
+def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
+    """One row per layer and axis of the metric, the most stretched axis first.
+
+    Args:
+        layers: Learned layers.
+        top: See :func:`~argnn.analysis.axis_statistics`.
+
+    Returns:
+        Columns ``layer``, ``axis`` (from 0), ``mean_log_g``, ``std_log_g`` and ``top_share``.
+    """
+    names = ["layer", "axis", "mean_log_g", "std_log_g", "top_share"]
+    parts = []
+    for number, layer in enumerate(layers, start=1):
+        found = _arrays(vars(axis_statistics(layer.g, top)))
+        part = _pandas().DataFrame({"layer": number, "axis": np.arange(layer.g.size(1)), **found})
+        parts.append(part.sort_values("mean_log_g", ascending=False, kind="stable"))
+    return (
+        _pandas().concat(parts, ignore_index=True) if parts else _pandas().DataFrame(columns=names)
+    )
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def write_table(table: "DataFrame", path: Path) -> None:
+    """Write a table; the suffix of the path, ``.csv`` or ``.parquet``, says how."""
+    kind = path.suffix.removeprefix(".")
+    _check_format(kind)
+    if kind == "csv":
+        table.to_csv(path, index=False)
+    else:
+        _require_pyarrow()
+        table.to_parquet(path, index=False)
+
+
+def write_tables(tables: Mapping[str, "DataFrame"], folder: Path, kind: str = "csv") -> list[Path]:
+    """Write tables into a folder under their names; returns the files.
+
+    Args:
+        tables: Result of :func:`geometry_tables`.
+        folder: Made where it does not exist; files of the same names are replaced.
+        kind: ``"csv"`` or ``"parquet"``.
+    """
+    _check_format(kind)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{kind}" for name in tables]
+    for path, table in zip(paths, tables.values(), strict=True):
+        write_table(table, path)
+    return paths
+
+
+def _check_format(kind: str) -> None:
+    if kind not in FORMATS:
+        raise ConfigError(f"tables are written as {' or '.join(FORMATS)} (got '{kind}')")
+
+
+# --- columns and groups -----------------------------------------------------------------------
+
+
+def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]:
+    edges, num_nodes = graph.edge_index.cpu(), graph.num_nodes
+    columns = {
+        "node": np.arange(num_nodes),
+        "class": _class_column(graph),
+        "homophily": local_homophily(edges, _labels(graph)).numpy(),
+        "degree": degree(edges, num_nodes).numpy(),
+        "clustering": clustering(edges, num_nodes).numpy(),
+    }
+    if graph_ollivier:
+        columns["graph_ollivier"] = graph_curvature(edges, num_nodes).numpy()
+    return columns
+
+
+def _labels(graph: Data) -> Tensor:
+    """Label of each node, negative where there is none."""
+    y = graph.get("y")
+    return torch.full((graph.num_nodes,), -1) if y is None else y.cpu()
+
+
+def _class_names(graph: Data) -> list[str]:
+    """Names of the classes in the order of the labels, which stand in where there are none."""
+    count = max(int(_labels(graph).amax()) + 1, 0)
+    return [str(name) for name in graph.get("class_names") or range(count)]
+
+
+def _class_column(graph: Data) -> NDArray[Any]:
+    names = _class_names(graph)
+    shown = [names[label] if label >= 0 else None for label in _labels(graph).tolist()]
+    return np.array(shown, dtype=object)
+
+
+def _layer_facts(graph: Data, layer: Layer) -> dict[str, float]:
+    edges = graph.edge_index.cpu()
+    return {
+        "nodes": graph.num_nodes,
+        "pairs": neighborhood(edges, graph.num_nodes).num_pairs,
+        "axes": layer.g.size(1),
+        "homophily": AF.edge_homophily(edges, _labels(graph)),
+        "nrmd": field_nrmd(layer.g, edges),
+    }
+
+
+def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0)
+
+
+def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    return {name: values.numpy() for name, values in tensors.items()}
+
+
+def _groups(nodes: "DataFrame", by: str) -> "Series":
+    """The group of each row, missing where it is in none; groups have an order."""
+    pandas = _pandas()
+    if by == "class":
+        return nodes["class"]
+    known = nodes[by].dropna()
+    bins = _degree_bins(known) if by == "degree" else _homophily_bins(known)
+    order = [name for _, name in sorted(set(bins))]
+    names = pandas.Series([name for _, name in bins], index=known.index, dtype=object)
+    return names.reindex(nodes.index).astype(pandas.CategoricalDtype(order, ordered=True))
+
+
+def _degree_bins(degrees: "Series") -> list[tuple[int, str]]:
+    """Number and name of each node's bin; bit lengths are the bins 0, 1, 2-3, 4-7, ..."""
+    lengths = [int(value).bit_length() for value in degrees]
+    return [(bits, _range(2**bits // 2, 2**bits - 1)) for bits in lengths]
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low >= high else f"{low}-{high}"
+
+
+def _homophily_bins(shares: "Series") -> list[tuple[int, str]]:
+    # A share of exactly one belongs to the last bin.
+    numbers = [min(int(share * _HOMOPHILY_BINS), _HOMOPHILY_BINS - 1) for share in shares]
+    width = 1 / _HOMOPHILY_BINS
+    return [(number, f"{number * width:.1f}-{(number + 1) * width:.1f}") for number in numbers]
+
+
+def _spearman(columns: "DataFrame") -> dict[str, float]:
+    """Rank correlation of two columns, and the number of rows behind it."""
+    ranks = columns.dropna().rank()
+    constant = (ranks.nunique() < 2).any()
+    if len(ranks) < _FEWEST_FOR_CORRELATION or constant:
+        return {"spearman": float("nan"), "count": len(ranks)}
+    return {"spearman": float(ranks.corr().iloc[0, 1]), "count": len(ranks)}
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ConfigError("tables need pandas: pip install 'argnn[tables]'") from error
+    return pandas
+
+
+def _require_pyarrow() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ConfigError("Parquet files need pyarrow: pip install 'argnn[tables]'") from error
