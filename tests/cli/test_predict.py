@@ -53,10 +53,10 @@ def test_table_of_the_run_itself(argnn, run):
 def test_table_agrees_with_the_scores(argnn, run):
     argnn("predict", "run", "--split=1", "--out=p.csv")
     predicted = np.array([int(row["class"]) for row in rows_of("p.csv")])
-    stored = np.load(run)
-    test = stored["test_mask"][:, 1]
+    with np.load(run) as stored:
+        test, y = stored["test_mask"][:, 1], stored["y"]
     scores = json.loads(Path("run/split-1/result.json").read_text())
-    assert (predicted == stored["y"])[test].mean() == pytest.approx(scores["test"]["accuracy"])
+    assert (predicted == y)[test].mean() == pytest.approx(scores["test"]["accuracy"])
 
 
 def test_another_graph_without_labels(argnn, run, tmp_path):
