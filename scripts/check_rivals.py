@@ -2,17 +2,21 @@
 
 ``safety`` trains 300 epochs in float32 on each graph and looks at every output, gradient and
 parameter; ``capacity`` looks how far the training loss falls on Texas without dropout; ``cost``
-measures seconds per epoch and, in a process of its own, the peak memory that training adds.
+measures seconds per epoch and, in a process of its own, the peak memory that training adds;
+``curvature`` times the curvature of all edges, computed and then read from disk.
 
     python scripts/check_rivals.py safety OUT.jsonl --device cuda
     python scripts/check_rivals.py capacity OUT.jsonl
     python scripts/check_rivals.py cost OUT.jsonl --data cora,squirrel --epochs 10
+    python scripts/check_rivals.py curvature OUT.jsonl --methods curvdrop
 """
 
 import argparse
 import json
 import multiprocessing
+import os
 import resource
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -117,23 +121,52 @@ def cost(method: str, data: str, device: str, epochs: int) -> Row:
     }
 
 
+def curvature(method: str, data: str, device: str, epochs: int) -> Row:
+    """Seconds to compute the curvature that a method needs, and to find it again."""
+    plan = plan_of(method, data, device)
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ARGNN_CACHE"] = folder
+        for _ in range(2):
+            graph = plan.graph.clone()  # edges that nothing is known about yet
+            began = time.perf_counter()
+            facts = load_curvature(plan.config, graph)
+            seconds.append(time.perf_counter() - began)
+    assert facts is not None, f"{method} uses no curvature"
+    counts = {name: facts[name] for name in ("exact", "estimated")}
+    return {"computed_seconds": seconds[0], "read_seconds": seconds[1], **counts}
+
+
 def _peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-CHECKS = {"safety": (safety, 300), "capacity": (capacity, 300), "cost": (cost, 10)}
-GRAPHS = {"safety": NINE, "capacity": ["texas"], "cost": ["cora", "squirrel"]}
+#: Each check and its usual number of epochs.
+CHECKS = {
+    "safety": (safety, 300),
+    "capacity": (capacity, 300),
+    "cost": (cost, 10),
+    "curvature": (curvature, 0),
+}
+GRAPHS = {
+    "safety": NINE,
+    "capacity": ["texas"],
+    "cost": ["cora", "squirrel"],
+    "curvature": ["cora", "chameleon"],
+}
+#: Checks that need a process of their own: its memory, or its cache folder.
+ALONE = ("cost", "curvature")
 
 
 def rows(asked: argparse.Namespace) -> Iterator[Row]:
-    """One row per method and graph; each is measured in a process of its own."""
+    """One row per method and graph."""
     check, usual_epochs = CHECKS[asked.check]
     graphs = asked.data.split(",") if asked.data else GRAPHS[asked.check]
     context = multiprocessing.get_context("spawn")
     for data in graphs:
         for method in asked.methods.split(","):
             arguments = (method, data, asked.device, asked.epochs or usual_epochs)
-            if asked.check == "cost":
+            if asked.check in ALONE:
                 with context.Pool(1) as pool:
                     found = pool.apply(check, arguments)
             else:
