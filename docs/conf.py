@@ -50,4 +50,5 @@ nitpick_ignore_regex = [
     ("py:meth", r"Neighborhood\.edge_weight"),
     ("py:data", r"CURVATURE_METHODS"),
     ("py:attr", r"best_epoch"),
+    ("py:class", r"(matplotlib\.figure\.)?Figure"),
 ]

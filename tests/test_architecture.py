@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
 
 #: Imported inside the functions that need them.
 HEAVY = {
+    "captum",
     "geoopt",
     "igraph",
     "matplotlib",
@@ -55,6 +56,7 @@ HEAVY = {
     "plotly",
     "pymetis",
     "ray",
+    "tensorboard",
 }
 
 FILE_MODULES = {"io", "os", "pathlib"}

@@ -1,5 +1,6 @@
 """Looking at what was learned."""
 
+from argnn.analysis.explanation import NodeExplanation, explain_node
 from argnn.analysis.geometry import (
     AxisStatistics,
     MetricStatistics,
@@ -33,6 +34,7 @@ __all__ = [
     "AxisStatistics",
     "Layer",
     "MetricStatistics",
+    "NodeExplanation",
     "Rewiring",
     "anisotropy",
     "axis_statistics",
@@ -40,6 +42,7 @@ __all__ = [
     "correlation_table",
     "dispersion",
     "effective_rank",
+    "explain_node",
     "field_nrmd",
     "geometry_tables",
     "group_table",

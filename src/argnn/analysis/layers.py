@@ -51,6 +51,27 @@ def learned_layers(model: AbstractNodeModel, graph: Data) -> list[Layer]:
     """
     if not isinstance(model, ARGNN):
         return []
+    entered, states, metrics = _observed(model, graph)
+    # The encoded input may stand before the states of the layers.
+    left = states[-len(metrics) :]
+    points = entered if model.formulation.modulation == "scalar" else left
+    return [Layer(h.cpu(), g.cpu()) for h, g in zip(points, metrics, strict=True)]
+
+
+@torch.no_grad()
+def learned_inputs(model: ARGNN, graph: Data) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+    """Raw scores, and for every layer the features that enter it and its metric.
+
+    Args:
+        model: The trained model; it is left as it was.
+        graph: A graph on the device of the model.
+    """
+    entered, states, metrics = _observed(model, graph)
+    return model.read_out(states), list(zip(entered, metrics, strict=True))
+
+
+def _observed(model: ARGNN, graph: Data) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """What enters each layer, what the read-out sees, and the metrics, without dropout."""
     entered: list[Tensor] = []
     hooks = [
         conv.register_forward_pre_hook(lambda _, inputs: entered.append(inputs[0]))
@@ -63,7 +84,4 @@ def learned_layers(model: AbstractNodeModel, graph: Data) -> list[Layer]:
         model.train(training)
         for hook in hooks:
             hook.remove()
-    # The encoded input may stand before the states of the layers.
-    left = states[-len(metrics) :]
-    points = entered if model.formulation.modulation == "scalar" else left
-    return [Layer(h.cpu(), g.cpu()) for h, g in zip(points, metrics, strict=True)]
+    return entered, states, metrics

@@ -68,7 +68,7 @@ def geometry_tables(
     return {
         "nodes": nodes,
         "layers": layer_table(nodes, graph, layers),
-        "groups": _pandas().concat(groups, ignore_index=True),
+        "groups": require_pandas().concat(groups, ignore_index=True),
         "correlations": correlation_table(nodes),
         "axes": axis_table(layers, top),
     }
@@ -102,8 +102,8 @@ def node_table(
     columns = {name: _joined([part[name] for part in parts]) for name in names}
     # In the order of the labels, not of the alphabet; two classes may share a name.
     order = dict.fromkeys(_class_names(graph))
-    columns["class"] = _pandas().Categorical(columns["class"], list(order))
-    return _pandas().DataFrame(columns)
+    columns["class"] = require_pandas().Categorical(columns["class"], list(order))
+    return require_pandas().DataFrame(columns)
 
 
 def layer_table(nodes: "DataFrame", graph: Data, layers: Sequence[Layer]) -> "DataFrame":
@@ -118,7 +118,7 @@ def layer_table(nodes: "DataFrame", graph: Data, layers: Sequence[Layer]) -> "Da
     statistics = [name for name in METRIC_COLUMNS if name in nodes and name != "main_variation"]
     means = nodes.groupby("layer")[statistics].mean().add_prefix("mean_")
     facts = [_layer_facts(graph, layer) for layer in layers]
-    table = _pandas().DataFrame(facts, columns=_LAYER_FACTS, index=range(1, len(layers) + 1))
+    table = require_pandas().DataFrame(facts, columns=_LAYER_FACTS, index=range(1, len(layers) + 1))
     return table.join(means).rename_axis("layer").reset_index()
 
 
@@ -143,7 +143,7 @@ def group_table(nodes: "DataFrame", by: str) -> "DataFrame":
         ["layer", "group"], statistics, var_name="statistic", value_name="value"
     )
     # In the order of the columns, not of the alphabet.
-    long["statistic"] = _pandas().Categorical(long["statistic"], statistics)
+    long["statistic"] = require_pandas().Categorical(long["statistic"], statistics)
     values = long.groupby(["layer", "group", "statistic"], observed=True)["value"]
     table = values.agg(["count", "mean", "std"]).reset_index()
     table["group"], table["statistic"] = table["group"].astype(str), table["statistic"].astype(str)
@@ -176,7 +176,7 @@ def correlation_table(nodes: "DataFrame") -> "DataFrame":
         if statistic in nodes and name in nodes
     ]
     names = ["layer", "statistic", "property", "spearman", "count"]
-    return _pandas().DataFrame(rows, columns=names)
+    return require_pandas().DataFrame(rows, columns=names)
 
 
 def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
@@ -193,10 +193,14 @@ def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
     parts = []
     for number, layer in enumerate(layers, start=1):
         found = _arrays(vars(axis_statistics(layer.g, top)))
-        part = _pandas().DataFrame({"layer": number, "axis": np.arange(layer.g.size(1)), **found})
+        part = require_pandas().DataFrame(
+            {"layer": number, "axis": np.arange(layer.g.size(1)), **found}
+        )
         parts.append(part.sort_values("mean_log_g", ascending=False, kind="stable"))
     return (
-        _pandas().concat(parts, ignore_index=True) if parts else _pandas().DataFrame(columns=names)
+        require_pandas().concat(parts, ignore_index=True)
+        if parts
+        else require_pandas().DataFrame(columns=names)
     )
 
 
@@ -291,7 +295,7 @@ def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
 
 def _groups(nodes: "DataFrame", by: str) -> "Series":
     """The group of each row, missing where it is in none; groups have an order."""
-    pandas = _pandas()
+    pandas = require_pandas()
     if by == "class":
         return nodes["class"]
     known = nodes[by].dropna()
@@ -327,7 +331,8 @@ def _spearman(columns: "DataFrame") -> dict[str, float]:
     return {"spearman": float(ranks.corr().iloc[0, 1]), "count": len(ranks)}
 
 
-def _pandas() -> Any:
+def require_pandas() -> Any:
+    """The pandas package, or an error that says how to get it."""
     try:
         import pandas
     except ImportError as error:

@@ -51,12 +51,14 @@ class Job:
         split: Number of the split.
         folder: Where files go; with None, only the row is kept.
         oracle: Whether the row says what choosing by test score would give; not with a folder.
+        dashboard: Whether to write TensorBoard events; with a folder only.
     """
 
     config: RunConfig
     split: int
     folder: RunFolder | None
     oracle: bool = False
+    dashboard: bool = False
 
 
 class Watcher(Protocol):
@@ -79,18 +81,30 @@ class Silent:
         """Ignore it."""
 
 
-def run_splits(plan: Plan, folder: RunFolder, watcher: Watcher | None = None) -> list[Row]:
+def run_splits(
+    plan: Plan, folder: RunFolder, watcher: Watcher | None = None, *, dashboard: bool = False
+) -> list[Row]:
     """Run all splits of a plan that are not finished yet.
 
     After each split ``scores.json`` is written anew. A split that fails leaves a row with its
     error, and the others go on.
+
+    Args:
+        plan: What to run.
+        folder: Where its files go.
+        watcher: Is told how it goes.
+        dashboard: Whether to write TensorBoard events.
 
     Returns:
         One row per split, in their order.
     """
     config, watcher = plan.config, watcher or Silent()
     rows = {split: row for split in config.splits if (row := finished_row(folder, split))}
-    jobs = [Job(config, split, folder) for split in config.splits if split not in rows]
+    jobs = [
+        Job(config, split, folder, dashboard=dashboard)
+        for split in config.splits
+        if split not in rows
+    ]
     _check_checkpoints(jobs, rows, folder)
     folder.note(f"{len(jobs)} of {len(config.splits)} splits to run, {plan.workers} at a time")
     write_scores(_ordered(config, rows), folder)
@@ -165,7 +179,8 @@ def _row_of(job: Job, graph: Data, on_epoch: Any) -> Row:
     try:
         if job.folder is None:
             return run_cell(job.config, graph, job.split, on_epoch, job.oracle)
-        return run_split(job.config, graph, job.split, job.folder, on_epoch)
+        options = {"dashboard": True} if job.dashboard else {}
+        return run_split(job.config, graph, job.split, job.folder, on_epoch, **options)
     except Exception as error:  # one bad split must not take the others with it
         return failed_row(job.config, job.split, error)
 

@@ -4,6 +4,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch_geometric.data import Data
 
 from argnn.bench.config import RunConfig, build_task_model, rebuilt_model
 from argnn.bench.curvature import load_curvature
+from argnn.bench.dashboard import Dashboard, told_both
 from argnn.bench.models import write_model
 from argnn.bench.problems import Judge, Problem, Scores, pose_problem
 from argnn.bench.process_memory import peak_mib, reset_peak
@@ -62,6 +64,7 @@ def run_split(
     split: int,
     folder: RunFolder,
     on_epoch: OnEpoch | None = None,
+    dashboard: bool = False,
 ) -> Row:
     """Train on one split, then score its test set: the only time its labels are read.
 
@@ -74,6 +77,7 @@ def run_split(
         split: Number of the split.
         folder: Where weights, result and checkpoints go.
         on_epoch: Called after each epoch.
+        dashboard: Whether to write TensorBoard events and a record of the metric.
     """
     run = fingerprint(config.to_json())
 
@@ -81,7 +85,9 @@ def run_split(
         write_checkpoint(folder.checkpoint(split), snapshot.tensors, snapshot.values, run)
 
     saving = _Saving(save, _saved_state(config, split, folder))
-    model, row, problem = _trained(config, graph, split, on_epoch, saving)
+    model, row, problem = _trained(
+        config, graph, split, on_epoch, saving, watched=folder if dashboard else None
+    )
     write_tensors(folder.weights(split), model.state_dict(), _model_facts(config, graph))
     write_model(folder.model(split), config, graph, model, problem, row)
     write_json(folder.result(split), row)
@@ -117,6 +123,7 @@ def _trained(
     on_epoch: OnEpoch | None,
     saving: _Saving | None,
     oracle: bool = False,
+    watched: RunFolder | None = None,
 ) -> tuple[AbstractNodeModel, Row, Problem]:
     """The trained model of a split, its row, and what it was trained for."""
     began = time.perf_counter()
@@ -129,6 +136,11 @@ def _trained(
     model = build_task_model(config, graph).to(config.device)
     curvature = load_curvature(config, problem.visible)
     observer = _Oracle(model, problem.judge) if oracle else None
+    board = None
+    if watched is not None:
+        epochs = config.train.epochs
+        board = Dashboard(watched, split, model, problem.visible, graph, epochs)
+        on_epoch = told_both(board.epoch, on_epoch)
 
     def save(snapshot: Snapshot) -> None:
         values = {**snapshot.values, "seconds": spent + time.perf_counter() - began}
@@ -136,16 +148,21 @@ def _trained(
             saving.save(Snapshot(snapshot.tensors, values))
 
     saved = None if saving is None else saving.saved
-    result = fit(
-        model,
-        problem.visible,
-        problem.task,
-        config.train,
-        on_epoch=on_epoch,
-        save=None if saving is None else save,
-        observe=observer,
-        resume_from=saved,
-    )
+    with ExitStack() as stack:
+        if board is not None:
+            stack.callback(board.close)
+        result = fit(
+            model,
+            problem.visible,
+            problem.task,
+            config.train,
+            on_epoch=on_epoch,
+            save=None if saving is None else save,
+            observe=observer if board is None else board,
+            resume_from=saved,
+        )
+        if board is not None:
+            board.finish()
     row = {
         **_identity(config, split),
         "config": config.to_json(),

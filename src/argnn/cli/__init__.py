@@ -7,7 +7,19 @@ from collections.abc import Sequence
 import typer
 
 from argnn.bench.allocator import keep_freed_memory
-from argnn.cli import bench, catalog, export, inspect, perf, predict, table, train, tune  # noqa: F401 - importing a command registers it
+from argnn.cli import (  # noqa: F401 - importing a command registers it
+    analyze,
+    bench,
+    catalog,
+    export,
+    figures,
+    inspect,
+    perf,
+    predict,
+    table,
+    train,
+    tune,
+)
 from argnn.cli.app import app, complain
 from argnn.errors import ArgnnError
 

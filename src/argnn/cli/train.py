@@ -84,6 +84,9 @@ def train(
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Epochs between checkpoints, 25 if not given; 0 for none.")
     ] = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Write TensorBoard events into the run folder.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a model on one split or on all, and score it on the test nodes or links."""
@@ -112,6 +115,10 @@ def train(
         "--standardize": standardize,
         "--checkpoint-every": checkpoint_every,
     }
+    if dashboard:
+        from argnn.bench.dashboard import require_tensorboard
+
+        require_tensorboard()
     console = Console(quiet=True) if as_json else output_console()
     if resume is not None:
         # 0 is a value, too: only what the user left out is None, False or an empty list.
@@ -151,7 +158,11 @@ def train(
             ignore_weights=ignore_weights,
         )
         folder, plan = _begun(request, out, console)
-    _run(plan, folder, console, as_json)
+    if dashboard:
+        console.print(
+            f"Live view: tensorboard --logdir {folder.root}", soft_wrap=True, markup=False
+        )
+    _run(plan, folder, console, as_json, dashboard)
 
 
 def _usual(settings_file: str | None) -> dict[str, str]:
@@ -225,7 +236,9 @@ def _continued(
     return folder, reopen(config, data_root, workers)
 
 
-def _run(plan: "Plan", folder: "RunFolder", console: Console, as_json: bool) -> None:
+def _run(
+    plan: "Plan", folder: "RunFolder", console: Console, as_json: bool, dashboard: bool
+) -> None:
     from argnn.bench.curvature import precompute_curvature
     from argnn.bench.parallel import run_splits
 
@@ -233,7 +246,7 @@ def _run(plan: "Plan", folder: "RunFolder", console: Console, as_json: bool) -> 
         with Counting(console, "curvature of edges") as counting:
             precompute_curvature(plan, counting)
         with watching(console) as watcher:
-            rows = run_splits(plan, folder, watcher)
+            rows = run_splits(plan, folder, watcher, dashboard=dashboard)
     except KeyboardInterrupt:
         complain(f"interrupted; continue with: argnn train --resume {folder.root}")
         raise typer.Exit(130) from None

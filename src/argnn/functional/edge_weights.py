@@ -182,6 +182,39 @@ def _plain_propagate(
     neighbor_norm: str,
 ) -> Tensor:
     hood = neighborhood(edge_index, h.size(0))
+    weight = message_weights(
+        h,
+        g,
+        hood,
+        eps0,
+        attention=attention,
+        normalization=normalization,
+        neighbor_norm=neighbor_norm,
+    )
+    return weighted_sum(messages, weight, hood)
+
+
+def message_weights(
+    h: Tensor,
+    g: Tensor,
+    hood: Neighborhood,
+    eps0: float | Tensor = 0.0,
+    *,
+    attention: bool = True,
+    normalization: str = "sum",
+    neighbor_norm: str = "own",
+) -> Tensor:
+    r"""Final weight :math:`w_{ij}\,\tau'_{ij}\,\sigma(\alpha_{ij})` of every message, ``[E']``.
+
+    Args:
+        h: Node features, ``[N, D]``.
+        g: Metric diagonals, ``[N, D]``.
+        hood: The prepared edges; one weight for each that is no self-loop.
+        eps0: See :func:`propagate`, as are all others.
+        attention: Whether to multiply by the attention.
+        normalization: Constant edge weights.
+        neighbor_norm: See :func:`edge_attention`.
+    """
     dtype = accumulation_dtype(h.dtype)
     h, g = h.to(dtype), g.to(dtype)
     weight = edge_modulation(h, g, hood.edge_index, eps0)
@@ -191,7 +224,7 @@ def _plain_propagate(
         )
     if normalization != "sum":
         weight = weight * hood.edge_weight(normalization, weight.dtype)
-    return _weighted_sum(messages, weight, hood)
+    return weight
 
 
 def _one_number(eps0: float | Tensor, like: Tensor) -> Tensor:
@@ -227,7 +260,8 @@ def modulate(
     return product if added is None else product + added
 
 
-def _weighted_sum(messages: Tensor, weight: Tensor, hood: Neighborhood) -> Tensor:
+def weighted_sum(messages: Tensor, weight: Tensor, hood: Neighborhood) -> Tensor:
+    """Sum at every node of its neighbours' messages times the weights of the edges, ``[N, D]``."""
     dtype = accumulation_dtype(messages.dtype)
     sent = messages.to(dtype).index_select(0, hood.source) * weight.to(dtype).unsqueeze(-1)
     return neighbor_sum(sent, hood).to(messages.dtype)

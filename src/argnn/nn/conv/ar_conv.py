@@ -11,7 +11,7 @@ from torch_geometric.nn.inits import reset, zeros
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from argnn import functional as AF
-from argnn.functional.edge_weights import NEIGHBOR_NORMS
+from argnn.functional.edge_weights import NEIGHBOR_NORMS, message_weights, weighted_sum
 from argnn.functional.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -19,6 +19,8 @@ from argnn.functional.neighborhood import (
     Neighborhood,
     neighborhood,
 )
+from argnn.functional.precision import accumulation_dtype
+from argnn.nn.conv.edge_masks import message_mask
 from argnn.nn.metric import ConstantMetric, MetricNet
 
 MODULATIONS = ("scalar", "operator")
@@ -42,6 +44,9 @@ class ARConv(MessagePassing):
     The activation is left to the model, as in PyG. The metric lives on the input channels in
     the scalar form and on the output channels in the operator form. By default it starts at
     :math:`g = 0.5`: the paper starts near 1, where :math:`\tau = 0` and no message passes.
+
+    PyG's explainers work as they are: an edge mask multiplies the messages of its edge. Constant
+    weights and what the metric network reads of the neighbours stay those of the whole graph.
 
     Args:
         in_channels: Size of the node features.
@@ -132,6 +137,8 @@ class ARConv(MessagePassing):
         elif g.shape != (x.size(0), self.metric_channels):
             expected = [x.size(0), self.metric_channels]
             raise ValueError(f"the metric must have shape {expected} (got {list(g.shape)})")
+        if self.explain:
+            return self._masked(x, g, hood)
         if self.modulation == "operator":
             return AF.modulate(self._aggregated(x, hood), g, self.eps0, added=self._self_part(x))
         return self._weighted(x, self._modulated(x, g, hood))
@@ -203,6 +210,36 @@ class ARConv(MessagePassing):
             )
             for direction in self._directions()
         ]
+
+    def _masked(self, x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
+        """The same by plain operations, with every message times the mask of its edge."""
+        sums = []
+        for direction in self._directions():
+            relation = hood.relation(direction)
+            weight = self._message_weights(x, g, relation)
+            weight = weight * message_mask(self, hood, direction).to(weight)
+            h = x
+            for _ in range(self.hops):
+                h = weighted_sum(h, weight, relation)
+                sums.append(h)
+        if self.modulation == "scalar":
+            return self._weighted(x, sums)
+        messages = [lin(h) for lin, h in zip(self.lins_neighbor, sums, strict=True)]
+        return AF.modulate(_total(messages), g, self.eps0, added=self._self_part(x))
+
+    def _message_weights(self, x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
+        """What each message is multiplied by; in the operator form without the metric's part."""
+        if self.modulation == "operator":
+            return relation.edge_weight(self.normalization, accumulation_dtype(x.dtype))
+        return message_weights(
+            x,
+            g,
+            relation,
+            self.eps0,
+            attention=self.attention,
+            normalization=self.normalization,
+            neighbor_norm=self.neighbor_norm,
+        )
 
     def __repr__(self) -> str:
         return (

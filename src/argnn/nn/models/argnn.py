@@ -124,9 +124,14 @@ class ARGNN(AbstractNodeModel):
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]``, and each layer's metric ``[N, D]``."""
         states, metrics = self.hidden_states(x, edge_index)
+        return self.read_out(states), metrics
+
+    def read_out(self, states: list[Tensor]) -> Tensor:
+        """Raw scores ``[N, out_channels]`` from all hidden states."""
         if self.head is None:
-            return states[-1], metrics
-        return self.head(states[-1] if self.jump is None else self.jump(states)), metrics
+            return states[-1]
+        scores: Tensor = self.head(states[-1] if self.jump is None else self.jump(states))
+        return scores
 
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
         """What the read-out sees, one ``[N, D]`` per layer, and each layer's metric."""

@@ -1,0 +1,254 @@
+r"""Why a model says what it says of one node: the messages it heard, and the axes of its metric.
+
+Everything is read off the forward pass; nothing is fitted or perturbed. A large message is what
+the node heard loudly, which need not be what decided: for that see the masks of
+``torch_geometric.explain``, which work with :class:`~argnn.nn.ARGNN` as they are.
+
+The message of node :math:`j` in a layer is a vector, and both forms have a weight with
+:math:`\text{message} = |\text{weight}| \cdot \|\mathbf{W}\mathbf{h}_j\|`:
+
+* scalar form: :math:`w_{ij}\,\tau'_{ij}\,\sigma(\alpha_{ij})`, with its sign;
+* operator form: there is neither :math:`\tau_{ij}` nor :math:`\alpha_{ij}`, since the metric acts
+  on each channel. Shown is the factor that the length of the message changed by,
+  :math:`w_{ij}\,\|\mathbf{T}_i\mathbf{W}\mathbf{h}_j\| / \|\mathbf{W}\mathbf{h}_j\|`, not negative.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn import functional as AF
+from argnn.analysis.layers import learned_inputs
+from argnn.errors import DataError
+from argnn.functional.neighborhood import Neighborhood, neighborhood
+from argnn.nn import ARGNN, AbstractNodeModel, ARConv
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+#: Columns of :attr:`NodeExplanation.neighbors` after the layer.
+NEIGHBOR_COLUMNS = (
+    "direction",
+    "hop",
+    "neighbor",
+    "tau",
+    "attention",
+    "constant",
+    "weight",
+    "message",
+    "share",
+)
+_NEGLIGIBLE = 1e-30
+
+
+@dataclass(frozen=True)
+class NodeExplanation:
+    """What led to the scores of one node.
+
+    Attributes:
+        node: Number of the node.
+        name: Its id.
+        prediction: Name of the class with the highest score.
+        probabilities: Softmax of the scores, not calibrated, by class.
+        form: ``"scalar"`` or ``"operator"``.
+        neighbors: One row per layer and node that was heard, loudest first: ``direction`` of the
+            edge and ``hop``; ``tau`` and ``attention`` (after the sigmoid), missing in the
+            operator form; the ``constant`` weight; the final ``weight``; the length of the
+            ``message`` and its ``share`` of all messages in the layer.
+        axes: One row per layer and metric axis, most stretched first: ``axis``, its ``name``
+            where the metric lives on the input features, ``g``, ``log_g``, and ``above_mean``,
+            by how much ``log_g`` exceeds its mean over all nodes.
+    """
+
+    node: int
+    name: str
+    prediction: str
+    probabilities: dict[str, float]
+    form: str
+    neighbors: "DataFrame"
+    axes: "DataFrame"
+
+    def text(self, top: int = 3) -> str:
+        """A few lines for a person.
+
+        Args:
+            top: How many neighbours and axes to name in each layer.
+        """
+        chance = self.probabilities[self.prediction]
+        lines = [f"Node {self.name}: {self.prediction} ({100 * chance:.1f} %), {self.form} form."]
+        for layer in sorted(set(self.axes["layer"])):
+            heard = self.neighbors[self.neighbors["layer"] == layer].head(top)
+            axes = self.axes[self.axes["layer"] == layer].head(top)
+            lines.append(f"Layer {layer}: {_heard(heard)}; most stretched: {_stretched(axes)}.")
+        return "\n".join(lines)
+
+
+@torch.no_grad()
+def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplanation:
+    """Explain the scores that a model gives one node.
+
+    Args:
+        model: An :class:`~argnn.nn.ARGNN`; it is left as it was.
+        graph: A graph on the device of the model.
+        node: Number of the node.
+
+    Raises:
+        DataError: The model has no metric to read, or the graph no such node.
+    """
+    if not isinstance(model, ARGNN):
+        raise DataError(f"{type(model).__name__} learns no metric: there is nothing to explain by")
+    if not 0 <= node < graph.num_nodes:
+        raise DataError(f"no node {node} in a graph of {graph.num_nodes}")
+    scores, layers = learned_inputs(model, graph)
+    names, chances = _class_names(graph, model), scores[node].softmax(-1).tolist()
+    hood = neighborhood(graph.edge_index, graph.num_nodes)
+    rows: list[dict[str, Any]] = []
+    axes: list[dict[str, Any]] = []
+    for number, (conv, (h, g)) in enumerate(zip(model.convs, layers, strict=True), start=1):
+        assert isinstance(conv, ARConv)
+        rows += [{"layer": number, **row} for row in _messages(conv, h, g, hood, node)]
+        on_features = number == 1 and conv.modulation == "scalar" and model.encoder is None
+        axes += _axes(number, g, node, _feature_names(graph) if on_features else None)
+    return NodeExplanation(
+        node=node,
+        name=_node_name(graph, node),
+        prediction=names[max(range(len(chances)), key=chances.__getitem__)],
+        probabilities=dict(zip(names, chances, strict=True)),
+        form=model.formulation.modulation,
+        neighbors=_named(rows, graph),
+        axes=_pandas().DataFrame(axes),
+    )
+
+
+# --- messages ---------------------------------------------------------------------------------
+
+
+def _messages(
+    conv: ARConv, h: Tensor, g: Tensor, hood: Neighborhood, node: int
+) -> list[dict[str, Any]]:
+    """One row per message that the node heard in a layer, loudest first."""
+    rows: list[dict[str, Any]] = []
+    lins = iter(conv.lins_neighbor)
+    for direction in ("in", "out") if conv.direction == "both" else (conv.direction,):
+        relation = hood.relation(direction)
+        constant = torch.zeros_like(h[:, 0])
+        constant[node] = 1
+        for hop in range(1, conv.hops + 1):
+            constant = _one_hop_back(constant, relation, conv.normalization)
+            found = _heard_from(conv, h, g, constant, node, next(lins))
+            rows += [{"direction": direction, "hop": hop, **row} for row in found]
+    total = sum(row["message"] for row in rows)
+    for row in rows:
+        row["share"] = row["message"] / total if total > 0 else float("nan")
+    return sorted(rows, key=lambda row: -row["message"])
+
+
+def _one_hop_back(constant: Tensor, relation: Neighborhood, normalization: str) -> Tensor:
+    """Row of the next power of the normalised adjacency, ``[N]``."""
+    weight = relation.edge_weight(normalization, constant.dtype)
+    passed = constant[relation.target] * weight
+    return torch.zeros_like(constant).index_add_(0, relation.source, passed)
+
+
+def _heard_from(
+    conv: ARConv, h: Tensor, g: Tensor, constant: Tensor, node: int, lin: torch.nn.Module
+) -> list[dict[str, Any]]:
+    source = constant.nonzero().flatten()
+    sent = lin(h[source])
+    length = sent.norm(dim=-1)
+    missing = torch.full_like(length, torch.nan)
+    tau, attention = missing, missing
+    if conv.modulation == "operator":
+        heard = AF.modulate(sent, g[node].expand_as(sent), conv.eps0).norm(dim=-1)
+        factor = torch.where(length > 0, heard / length.clamp_min(_NEGLIGIBLE), 0.0)
+    else:
+        edges = torch.stack([source, torch.full_like(source, node)])
+        factor = tau = AF.edge_modulation(h, g, edges, conv.eps0)
+        if conv.attention:
+            alpha = AF.edge_attention(h, g, edges, neighbor_norm=conv.neighbor_norm)
+            attention = alpha.sigmoid()
+            factor = tau * attention
+    weight = constant[source] * factor
+    columns = {
+        "neighbor": source,
+        "tau": tau,
+        "attention": attention,
+        "constant": constant[source],
+        "weight": weight,
+        "message": weight.abs() * length,
+    }
+    values = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in values]
+
+
+# --- axes, names and words --------------------------------------------------------------------
+
+
+def _axes(layer: int, g: Tensor, node: int, names: list[str] | None) -> list[dict[str, Any]]:
+    log_g = g.double().log()
+    own, mean = log_g[node], log_g.mean(0)
+    return [
+        {
+            "layer": layer,
+            "axis": axis,
+            "name": None if names is None else names[axis],
+            "g": float(g[node, axis]),
+            "log_g": float(own[axis]),
+            "above_mean": float(own[axis] - mean[axis]),
+        }
+        for axis in own.argsort(descending=True, stable=True).tolist()
+    ]
+
+
+def _feature_names(graph: Data) -> list[str]:
+    given = graph.get("feature_names")
+    return [f"feature {k}" for k in range(graph.num_features)] if given is None else list(given)
+
+
+def _class_names(graph: Data, model: ARGNN) -> list[str]:
+    given = [str(name) for name in graph.get("class_names") or []]
+    if len(given) == model.out_channels == len(set(given)):
+        return given
+    return [f"class {number}" for number in range(model.out_channels)]
+
+
+def _node_name(graph: Data, node: int) -> str:
+    ids = graph.get("node_ids")
+    return str(node if ids is None else ids[node])
+
+
+def _named(rows: list[dict[str, Any]], graph: Data) -> "DataFrame":
+    """The rows as a table that also has the id of each neighbour."""
+    table = _pandas().DataFrame(rows, columns=["layer", *NEIGHBOR_COLUMNS])
+    names = [_node_name(graph, int(node)) for node in table["neighbor"]]
+    table.insert(table.columns.get_loc("neighbor") + 1, "name", names)
+    return table
+
+
+def _heard(rows: "DataFrame") -> str:
+    if not len(rows):
+        return "heard no neighbour"
+    if rows["share"].isna().all():
+        return "every message is zero"
+    parts = [
+        f"node {row.name} {100 * row.share:.0f} % (weight {row.weight:+.3g})"
+        for row in rows.drop(columns="layer").itertuples(index=False, name="Row")
+    ]
+    return "heard " + ", ".join(parts)
+
+
+def _stretched(rows: "DataFrame") -> str:
+    parts = [
+        f"{name if isinstance(name, str) else f'axis {axis}'} g = {g:.3g}"
+        for name, axis, g in zip(rows["name"], rows["axis"], rows["g"], strict=True)
+    ]
+    return ", ".join(parts)
+
+
+def _pandas() -> Any:
+    from argnn.analysis.tables import require_pandas
+
+    return require_pandas()

@@ -1,0 +1,56 @@
+"""One HTML file from a document of plain values.
+
+What a user's files say enters the page as JSON only, without any character that could end the
+JSON, and the script puts it on the screen as text. A policy in the page lets nothing run but the
+script itself, and forbids every request.
+"""
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+
+def page(document: Mapping[str, Any]) -> bytes:
+    """The page of a document, see :func:`~argnn.analysis.explorer.contents.document`."""
+    script, style = _part("explorer.js"), _part("explorer.css")
+    values = {
+        "@@POLICY@@": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "base-uri 'none'; form-action 'none'",
+        "@@TITLE@@": html.escape(str(document["title"])),
+        "@@STYLE@@": style,
+        "@@SCRIPT@@": script,
+        "@@DATA@@": embedded_json(document),
+    }
+    # One pass over the template: no value is searched for the name of another.
+    first, *others = _part("template.html").split("@@")
+    pieces = [first]
+    pieces += [
+        values[f"@@{text}@@"] if place % 2 == 0 else text for place, text in enumerate(others)
+    ]
+    return "".join(pieces).encode()
+
+
+def embedded_json(value: Any) -> str:
+    r"""JSON that cannot leave the element it stands in.
+
+    Example:
+        >>> embedded_json(["</script>"])
+        '["\\u003c/script\\u003e"]'
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _part(name: str) -> str:
+    return files("argnn.analysis.explorer").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"

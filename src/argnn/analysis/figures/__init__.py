@@ -1,0 +1,22 @@
+"""Figures for print: one module each, matplotlib, vector formats, safe for any colour vision."""
+
+from argnn.analysis.figures.ablation import Bar, ablation_figure
+from argnn.analysis.figures.curvature_hull import hull_figure
+from argnn.analysis.figures.graph_map import map_figure
+from argnn.analysis.figures.homophily import DataPoint, homophily_figure
+from argnn.analysis.figures.metric_rows import metric_figure
+from argnn.analysis.figures.style import FORMATS, save_figure
+from argnn.analysis.figures.training import training_figure
+
+__all__ = [
+    "FORMATS",
+    "Bar",
+    "DataPoint",
+    "ablation_figure",
+    "homophily_figure",
+    "hull_figure",
+    "map_figure",
+    "metric_figure",
+    "save_figure",
+    "training_figure",
+]

@@ -1,0 +1,147 @@
+"""Homophily against mean learned curvature, one mark per data set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from argnn import functional as AF
+from argnn.analysis.figures.style import (
+    CURVATURE_COLORS,
+    empty_panel,
+    labels_of,
+    new_figure,
+    plain,
+    styled,
+)
+from argnn.analysis.geometry import field_nrmd, mean_curvature
+from argnn.analysis.layers import Layer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Of letters of eight points.
+_LETTER_WIDTH, _LETTER_HEIGHT = 4.9, 9.0
+# Where a name may stand beside its dot, the best first.
+_SIDES = ((0, 1), (0, -1), (1, 0), (-1, 0), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8), (-0.8, -0.8))
+
+
+@dataclass(frozen=True)
+class DataPoint:
+    """What the figure shows of one trained model.
+
+    Attributes:
+        name: Name of the data set or run.
+        homophily: Edge homophily of the graph; NaN without labels or edges.
+        kappa: Mean over the nodes of the mean learned curvature.
+        nrmd: NRMD of the metric field; NaN without edges.
+    """
+
+    name: str
+    homophily: float
+    kappa: float
+    nrmd: float
+
+    @staticmethod
+    def of(name: str, graph: Data, layer: Layer) -> "DataPoint":
+        """Read the numbers off a layer."""
+        import torch
+
+        edges = graph.edge_index.cpu()
+        return DataPoint(
+            name=name,
+            homophily=AF.edge_homophily(edges, torch.from_numpy(labels_of(graph))),
+            kappa=float(mean_curvature(layer.g).mean()),
+            nrmd=field_nrmd(layer.g, edges),
+        )
+
+
+@styled
+def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
+    """Homophily against mean kappa, NRMD as size and colour.
+
+    A data set of which a number is not defined is named below the figure instead.
+
+    Args:
+        points: One per data set.
+    """
+    known = [p for p in points if np.isfinite([p.homophily, p.kappa, p.nrmd]).all()]
+    figure = new_figure(5.6, 4.0)
+    ax = figure.add_subplot()
+    if not known:
+        empty_panel(ax, "No run has labels, edges and a metric.")
+        return figure
+    nrmd = np.array([p.nrmd for p in known])
+    x, y = np.array([p.homophily for p in known]), np.array([p.kappa for p in known])
+    large_first = np.argsort(-nrmd, kind="stable")
+    known, nrmd = [known[k] for k in large_first], nrmd[large_first]
+    dots = ax.scatter(
+        x[large_first], y[large_first], s=_sizes(nrmd), c=nrmd, cmap=CURVATURE_COLORS,
+        edgecolors="#333333", linewidths=0.6, zorder=2,
+    )  # fmt: skip
+    ax.set(
+        xlabel="edge homophily", ylabel="mean learned curvature κ, last layer", xlim=(-0.05, 1.05)
+    )
+    ax.margins(y=0.25)
+    ax.grid(color="#e6e6e6", linewidth=0.6, zorder=0)
+    bar = figure.colorbar(dots, ax=ax)
+    bar.set_label("NRMD (also the size)")
+    figure.draw_without_rendering()  # names are placed where the dots finally are
+    _name(known, np.sqrt(_sizes(nrmd) / np.pi), ax)
+    left_out = [plain(p.name) for p in points if p not in known]
+    if left_out:
+        figure.supxlabel(f"Not defined: {', '.join(left_out)}", fontsize=7, color="#555555")
+    return figure
+
+
+def _sizes(nrmd: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Areas between 50 and 350 square points."""
+    span = nrmd.max() - nrmd.min()
+    share = (nrmd - nrmd.min()) / span if span > 0 else np.full(len(nrmd), 0.5)
+    areas: NDArray[np.float64] = 50 + 300 * share
+    return areas
+
+
+def _name(points: Sequence[DataPoint], radius: NDArray[np.float64], ax: Any) -> None:
+    """Names beside the dots, where they cover least of other names and dots."""
+    where = [(p.homophily, p.kappa) for p in points]
+    centre = ax.transData.transform(where) * 72 / ax.figure.dpi
+    taken = [_box(c, 2 * r, 2 * r) for c, r in zip(centre, radius, strict=True)]
+    for point, middle, size in zip(points, centre, radius, strict=True):
+        word = plain(point.name)
+        width = _LETTER_WIDTH * len(word)
+        shifts = [
+            np.array([dx * (size + 3 + width / 2), dy * (size + 3 + _LETTER_HEIGHT / 2)])
+            for dx, dy in _SIDES
+        ]
+        boxes = [_box(middle + shift, width, _LETTER_HEIGHT) for shift in shifts]
+        best = int(np.argmin([sum(_overlap(box, other) for other in taken) for box in boxes]))
+        taken.append(boxes[best])
+        ax.annotate(
+            word,
+            (point.homophily, point.kappa),
+            xytext=tuple(shifts[best]),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=8,
+        )
+
+
+_Box = tuple[float, float, float, float]
+
+
+def _box(middle: NDArray[np.float64], width: float, height: float) -> _Box:
+    """Left, lower, right and upper side."""
+    x, y = float(middle[0]), float(middle[1])
+    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
+
+
+def _overlap(a: _Box, b: _Box) -> float:
+    """Area that two boxes share."""
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    return max(width, 0.0) * max(height, 0.0)

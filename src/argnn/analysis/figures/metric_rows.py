@@ -1,0 +1,88 @@
+"""The metric as a heat map: one row per node, sorted by class, one column per axis."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.analysis.figures.style import class_look, class_names, labels_of, new_figure, styled
+from argnn.analysis.layers import Layer
+from argnn.analysis.plots import FIELD_COLORS
+from argnn.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MAX_LAYERS = 4
+
+
+@styled
+def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
+    """Log g of every node and axis, one panel per layer with colours of its own.
+
+    Rows are sorted by class, and within a class by their mean; columns by their mean. Of more
+    than four layers, the last four are shown.
+
+    Args:
+        graph: The graph.
+        layers: Its learned layers.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    if not layers:
+        raise DataError("the model has no learned metric to draw")
+    shown = list(enumerate(layers, start=1))[-_MAX_LAYERS:]
+    labels = labels_of(graph).clip(-1)
+    figure = new_figure(1.3 + 2.3 * len(shown), 4.4)
+    widths = [0.09, *[1.0] * len(shown)]
+    strip, *panels = figure.subplots(1, len(shown) + 1, width_ratios=widths, sharey=True)
+    order = _order(shown[-1][1].g, labels)
+    _class_strip(strip, labels[order], class_names(graph))
+    for ax, (number, layer) in zip(panels, shown, strict=True):
+        image = _heat(ax, layer.g, order)
+        _borders(ax, labels[order])
+        ax.set_title(f"Layer {number}: log g")
+        ax.set_xlabel("metric axis, sorted by mean")
+        ticks = MaxNLocator(4)
+        figure.colorbar(image, ax=ax, location="bottom", shrink=0.85, pad=0.02, ticks=ticks)
+    return figure
+
+
+def _order(g: Tensor, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.lexsort((g.double().log().mean(-1).numpy(), labels))
+
+
+def _heat(ax: "Axes", g: Tensor, order: NDArray[np.int64]) -> Any:
+    log_g = g.double().log().numpy()
+    columns = np.argsort(log_g.mean(0), kind="stable")
+    low, high = np.percentile(log_g, [1, 99])
+    image = ax.imshow(
+        log_g[order][:, columns], aspect="auto", cmap=FIELD_COLORS, interpolation="nearest",
+        vmin=low, vmax=high if high - low > 1e-9 else low + 1e-9,
+    )  # fmt: skip
+    ax.set(xticks=[])
+    ax.tick_params(left=False, labelleft=False)
+    return image
+
+
+def _borders(ax: "Axes", labels: NDArray[np.int64]) -> None:
+    for border in np.flatnonzero(np.diff(labels)):
+        ax.axhline(border + 0.5, color="white", linewidth=0.9)
+
+
+def _class_strip(ax: "Axes", labels: NDArray[np.int64], names: Sequence[str]) -> None:
+    """A bar with the colour of each class, and its name beside it."""
+    ticks, words = [], []
+    for label in sorted(set(labels.tolist())):
+        rows = np.flatnonzero(labels == label)
+        ax.axhspan(rows[0] - 0.5, rows[-1] + 0.5, color=class_look(label)["color"])
+        ticks.append((rows[0] + rows[-1]) / 2)
+        words.append("no label" if label < 0 else names[label])
+    ax.set(xticks=[], xlim=(0, 1))
+    ax.set_yticks(ticks, words)
+    ax.tick_params(left=False)
+    ax.spines[:].set_visible(False)

@@ -1,0 +1,168 @@
+"""What all figures share: type, colours, classes, empty panels and files."""
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from argnn.analysis.plots import PALETTE
+from argnn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FORMATS = ("pdf", "svg", "png")
+#: From flat, violet, to strongly curved, yellow.
+CURVATURE_COLORS = "viridis"
+# Beyond the palette's colours, classes differ by shape.
+_MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+_UNLABELLED = "#bdbdbd"
+#: More lines or dots than this are drawn as an image inside a vector file.
+MANY_MARKS = 4000
+_MAX_NAME = 24
+_STYLE = {
+    "axes.grid": False,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "pdf.fonttype": 42,  # letters stay letters that other programs can edit
+    "savefig.dpi": 200,
+    "svg.hashsalt": "argnn",
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+#: A time stamp would make equal figures different files.
+_METADATA: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None},
+    "svg": {"Date": None},
+    "png": {},
+}
+
+
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
+    """Let a function draw in the style of all figures, and leave the user's own alone."""
+
+    @wraps(draw)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        import matplotlib
+
+        with matplotlib.rc_context(_STYLE):
+            return draw(*args, **kwargs)
+
+    return wrapped
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure of a size in inches; belongs to no window."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@styled
+def figure_bytes(figure: "Figure", kind: str) -> bytes:
+    """The content of a file of a figure; the same figure gives the same bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, metadata=_METADATA[kind])
+    return buffer.getvalue()
+
+
+def save_figure(
+    figure: "Figure", folder: Path, name: str, formats: Iterable[str] = FORMATS
+) -> list[Path]:
+    """Write a figure in several formats; returns the files.
+
+    Args:
+        figure: What to write.
+        folder: Made where it does not exist; files of the same names are replaced.
+        name: Name of the files without suffix.
+        formats: Some of ``"pdf"``, ``"svg"`` and ``"png"``.
+    """
+    kinds = check_formats(formats)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{kind}" for kind in kinds]
+    for path, kind in zip(paths, kinds, strict=True):
+        path.write_bytes(figure_bytes(figure, kind))
+    return paths
+
+
+def check_formats(formats: Iterable[str]) -> list[str]:
+    """The formats as a list; an unknown one is an error."""
+    kinds = list(formats)
+    for kind in kinds:
+        if kind not in FORMATS:
+            raise ConfigError(f"figures are written as {', '.join(FORMATS)} (got '{kind}')")
+    return kinds
+
+
+def plain(text: object, limit: int = _MAX_NAME) -> str:
+    """A name as matplotlib shows it letter for letter: no formula, no end of line, not too long."""
+    line = "".join(c if c.isprintable() else "?" for c in str(text))
+    shown = line if len(line) <= limit else line[: limit - 1] + "…"
+    return shown.replace("$", r"\$")
+
+
+def empty_panel(ax: "Axes", sentence: str) -> None:
+    """Say in a panel why there is nothing in it."""
+    ax.set_axis_off()
+    ax.text(
+        0.5, 0.5, sentence, ha="center", va="center", wrap=True, color="#555555",
+        transform=ax.transAxes,
+    )  # fmt: skip
+
+
+def class_legend(figure: "Figure", ax: "Axes") -> None:
+    """Names of the classes below a figure, with marks of one size."""
+    handles, names = ax.get_legend_handles_labels()
+    legend = figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 6))
+    for handle in legend.legend_handles:
+        handle.set_sizes([26])  # type: ignore[union-attr]
+
+
+def labels_of(graph: Data) -> NDArray[np.int64]:
+    """Label of each node, negative where there is none."""
+    y = graph.get("y")
+    if y is None:
+        return np.full(graph.num_nodes, -1, dtype=np.int64)
+    labels: NDArray[np.int64] = y.cpu().numpy()
+    return labels
+
+
+def class_names(graph: Data) -> list[str]:
+    """Names of the classes, or their numbers."""
+    count = max(int(labels_of(graph).max(initial=-1)) + 1, 0)
+    given: Sequence[Any] | None = graph.get("class_names")
+    return [plain(name) for name in (range(count) if given is None else given)]
+
+
+def class_look(label: int) -> dict[str, str]:
+    """Colour and marker of a class."""
+    if label < 0:
+        return {"color": _UNLABELLED, "marker": "o"}
+    shape = _MARKERS[label // len(PALETTE) % len(_MARKERS)]
+    return {"color": PALETTE[label % len(PALETTE)], "marker": shape}
+
+
+def classes_present(graph: Data) -> Iterator[tuple[str, NDArray[np.bool_], dict[str, str]]]:
+    """Name, members and look of every class that has nodes; those without a label come first."""
+    labels, names = labels_of(graph), class_names(graph)
+    for label in sorted(set(labels.clip(-1).tolist())):
+        name = "no label" if label < 0 else names[label]
+        yield name, labels.clip(-1) == label, class_look(label)

@@ -1,0 +1,115 @@
+r"""The course of a training: losses, energies, how the metric moved, and the Lyapunov value.
+
+A run always stores losses, scores and gradient norms. Energies by themselves, the change of the
+metric and the Lyapunov value
+
+.. math::
+    \mathcal{V}_t = \mathcal{L}_t - \mathcal{L}^* + \gamma \sum_i \|\mathbf{g}_i^{(t)} -
+    \mathbf{g}_i^*\|^2
+
+need the metrics of every epoch, which ``argnn train --dashboard`` looks at. The optimum with the
+star is not known: the smallest loss of the run and its last metric stand in for it, so that the
+value ends near zero by construction; what can be seen is whether it falls all the way.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from argnn.analysis.figures.style import empty_panel, new_figure, styled
+from argnn.analysis.plots import PALETTE
+from argnn.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Records = Sequence[Mapping[str, Any]]
+
+_ABSENT = "Not stored in this run:\ntrain with --dashboard to record it."
+
+
+@styled
+def training_figure(
+    history: Records, geometry: Records = (), *, best_epoch: int | None = None
+) -> "Figure":
+    """Six panels over the epochs; what was not stored is said, not drawn.
+
+    Args:
+        history: Per epoch ``epoch``, ``loss``, ``task_loss``, ``penalty``, ``gradient_norm``,
+            ``val_score`` and ``val_loss``, the last two perhaps None.
+        geometry: Per observed epoch ``epoch``, ``ricci_energy``, ``smoothness_energy``,
+            ``metric_change`` and ``lyapunov``.
+        best_epoch: The epoch that validation chose, marked by a line.
+    """
+    if not history:
+        raise DataError("the run has no epochs to draw")
+    figure = new_figure(9.0, 4.8)
+    panels = figure.subplots(2, 3, sharex=True)
+    penalized = any(record["penalty"] > 0 for record in history)
+    task = {"task_loss": "task"} if penalized else {}
+    losses = {"loss": "total" if penalized else "training", **task, "val_loss": "validation"}
+    _lines(panels[0, 0], "Loss", history, losses)
+    _lines(panels[0, 1], "Validation score", history, {"val_score": "validation"})
+    _lines(
+        panels[0, 2],
+        "Gradient norm and penalty" if penalized else "Gradient norm",
+        history,
+        _norms(penalized),
+        log=True,
+    )
+    energies = {"ricci_energy": "Ricci", "smoothness_energy": "smoothness"}
+    _lines(panels[1, 0], "Metric energies, all layers", geometry, energies, log=True)
+    change = {"metric_change": "root mean square per entry"}
+    _lines(panels[1, 1], "Change of the metric per epoch", geometry, change, log=True)
+    value = {"lyapunov": "loss gap + metric gap"}
+    _lines(panels[1, 2], "Lyapunov value", geometry, value, log=True)
+    for ax in panels.flatten():
+        if ax.axison and best_epoch is not None:
+            ax.axvline(best_epoch, color="#555555", linestyle=":", linewidth=0.9)
+    for ax in panels[-1]:
+        ax.set_xlabel("epoch")
+    for upper, lower in zip(*panels, strict=True):
+        if not lower.axison:
+            upper.set_xlabel("epoch")
+            upper.tick_params(labelbottom=True)
+    if best_epoch is not None:
+        figure.supxlabel(f"Dotted: epoch {best_epoch}, chosen by validation", fontsize=8)
+    return figure
+
+
+def _norms(penalized: bool) -> dict[str, str]:
+    penalty = {"penalty": "weighted penalties"} if penalized else {}
+    return {"gradient_norm": "gradient norm", **penalty}
+
+
+def _lines(
+    ax: "Axes", title: str, records: Records, names: Mapping[str, str], log: bool = False
+) -> None:
+    """Draw the columns that have values; a logarithmic axis leaves out zeros."""
+    columns = {label: _column(records, name) for name, label in names.items()}
+    present = {label: column for label, column in columns.items() if column}
+    ax.set_title(title)
+    if not present:
+        empty_panel(ax, _ABSENT)
+        return
+    for index, (label, column) in enumerate(present.items()):
+        epochs, values = zip(*column, strict=True)
+        marker = "o" if len(epochs) == 1 else None
+        style = ("-", "--", "-.")[index % 3]
+        ax.plot(epochs, values, style, color=PALETTE[index], label=label, marker=marker, ms=3)
+    if log:
+        _logarithmic(ax, [value for column in present.values() for _, value in column])
+    ax.legend(loc="best")
+
+
+def _logarithmic(ax: "Axes", values: Sequence[float]) -> None:
+    """A logarithmic axis over at most eight powers of ten: below is rounding."""
+    positive = [value for value in values if value > 0]
+    if positive:
+        ax.set_yscale("log", nonpositive="mask")
+        if min(positive) < 1e-8 * max(positive):
+            ax.set_ylim(bottom=1e-8 * max(positive))
+
+
+def _column(records: Records, name: str) -> list[tuple[int, float]]:
+    return [(r["epoch"], r[name]) for r in records if r.get(name) is not None]

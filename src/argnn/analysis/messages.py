@@ -1,0 +1,121 @@
+"""How strongly each neighbour speaks to a node, layer by layer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn import functional as AF
+from argnn.analysis.layers import Layer, learned_layers
+from argnn.functional.neighborhood import neighborhood
+from argnn.nn import ARGNN, AbstractNodeModel
+
+# Edges x channels of a temporary tensor stay small on large graphs.
+_EDGES_PER_CHUNK = 2**15
+
+
+@dataclass(frozen=True)
+class Messages:
+    r"""What one layer does with the message of each ordered pair of neighbours, ``[P]`` each.
+
+    Attributes:
+        tau: Modulation along the edge, see :func:`argnn.functional.edge_modulation`.
+        attention: :math:`\sigma(\alpha_{ij})`; None where the layer does not use it.
+        weight: What the message is multiplied by in the end. In the scalar form the constant
+            weight times tau times attention; in the operator form the constant weight times the
+            length of the modulated message over its length before. Zero where no message goes.
+    """
+
+    tau: Tensor
+    attention: Tensor | None
+    weight: Tensor
+
+
+def ordered_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Every pair of neighbours in both directions, sorted by target, ``[2, P]``.
+
+    Example:
+        >>> ordered_pairs(torch.tensor([[2, 0], [1, 1]]), 3).tolist()
+        [[1, 0, 2, 1], [0, 1, 1, 2]]
+    """
+    low, high = neighborhood(edge_index, num_nodes).pairs
+    source, target = torch.cat([low, high]), torch.cat([high, low])
+    order = (target * num_nodes + source).argsort()
+    return torch.stack([source[order], target[order]])
+
+
+@torch.no_grad()
+def layer_messages(model: AbstractNodeModel, graph: Data) -> list[Messages]:
+    """The messages of every layer along :func:`ordered_pairs`; none for a model without metric.
+
+    Of several hops only the first is looked at.
+
+    Args:
+        model: The trained model, on the CPU.
+        graph: The graph.
+    """
+    if not isinstance(model, ARGNN):
+        return []
+    pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
+    entered: list[Tensor] = []
+    hooks = [
+        conv.register_forward_pre_hook(lambda _, inputs: entered.append(inputs[0]))
+        for conv in model.convs
+    ]
+    try:
+        layers = learned_layers(model, graph)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    parts = zip(model.convs, entered, layers, strict=True)
+    return [_messages(conv, x, layer, pairs, graph) for conv, x, layer in parts]
+
+
+def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) -> Messages:
+    tau = _in_chunks(lambda e: AF.edge_modulation(layer.h, layer.g, e, conv.eps0), pairs)
+    attention = None
+    if conv.modulation == "scalar" and conv.attention:
+        raw = _in_chunks(
+            lambda e: AF.edge_attention(layer.h, layer.g, e, neighbor_norm=conv.neighbor_norm),
+            pairs,
+        )
+        attention = raw.sigmoid()
+    weight = torch.zeros_like(tau)
+    for number, direction in enumerate(conv._directions()):
+        constant = _constant_weights(graph, pairs, direction, conv.normalization)
+        if conv.modulation == "scalar":
+            weight += constant * tau * (1 if attention is None else attention)
+        else:
+            sent = conv.lins_neighbor[number * conv.hops](x)
+            weight += constant * _gain(sent, layer.g, conv.eps0, pairs)
+    return Messages(tau, attention, weight)
+
+
+def _gain(sent: Tensor, g: Tensor, eps0: float, pairs: Tensor) -> Tensor:
+    """Length of a message after the operator over its length before; 0 for a zero message."""
+    factor = AF.channel_modulation(g, eps0).square()
+    power = sent.square()
+    after = _in_chunks(lambda e: (factor[e[1]] * power[e[0]]).sum(-1), pairs)
+    before = power.sum(-1)[pairs[0]]
+    return torch.where(before > 0, after / before, 0.0).sqrt()
+
+
+def _constant_weights(graph: Data, pairs: Tensor, direction: str, normalization: str) -> Tensor:
+    """Constant weight of each ordered pair in one relation, 0 where the pair is not in it."""
+    hood = neighborhood(graph.edge_index, graph.num_nodes).relation(direction)
+    found = hood.edge_weight(normalization, torch.float32)
+    weight = torch.zeros(pairs.size(1))
+    if not pairs.numel():
+        return weight
+    key = pairs[1] * graph.num_nodes + pairs[0]
+    wanted = hood.target * graph.num_nodes + hood.source
+    place = torch.searchsorted(key, wanted).clamp_max(key.numel() - 1)
+    known = key[place] == wanted  # a self-loop is no pair
+    return weight.index_add_(0, place[known], found[known])
+
+
+def _in_chunks(function: Any, pairs: Tensor) -> Tensor:
+    parts = [function(part).float() for part in pairs.split(_EDGES_PER_CHUNK, dim=1)]
+    return torch.cat(parts) if parts else torch.zeros(0)

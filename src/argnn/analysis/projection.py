@@ -1,0 +1,87 @@
+"""Points of many dimensions as points that can be drawn."""
+
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Points = NDArray[np.float64]
+
+_FEWEST_FOR_TSNE = 12
+_MOST_FOR_PLANE = 60_000
+# Without interpolation, which exists in the plane only, t-SNE takes minutes on more points.
+_MOST_FOR_SPACE = 2_000
+_MOST_CHANNELS = 50
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Where points are drawn.
+
+    Attributes:
+        points: Positions, ``[N, 2]`` or ``[N, 3]``.
+        method: How they were found, in words.
+    """
+
+    points: Points
+    method: str
+
+
+def project(points: NDArray[Any], dimensions: int, seed: int = 0) -> Projection:
+    """Place points in the plane or in space so that near ones stay near.
+
+    By t-SNE from principal components where openTSNE is installed and there are neither too few
+    points nor too many; by principal components alone otherwise.
+
+    Args:
+        points: What to place, ``[N, D]``.
+        dimensions: 2 or 3.
+        seed: Fixes what t-SNE draws.
+    """
+    start = principal_components(points, _MOST_CHANNELS)
+    count, most = len(points), _MOST_FOR_PLANE if dimensions == 2 else _MOST_FOR_SPACE
+    missing = importlib.util.find_spec("openTSNE") is None
+    if missing or not _FEWEST_FOR_TSNE <= count <= most or not start.any():
+        return Projection(_widened(start, dimensions), "principal components")
+    return Projection(_tsne(start, dimensions, seed), "t-SNE, started from principal components")
+
+
+def principal_components(points: NDArray[Any], most: int) -> Points:
+    """Coordinates along the directions of largest variance, at most ``most``, ``[N, K]``."""
+    centred = np.asarray(points, dtype=np.float64)
+    centred = centred - centred.mean(0)
+    values, directions = np.linalg.eigh(centred.T @ centred)
+    chosen = directions[:, ::-1][:, :most]
+    # A principal component has no sign of its own.
+    chosen = chosen * np.where(chosen.sum(0) < 0, -1.0, 1.0)
+    found: Points = centred @ chosen
+    return found
+
+
+def _widened(points: Points, dimensions: int) -> Points:
+    """The first coordinates, filled up with zeros where there are too few."""
+    filled = np.zeros((len(points), dimensions))
+    kept = min(dimensions, points.shape[1])
+    filled[:, :kept] = points[:, :kept]
+    return filled
+
+
+def _tsne(start: Points, dimensions: int, seed: int) -> Points:
+    from openTSNE import TSNE
+
+    count = len(start)
+    initial = _widened(start, dimensions)
+    initial = initial / max(float(initial[:, 0].std()), 1e-12) * 1e-4
+    found = TSNE(
+        n_components=dimensions,
+        perplexity=min(30.0, (count - 1) / 3),
+        initialization=initial,
+        early_exaggeration_iter=150,
+        n_iter=500 if count <= 5_000 else 250,
+        negative_gradient_method="fft" if dimensions == 2 and count > 3_000 else "bh",
+        neighbors="exact" if count <= 5_000 else "auto",
+        random_state=seed,
+    ).fit(start)
+    return np.asarray(found, dtype=np.float64)

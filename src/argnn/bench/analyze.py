@@ -1,0 +1,265 @@
+"""From the folder of a run to one page about what was learned."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.analysis.explorer import Subject, document, page
+from argnn.bench.config import RunConfig
+from argnn.bench.predict import require_writable
+from argnn.bench.prepare import reopen
+from argnn.bench.report import PROTOCOLS, SCORES, SELECTION, summary
+from argnn.bench.run import Row, finished_row
+from argnn.bench.tables import SCORE_NAMES
+from argnn.data import split_masks
+from argnn.errors import RunError
+from argnn.estimators import ARGNNClassifier, load
+from argnn.estimators.base import GraphEstimator
+from argnn.io import RunFolder, open_run, write_bytes
+from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
+
+_CURVES = ("loss", "task_loss", "penalty", "gradient_norm", "val_score", "val_loss")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to look at, and where to write the page.
+
+    Attributes:
+        run: Folder of a run of ``argnn train``.
+        out: The page to write.
+        split: The split whose model is shown; the first where not given.
+        force: Whether an existing page may be replaced.
+        data_root: Folder of the raw benchmark files.
+        seed: Fixes drawing and rewiring.
+    """
+
+    run: Path
+    out: Path
+    split: int | None = None
+    force: bool = False
+    data_root: str | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written.
+
+    Attributes:
+        out: The page.
+        data: Name of the graph.
+        model: Name of the method.
+        split: The split whose model is shown.
+        nodes: Number of nodes.
+        layers: Number of layers with a metric; 0 for a model without.
+        size: Bytes of the page.
+        notes: What the page does not show, and why.
+    """
+
+    out: str
+    data: str
+    model: str
+    split: int
+    nodes: int
+    layers: int
+    size: int
+    notes: list[str]
+
+
+def analyze(order: Order) -> Report:
+    """Load a run, its graph and its model, and write the page, whole or not at all.
+
+    Raises:
+        RunError: The run is damaged or unfinished, or the page cannot be written.
+        DataError: The graph cannot be loaded.
+    """
+    require_writable(order.out, order.force)
+    if not order.run.is_dir():
+        raise RunError(f"{order.run}: no such run folder")
+    folder, stored = open_run(order.run)
+    config = RunConfig.from_json(stored, str(folder.config))
+    estimator: GraphEstimator = load(order.run, split=order.split)
+    split = config.splits[0] if order.split is None else order.split
+    rows = _rows(folder, config.splits)
+    graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
+    content = document(_subject(order, config, estimator, graph, split, rows))
+    written = page(content)
+    write_bytes(order.out, written)
+    return Report(
+        out=str(order.out),
+        data=config.data,
+        model=config.model,
+        split=split,
+        nodes=content["count"],
+        layers=len(content["layers"]),
+        size=len(written),
+        notes=content["notes"],
+    )
+
+
+def _rows(folder: RunFolder, splits: Sequence[int]) -> dict[int, Row]:
+    """The rows of the finished splits."""
+    found = {split: finished_row(folder, split) for split in splits}
+    return {split: row for split, row in found.items() if row is not None}
+
+
+def _subject(
+    order: Order,
+    config: RunConfig,
+    estimator: GraphEstimator,
+    graph: Data,
+    split: int,
+    rows: Mapping[int, Row],
+) -> Subject:
+    row = rows.get(split)
+    if row is None:
+        raise RunError(f"{order.run}: split {split} has no result; is the run finished?")
+    _check_sizes(order, estimator, graph)
+    is_node = isinstance(estimator, ARGNNClassifier)
+    model = (
+        estimator.model_.encoder if isinstance(estimator.model_, LinkModel) else estimator.model_
+    )
+    try:
+        overview = _overview(config, graph, row, list(rows.values()), model)
+        json.dumps(overview, allow_nan=False)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise RunError(f"{order.run}: a result.json is damaged ({what})") from error
+    return Subject(
+        title=f"{graph.name}: {config.model}, split {split}",
+        graph=graph,
+        model=model,
+        embedding=_embedding(model, graph).numpy(),
+        probabilities=estimator.proba(graph) if isinstance(estimator, ARGNNClassifier) else None,
+        class_names=_class_names(graph),
+        masks=_masks(graph, split) if is_node else None,
+        overview=overview,
+        seed=order.seed,
+    )
+
+
+def _check_sizes(order: Order, estimator: GraphEstimator, graph: Data) -> None:
+    """Raise unless the model fits the graph of its run."""
+    spec = estimator.settings_.spec
+    fits = spec.in_channels == graph.x.size(1)
+    if isinstance(estimator, ARGNNClassifier):
+        fits = fits and len(estimator.classes_) == graph.class_count
+    if not fits:
+        raise RunError(f"{order.run}: damaged, the model does not fit the graph of the run")
+
+
+@torch.no_grad()
+def _embedding(model: AbstractNodeModel, graph: Data) -> Tensor:
+    """What scores are read out from; of a model without layers of its own, the scores."""
+    model.eval()
+    states = getattr(model, "hidden_states", None)
+    found: Tensor
+    if states is None:
+        found = model(graph.x, graph.edge_index)
+    else:
+        found = states(graph.x, graph.edge_index)[0][-1]
+    return found.float()
+
+
+def _class_names(graph: Data) -> list[str]:
+    names = graph.get("class_names")
+    return [str(name) for name in (range(graph.class_count) if names is None else names)]
+
+
+def _masks(graph: Data, split: int) -> tuple[Tensor, Tensor, Tensor]:
+    train, val, test = split_masks(graph, split)
+    return train, val, test
+
+
+def _overview(
+    config: RunConfig, graph: Data, row: Row, rows: Sequence[Row], model: AbstractNodeModel
+) -> dict[str, Any]:
+    found = summary(rows)
+    return {
+        "task": config.task,
+        "facts": _facts(config, graph, row),
+        "protocol": PROTOCOLS[config.task],
+        "interval": found["interval"],
+        "scores": _scores(config.task, row, found),
+        "curves": _curves(row),
+        "chosen_epoch": int(row["chosen_epoch"]),
+        "notes": _notes(config, graph, row, rows, model),
+    }
+
+
+def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
+    facts = {
+        "Data": config.data,
+        "Model": config.model + (f", preset {config.preset}" if config.model == "argnn" else ""),
+        "Task": {"node": "classes of nodes", "link": "links"}[config.task],
+        "Nodes": f"{graph.num_nodes:,}",
+        "Edges": f"{graph.edge_index.size(1):,} as listed ({graph.edge_rule})",
+        "Features": f"{graph.x.size(1):,} ({graph.feature_rule})",
+        "Split": f"{row['split']} ({graph.split_rule})",
+        "Seed": str(config.seed),
+        "Chosen epoch": f"{row['chosen_epoch']} of {row['epochs_run']}",
+        "Settings": config.source,
+        "Device": str(row["device"]),
+        "Seconds": f"{float(row['seconds']):.1f}",
+        "Version": f"argnn {row['versions'].get('argnn', '?')}, "
+        f"torch {row['versions'].get('torch', '?')}",
+    }
+    return [[name, str(value)] for name, value in facts.items()]
+
+
+def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One line per score: this split, and the mean over all."""
+    test = row["test"] or {}
+    lines = [
+        {
+            "name": f"test {SCORE_NAMES[name]}",
+            "here": _number(test.get(name)),
+            **found["test"][name],
+        }
+        for name in SCORES[task]
+    ]
+    chosen = SELECTION[task]
+    val = {"name": f"validation {SCORE_NAMES[chosen]}", "here": _number(row["val"][chosen])}
+    return [*lines, {**val, **found["val"][chosen]}]
+
+
+def _curves(row: Row) -> dict[str, list[Any]]:
+    """Columns of the history; a value that was not looked at is None."""
+    history = row["history"]
+    epochs = [int(record["epoch"]) for record in history]
+    curves = {name: [_number(record.get(name)) for record in history] for name in _CURVES}
+    kept = {name: values for name, values in curves.items() if any(values)}
+    return {"epoch": epochs, **kept}
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _notes(
+    config: RunConfig, graph: Data, row: Row, rows: Sequence[Row], model: AbstractNodeModel
+) -> list[str]:
+    notes = [str(note) for note in graph.get("notes") or []]
+    unfinished = len(config.splits) - len(rows)
+    if unfinished:
+        notes.append(f"{unfinished} of {len(config.splits)} splits have no result.")
+    if config.task == "link":
+        notes.append(
+            "A model of links predicts no classes. The map shows the whole graph, "
+            "pairs that were held out of training included."
+        )
+    if not isinstance(model, ARGNN):
+        notes.append(f"{config.model} learns no metric: there is no geometry to show.")
+    elif model.formulation.metric == "fixed":
+        notes.append("The metric of this run is fixed: all nodes have the same.")
+    absent = (row["test"] or {}).get("absent_classes")
+    if absent:
+        notes.append(f"Classes without a test node: {', '.join(map(str, absent))}.")
+    return notes

@@ -1,0 +1,243 @@
+"""All figures of stored runs, in one go."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.analysis import Layer, learned_layers
+from argnn.analysis.figures import (
+    Bar,
+    DataPoint,
+    ablation_figure,
+    homophily_figure,
+    hull_figure,
+    map_figure,
+    metric_figure,
+    training_figure,
+)
+from argnn.analysis.figures.style import FORMATS, check_formats, figure_bytes
+from argnn.bench.config import RunConfig
+from argnn.bench.experiments.results import read_rows
+from argnn.bench.geometry_log import read_geometry
+from argnn.bench.prepare import reopen
+from argnn.bench.problems import pose_problem
+from argnn.bench.report import INTERVAL, SCORES, statistic
+from argnn.bench.run import Row, finished_row, trained_model
+from argnn.data import split_masks
+from argnn.errors import ConfigError, RunError
+from argnn.io import open_run, write_bytes
+from argnn.nn import LinkModel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Figures that every run gets, by the ending of their file names.
+RUN_FIGURES = ("map", "hull", "metric", "training")
+
+
+@dataclass(frozen=True)
+class FigureOrder:
+    """What to draw, and where to put it.
+
+    Attributes:
+        runs: Folders of runs.
+        out: Folder for the figures.
+        results: Results files of ``argnn bench``, for the bars.
+        split: Split whose model is drawn; the first finished one where not given.
+        formats: File formats.
+        force: Whether existing figures may be replaced.
+        data_root: Folder of the raw benchmark files.
+        jobs: Threads of the layouts.
+    """
+
+    runs: Sequence[Path]
+    out: Path
+    results: Sequence[Path] = ()
+    split: int | None = None
+    formats: Sequence[str] = FORMATS
+    force: bool = False
+    data_root: str | None = None
+    jobs: int = 1
+
+
+@dataclass
+class FigureReport:
+    """What was drawn.
+
+    Attributes:
+        files: The files, in order.
+        notes: What could not be drawn, and why.
+    """
+
+    files: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What figures need of a run."""
+
+    name: str
+    graph: Data
+    layers: list[Layer]
+    row: Row
+    geometry: list[Row]
+    trained: Tensor | None
+    model: str
+
+
+def draw_figures(
+    order: FigureOrder, on_figure: Callable[[str], None] | None = None
+) -> FigureReport:
+    """Draw every figure of some runs, and those that compare them.
+
+    All runs are read before the first file is written, so that a damaged one leaves nothing
+    behind.
+
+    Args:
+        order: What to draw.
+        on_figure: Called with the name of each figure before it is drawn.
+
+    Raises:
+        RunError: A run is missing, damaged or unfinished, or a file would be overwritten.
+    """
+    check_formats(order.formats)
+    if not order.runs and not order.results:
+        raise ConfigError("name at least one run folder, or a results file")
+    _require_folder(order.out)
+    bars = _bars(order.results)
+    runs = [_opened(path, name, order) for path, name in _named(order.runs)]
+    figures, report = _planned(runs, bars), FigureReport()
+    report.notes = [
+        f"{run.name}: {run.model} learns no metric: no {', '.join(RUN_FIGURES[:3])}"
+        for run in runs
+        if not run.layers
+    ]
+    _require_free(order, [name for name, _ in figures])
+    for name, draw in figures:
+        if on_figure is not None:
+            on_figure(name)
+        figure = draw(order.jobs)
+        for kind in order.formats:
+            path = order.out / f"{name}.{kind}"
+            write_bytes(path, figure_bytes(figure, kind))
+            report.files.append(str(path))
+    return report
+
+
+_Planned = tuple[str, Callable[[int], "Figure"]]
+
+
+def _planned(runs: Sequence[_Run], bars: Sequence[Bar]) -> list[_Planned]:
+    """Name and drawing of every figure."""
+    figures = [figure for run in runs for figure in _of_run(run)]
+    with_metric = [run for run in runs if run.layers]
+    if with_metric:
+        points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in with_metric]
+        figures.append(("homophily", lambda _: homophily_figure(points)))
+    if bars:
+        score = f"Test {SCORES['node'][0].upper()}"
+        figures.append(("ablation", lambda _: ablation_figure(bars, score, INTERVAL)))
+    return figures
+
+
+def _of_run(run: _Run) -> list[_Planned]:
+    def training(_: int) -> "Figure":
+        return training_figure(run.row["history"], run.geometry, best_epoch=run.row["chosen_epoch"])
+
+    figures: list[_Planned] = [(f"{run.name}-training", training)]
+    if not run.layers:
+        return figures
+    graph, last = run.graph, run.layers[-1]
+    return [
+        (f"{run.name}-map", lambda jobs: map_figure(graph, last, trained=run.trained, jobs=jobs)),
+        (f"{run.name}-hull", lambda jobs: hull_figure(graph, last, jobs=jobs)),
+        (f"{run.name}-metric", lambda _: metric_figure(graph, run.layers)),
+        *figures,
+    ]
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
+    """Every folder with a name of its own, fit for files."""
+    names: list[str] = []
+    for path in paths:
+        base = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.resolve().name)
+        name, count = base, 1
+        while name in names:
+            count += 1
+            name = f"{base}-{count}"
+        names.append(name)
+    return list(zip(paths, names, strict=True))
+
+
+def _opened(path: Path, name: str, order: FigureOrder) -> _Run:
+    folder, stored = open_run(path)
+    config = RunConfig.from_json(stored, str(folder.config))
+    splits = config.splits if order.split is None else (order.split,)
+    finished = [split for split in splits if folder.result(split).exists()]
+    if not finished:
+        which = "no split" if order.split is None else f"split {order.split} is not"
+        raise RunError(f"{path}: {which} finished; continue with argnn train --resume {path}")
+    split = finished[0]
+    row = finished_row(folder, split)
+    assert row is not None
+    model = trained_model(folder, split)
+    graph = reopen(config, order.data_root, None).graph
+    visible = pose_problem(graph, split, "cpu", config.link).visible
+    seen = graph.clone()  # what training saw: for links, without those to be predicted
+    seen.edge_index = visible.edge_index
+    encoder = model.encoder if isinstance(model, LinkModel) else model
+    return _Run(
+        name=name,
+        graph=seen,
+        layers=learned_layers(encoder, seen),
+        row=row,
+        geometry=read_geometry(folder, split),
+        trained=split_masks(graph, split)[0] if config.link is None else None,
+        model=config.model,
+    )
+
+
+def _bars(paths: Sequence[Path]) -> list[Bar]:
+    """Mean and interval of the leading score for every method and data set of node rows."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for row in [row for path in paths for row in read_rows(path)]:
+        test = row.get("test")
+        if row["task"] == "node" and "error" not in row and test is not None:
+            key = row["data"], row["method"]
+            groups.setdefault(key, []).append(test[SCORES["node"][0]])
+    if paths and not groups:
+        raise RunError(f"{paths[0]}: holds no finished row of node classification")
+    found = {key: statistic(scores) for key, scores in groups.items()}
+    return [
+        Bar(data, method, known["mean"], known["interval"], known["n"])
+        for (data, method), known in found.items()
+    ]
+
+
+def _require_folder(out: Path) -> None:
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise RunError(f"{out}: not a folder; choose another --out")
+
+
+def _require_free(order: FigureOrder, names: Sequence[str]) -> None:
+    if order.force:
+        return
+    for name in names:
+        for kind in order.formats:
+            path = order.out / f"{name}.{kind}"
+            if path.exists() or path.is_symlink():
+                raise RunError(f"{path}: is there already; --force replaces it")
+
+
+def layouts_use() -> int:
+    """Threads that layouts may use: those of torch."""
+    return torch.get_num_threads()

@@ -1,0 +1,58 @@
+"""``argnn analyze``: a page about what a run learned."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
+
+if TYPE_CHECKING:
+    from argnn.bench.analyze import Report
+
+
+@app.command()
+def analyze(
+    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    split: Annotated[
+        int | None, typer.Option(help="Split whose model is shown; the first if not given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the drawing and of the rewiring.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an interactive page about the learned geometry: one file, no network needed."""
+    from argnn.bench.analyze import Order
+    from argnn.bench.analyze import analyze as analyzed
+
+    with _waiting():
+        report = analyzed(Order(run, out, split, force, data_root, seed))
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _print(report, output_console())
+
+
+def _waiting() -> AbstractContextManager[Any]:
+    """A sign that something happens, on a terminal only."""
+    console = Console(stderr=True)
+    text = "Layers, messages, rewiring, positions: up to two minutes for 20,000 nodes"
+    return console.status(text) if console.is_terminal else nullcontext()
+
+
+def _print(report: "Report", console: Console) -> None:
+    what = f"{report.layers} layers" if report.layers else "no metric"
+    console.print(
+        f"{report.data}: {report.nodes} nodes, {report.model}, split {report.split}, {what}",
+        markup=False,
+    )
+    for note in report.notes:
+        plain = "".join(c if c.isprintable() else "?" for c in note)
+        console.print(f"Note: {plain}", markup=False, soft_wrap=True)
+    size = f"{report.size / 1e6:.1f} MB"
+    console.print(f"Page: {report.out} ({size})", markup=False, soft_wrap=True)

@@ -1,0 +1,56 @@
+"""``argnn figures``: draw every figure of stored runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
+
+
+@app.command()
+def figures(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("figures"),
+    results: Annotated[
+        list[Path] | None, typer.Option(help="Results file of argnn bench, for the bars.")
+    ] = None,
+    split: Annotated[
+        int | None, typer.Option(help="Split whose model is drawn; the first if not given.")
+    ] = None,
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", help="pdf, svg or png; all if not given.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace figures of the same name.")] = (
+        False
+    ),
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw the figures of some runs: maps, hulls, metrics, training, homophily and bars."""
+    from dataclasses import asdict
+
+    from argnn.analysis.figures import FORMATS
+    from argnn.bench.figures import FigureOrder, draw_figures, layouts_use
+
+    console = Console(quiet=True) if as_json else output_console()
+    order = FigureOrder(
+        runs=runs or [],
+        out=out,
+        results=results or [],
+        split=split,
+        formats=formats or FORMATS,
+        force=force,
+        data_root=data_root,
+        jobs=layouts_use(),
+    )
+    with console.status("") as status:
+        report = draw_figures(order, lambda name: status.update(f"drawing {name}"))
+    if as_json:
+        print_json(asdict(report))
+        return
+    for note in report.notes:
+        console.print(f"Note: {note}", soft_wrap=True, markup=False)
+    for file in report.files:
+        console.print(file, soft_wrap=True, markup=False)

@@ -1,0 +1,352 @@
+"""The interactive page: what is packed into it, and how it behaves in a browser."""
+
+import base64
+import csv
+import functools
+import json
+import re
+import socket
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from argnn.analysis.explorer import Subject, document, page
+from argnn.analysis.explorer.packing import pack_columns, pack_floats, pack_integers
+from argnn.nn import ARGNN, GCN
+from browser import CHROMIUM, Browser
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+
+EVIL = "</script><img src=x onerror=\"console.error('run')\"><b>&amp;"
+TYPES = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32}
+
+
+def unpacked(packed):
+    codes = np.frombuffer(base64.b64decode(packed["bytes"]), TYPES[packed["type"]])
+    if "shift" in packed:
+        return codes.astype(np.int64) + packed["shift"]
+    nothing = np.iinfo(codes.dtype).max
+    return np.where(codes == nothing, np.nan, packed["low"] + packed["step"] * codes)
+
+
+def planted(num_nodes=48, pairs=True):
+    """A ring of three classes with chords."""
+    torch.manual_seed(0)
+    y = torch.arange(num_nodes) * 3 // num_nodes
+    nodes = torch.arange(num_nodes)
+    steps = (1, 5) if pairs else ()
+    edges = [torch.stack([nodes, (nodes + step) % num_nodes]) for step in steps]
+    edge_index = (
+        torch.cat([e for pair in edges for e in (pair, pair.flip(0))], 1) if edges else None
+    )
+    x = torch.nn.functional.one_hot(y, 3).float() + 0.5 * torch.randn(num_nodes, 3)
+    empty = torch.empty(2, 0, dtype=torch.int64)
+    graph = Data(x=x, y=y, edge_index=empty if edge_index is None else edge_index)
+    graph.node_ids = [f"n{node}" for node in range(num_nodes)]
+    return graph
+
+
+def subject(graph, model=None, names=("red", EVIL, "blue"), **changes):
+    model = (model or ARGNN(3, 8, 3, num_layers=2)).eval()
+    with torch.no_grad():
+        outputs = model(graph.x, graph.edge_index)
+    part = torch.arange(graph.num_nodes) % 3
+    overview = {
+        "notes": ["a note"],
+        "facts": [["Data", EVIL]],
+        "protocol": "none",
+        "interval": "interval",
+        "scores": [{"name": "test F1", "here": 0.5, "mean": 0.5, "interval": None, "n": 1}],
+        "curves": {"epoch": [1, 2, 3], "loss": [3.0, 2.0, 1.0], "val_score": [None, 0.5, 0.6]},
+        "chosen_epoch": 2,
+    }
+    fields = {
+        "title": EVIL,
+        "graph": graph,
+        "model": model,
+        "embedding": outputs.numpy(),
+        "probabilities": outputs.softmax(-1).double().numpy(),
+        "class_names": names,
+        "masks": tuple(part == number for number in range(3)),
+        "overview": overview,
+    }
+    return Subject(**{**fields, **changes})
+
+
+# ---- packing ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("most", "kind"), [(254, "u8"), (255, "u16"), (65534, "u16"), (65535, "u32")]
+)
+def test_integers_come_back(most, kind):
+    values = np.array([-1, 0, 3, most])
+    packed = pack_integers(values)
+    assert packed["type"] == kind
+    np.testing.assert_array_equal(unpacked(packed), values)
+
+
+@pytest.mark.parametrize(("kind", "steps"), [("u8", 254), ("u16", 65534)])
+def test_floats_come_back_within_half_a_step(kind, steps):
+    values = np.random.default_rng(0).normal(size=200)
+    values[7] = np.nan
+    packed = pack_floats(values, kind)
+    found = unpacked(packed)
+    assert np.isnan(found[7])
+    width = np.nanmax(values) - np.nanmin(values)
+    assert np.nanmax(np.abs(found - values)) <= 0.51 * width / steps
+
+
+@pytest.mark.parametrize("values", [[], [2.5], [2.5, 2.5], [np.nan], [np.inf, 1.0]])
+def test_odd_floats(values):
+    found = unpacked(pack_floats(np.array(values)))
+    expected = np.where(np.isfinite(values), values, np.nan)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_columns_have_steps_of_their_own():
+    values = np.random.default_rng(0).normal(size=(50, 3)) * [1e-4, 0, 1e3]
+    packed = pack_columns(values)
+    codes = np.frombuffer(base64.b64decode(packed["bytes"]), np.uint8).reshape(50, 3)
+    found = codes * np.array(packed["step"]) + np.array(packed["low"])
+    width = values.max(0) - values.min(0)
+    assert (np.abs(found - values) <= 0.51 * width / 254).all()
+
+
+def test_integers_below_are_refused():
+    with pytest.raises(ValueError, match="at least -1"):
+        pack_integers(np.array([-2]))
+
+
+# ---- the document and the page ------------------------------------------------------------------
+
+
+def test_document_holds_the_graph():
+    graph = planted()
+    found = document(subject(graph))
+    assert found["ids"][:2] == ["n0", "n1"]
+    np.testing.assert_array_equal(unpacked(found["nodes"]["label"]), graph.y)
+    np.testing.assert_array_equal(unpacked(found["nodes"]["degree"]), 4)
+    assert unpacked(found["neighbors"]["source"])[:4].tolist() == [1, 5, 43, 47]
+    assert [layer["axes"] for layer in found["layers"]] == [8, 8]
+    low, high = (unpacked(found["rewired"][name]) for name in ("low", "high"))
+    assert (np.bincount(np.concatenate([low, high])) == 4).all()
+
+
+def test_only_the_last_metric_where_there_is_no_room(monkeypatch):
+    monkeypatch.setattr("argnn.analysis.explorer.contents._MOST_METRIC_ENTRIES", 1)
+    found = document(subject(planted()))
+    assert [layer["log_metric"] is None for layer in found["layers"]] == [True, False]
+
+
+@pytest.mark.parametrize("model", ["argnn", "gcn"])
+@pytest.mark.parametrize("num_nodes", [1, 4])
+def test_small_graphs_without_edges(num_nodes, model):
+    made = GCN(3, 4, 3) if model == "gcn" else None
+    graph = planted(num_nodes, pairs=False)
+    found = document(subject(graph, made))
+    assert found["count"] == num_nodes
+    assert found["rewired"] is None
+    assert bool(found["layers"]) == (model == "argnn")
+    json.dumps(found, allow_nan=False)
+
+
+def test_page_holds_names_as_data_only():
+    text = page(document(subject(planted()))).decode()
+    assert "<img" not in text
+    assert text.count("</script>") == 2
+    held = re.search(r'id="data">(.*?)</script>', text, re.S).group(1)
+    assert json.loads(held)["classes"][1] == EVIL
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
+    assert "default-src 'none'" in text
+
+
+@functools.cache
+def usual_page():
+    return page(document(subject(planted())))
+
+
+# ---- in a browser -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open the page of a subject; afterwards nothing may have gone wrong or out."""
+    path = tmp_path / "page.html"
+    browser.problems.clear()
+    browser.requests.clear()
+
+    def open_page(about, width=1280, *, dark=False):
+        path.write_bytes(about if isinstance(about, bytes) else page(document(about)))
+        browser.size(width, dark=dark)
+        browser.open(path)
+        return browser
+
+    yield open_page
+    browser.js("1")  # events that are still on their way
+    assert browser.problems == []
+    assert {url for url in browser.requests if not url.startswith("blob:")} == {path.as_uri()}
+
+
+@needs_chromium
+def test_clicking_a_node(opened):
+    seen = opened(subject(planted(), ARGNN(3, 8, 3, num_layers=2, preset="paper")))
+    assert "No node chosen" in seen.text("#detail")
+    seen.click_node(17)
+    text = seen.text("#detail")
+    assert seen.js("argnnExplorer.state().chosen") == 17
+    for part in ("Node n17", EVIL, "test", "Prob", "layer 2", "attention", "Neighbors (4)"):
+        assert part in text
+    assert seen.js("document.querySelectorAll('#detail svg rect').length") == 16
+    assert "Node n17 chosen" in seen.js("document.getElementById('announce').textContent")
+    seen.js("document.querySelector('#detail .link').click()")
+    assert seen.js("argnnExplorer.state().chosen") in (12, 16, 18, 22)
+    assert seen.js("document.querySelectorAll('img').length") == 0
+
+
+@needs_chromium
+def test_colors_filters_and_edges(opened):
+    seen = opened(usual_page())
+    for color in ("prediction", "error", "curvature κ", "anisotropy", "metric axis", "degree"):
+        seen.select("color", color)
+        assert color in seen.text("#status")
+    assert seen.js("document.getElementById('axis-field').hidden")
+    seen.select("class-filter", "red")
+    assert "16 of 48 nodes" in seen.text("#status")
+    seen.select("part-filter", "test")
+    assert seen.js("argnnExplorer.state().shown") == 5
+    seen.select("result-filter", "wrong")
+    assert seen.js("argnnExplorer.state().shown") <= 5
+    for edges in ("original", "rewired"):
+        seen.select("edges", edges)
+        seen.js("argnnExplorer.paint()")
+    assert "every degree kept" in seen.text("#rewiring")
+    seen.select("layer", "1")
+    seen.select("view", "3-D")
+    seen.js("argnnExplorer.paint()")
+
+
+@needs_chromium
+def test_edges_change_the_picture(opened):
+    seen = opened(usual_page())
+    pictures = []
+    for edges in ("none", "original", "rewired"):
+        seen.select("edges", edges)
+        seen.js("argnnExplorer.paint()")
+        pictures.append(seen.js("document.getElementById('map').toDataURL()"))
+    assert len(set(pictures)) == 3
+
+
+@needs_chromium
+def test_keyboard_and_search(opened):
+    seen = opened(usual_page())
+    seen.js("document.getElementById('map').focus()")
+    for key, chosen in (("n", 0), ("n", 1), ("p", 0), ("Escape", -1)):
+        seen.key(key)
+        assert seen.js("argnnExplorer.state().chosen") == chosen
+    seen.key("+")
+    assert seen.js("argnnExplorer.state().scale") > 1
+    seen.js("const s = document.getElementById('search'); s.focus(); s.value = 'N31';")
+    seen.key("Enter")
+    assert seen.js("argnnExplorer.state().chosen") == 31
+    assert "n31" in seen.text("#matches")
+
+
+@needs_chromium
+def test_every_control_has_a_name(opened):
+    seen = opened(usual_page())
+    nameless = seen.js(
+        "[...document.querySelectorAll('select, input, button, canvas, svg, [tabindex]')].filter("
+        "(e) => !(e.getAttribute('aria-label') || (e.labels && e.labels.length)"
+        " || e.textContent.trim())).map((e) => e.outerHTML)"
+    )
+    assert nameless == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_wider_than_the_window(opened, width, dark):
+    seen = opened(usual_page(), width, dark=dark)
+    seen.click_node(3)
+    assert seen.js("document.documentElement.scrollWidth") <= width
+    assert seen.js("document.getElementById('map').width") > 0.5 * min(width, 700)
+
+
+@needs_chromium
+def test_downloads_are_made_in_the_page(opened):
+    seen = opened(usual_page())
+    seen.js(
+        "window.made = []; URL.createObjectURL = (blob) => { blob.text().then((t) => made.push(t));"
+        "return 'about:blank#x'; }; HTMLAnchorElement.prototype.click = () => {};"
+        "document.querySelectorAll('#downloads button').forEach((b) => b.click())"
+    )
+    for _ in range(100):
+        made = seen.js("made")
+        if len(made) == 6:
+            break
+        time.sleep(0.02)
+    assert len(made) == 6
+    assert sorted(text.count("\n") for text in made) == [4, 49, 49, 97, 97, 193]
+    nodes = next(text for text in made if text.startswith("id,class"))
+    assert nodes.startswith("id,class,predicted,p_red,")
+    assert list(csv.DictReader(nodes.splitlines()))[20]["class"] == EVIL
+    header = next(text for text in made if "weight" in text).splitlines()[0]
+    assert header == "source,target,tau,weight"
+
+
+@needs_chromium
+@pytest.mark.parametrize("case", ["one node", "no edges", "no metric", "no labels"])
+def test_odd_subjects_open(opened, case):
+    size = {"one node": 1, "no edges": 4}.get(case, 48)
+    graph = planted(size, pairs=size == 48)
+    model = GCN(3, 4, 3) if case == "no metric" else None
+    about = subject(graph, model)
+    if case == "no labels":
+        del graph.y
+        about = subject(graph, probabilities=None, class_names=(), masks=None)
+    seen = opened(about)
+    seen.js("document.getElementById('map').focus()")
+    seen.key("n")
+    assert "Node n0" in seen.text("#detail")
+    if case == "no metric":
+        assert seen.js("document.getElementById('geometry-section').hidden")
+        assert "no learned metric" in seen.text("#lead")
+
+
+@needs_chromium
+def test_the_policy_stops_what_is_smuggled_in(browser, tmp_path):
+    """The browser does reach a listener, and hears of errors; from the page nobody gets out."""
+    path, plain = tmp_path / "page.html", tmp_path / "plain.html"
+    path.write_bytes(usual_page())
+    plain.write_text("<!doctype html><body><script>window.argnnExplorer={paint(){}}</script>")
+    assert smuggled(browser, plain) == (1, True)
+    browser.problems.clear()
+    assert smuggled(browser, path) == (None, False)
+    assert browser.problems
+
+
+def smuggled(browser, path):
+    """What became of a script, and whether a picture was asked for, that were put into a page."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.7)
+        browser.open(path)
+        ran = browser.js(
+            f"const i = new Image(); i.src = 'http://127.0.0.1:{listener.getsockname()[1]}/x.png';"
+            "document.body.append(i); const s = document.createElement('script');"
+            "s.textContent = 'window.ran = 1'; document.body.append(s); window.ran"
+        )
+        try:
+            listener.accept()[0].close()
+        except TimeoutError:
+            return ran, False
+        return ran, True

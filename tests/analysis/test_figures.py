@@ -1,0 +1,280 @@
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from argnn.analysis import Layer, rewire
+from argnn.analysis.figures import (
+    Bar,
+    DataPoint,
+    ablation_figure,
+    homophily_figure,
+    hull_figure,
+    map_figure,
+    metric_figure,
+    save_figure,
+    training_figure,
+)
+from argnn.analysis.figures.curvature_hull import _limits, hull_triangles
+from argnn.analysis.figures.embedding import embed, upright
+from argnn.analysis.figures.style import figure_bytes, plain
+from argnn.errors import ConfigError, DataError
+
+from .cases import edge_tensor, field, points
+from .figure_files import has_something_on_it, words
+
+HTML = "<b>&$x$</b>"
+
+
+def ring(count=24, classes=3) -> tuple[Data, Layer]:
+    edges = [(i, (i + step) % count) for i in range(count) for step in (1, 2)]
+    y = torch.arange(count) * classes // count
+    graph = Data(
+        edge_index=edge_tensor(edges),
+        y=y,
+        num_nodes=count,
+        class_names=[HTML, *(f"class {k}" for k in range(1, classes))],
+    )
+    h = points(count, 5) + 4 * y.unsqueeze(-1)
+    return graph, Layer(h, field(count, 5))
+
+
+def poor(kind: str) -> tuple[Data, Layer]:
+    """Graphs that have hardly anything to draw."""
+    count = {"one node": 1, "two nodes": 2}.get(kind, 9)
+    edges = [] if kind in ("one node", "no edges") else [(0, 1)]
+    graph = Data(edge_index=edge_tensor(edges), num_nodes=count)
+    if kind != "no labels":
+        graph.y = torch.full((count,), -1 if kind == "all unlabelled" else 0)
+    h = torch.ones(count, 4) if kind == "equal points" else points(count, 4)
+    g = torch.full((count, 4), 0.5) if kind == "equal points" else field(count, 4)
+    return graph, Layer(h, g)
+
+
+POOR = [
+    "one node",
+    "two nodes",
+    "no edges",
+    "no labels",
+    "all unlabelled",
+    "one class",
+    "equal points",
+]
+
+
+def test_embedding_keeps_groups_apart_and_is_the_same_again():
+    graph, layer = ring()
+    placed = embed(layer.h, 2)
+    assert placed.shape == (24, 2)
+    assert np.array_equal(placed, embed(layer.h, 2))
+    centres = np.stack([placed[graph.y == k].mean(0) for k in range(3)])
+    nearest = np.linalg.norm(placed[:, None] - centres, axis=-1).argmin(1)
+    assert (nearest == graph.y.numpy()).mean() > 0.9
+    assert embed(layer.h, 3).shape == (24, 3)
+
+
+def test_few_or_equal_points_get_their_principal_components():
+    two = embed(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), 3)
+    assert np.linalg.norm(two[0] - two[1]) == pytest.approx(5)
+    assert not embed(torch.ones(40, 3), 3).any()
+
+
+def test_upright_turns_without_changing_distances():
+    placed = np.array([[0.0, 0], [1, 3], [0.5, 9], [0, 12]])
+    turned = upright(placed)
+    assert np.ptp(turned[:, 0]) > np.ptp(turned[:, 1])
+    before = np.linalg.norm(placed[:, None] - placed, axis=-1)
+    np.testing.assert_allclose(np.linalg.norm(turned[:, None] - turned, axis=-1), before)
+
+
+class TestMap:
+    def test_shows_classes_and_homophily_before_and_after(self):
+        graph, layer = ring()
+        figure = map_figure(graph, layer, trained=torch.arange(24) < 6)
+        assert has_something_on_it(figure)
+        found = words(figure)
+        after = rewire(layer.h, layer.g, graph.edge_index, y=graph.y).homophily_after
+        assert f"Rewired: homophily {after:.2f}, held out" in found
+        assert "Original edges: homophily 0.81" in found
+        assert plain(HTML) in found
+
+    @pytest.mark.parametrize("kind", POOR)
+    def test_draws_poor_graphs(self, kind):
+        graph, layer = poor(kind)
+        figure = map_figure(graph, layer)
+        assert figure_bytes(figure, "png")
+        undefined = kind in ("one node", "no edges", "no labels", "all unlabelled")
+        assert ("homophily not defined" in words(figure)) == undefined
+
+
+class TestHull:
+    def test_has_a_hull_and_says_what_its_colours_mean(self):
+        figure = hull_figure(*ring())
+        assert has_something_on_it(figure)
+        assert "violet flat, yellow curved" in words(figure)
+        assert "too few" not in words(figure)
+
+    @pytest.mark.parametrize("kind", POOR)
+    def test_draws_poor_graphs(self, kind):
+        figure = hull_figure(*poor(kind))
+        assert figure_bytes(figure, "png")
+        flat = kind in ("one node", "two nodes", "equal points")
+        assert ("too few for a hull" in words(figure)) == flat
+
+    def test_pieces_cover_the_hull(self):
+        corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+
+        def area(pieces):
+            a, b, c = pieces.transpose(1, 0, 2)
+            return np.linalg.norm(np.cross(b - a, c - a), axis=-1).sum() / 2
+
+        whole, pieces = hull_triangles(corners, 0), hull_triangles(corners, 2)
+        assert len(pieces) == 16 * len(whole) == 64
+        assert area(pieces) == pytest.approx(area(whole))
+        assert hull_triangles(corners[:3]) is None
+
+    def test_a_field_that_hardly_varies_does_not_look_as_if_it_did(self):
+        low, high = _limits(np.array([0.4, 0.4 + 1e-6]))
+        assert high - low == pytest.approx(0.05)
+        assert _limits(np.linspace(1, 3, 101)) == pytest.approx((1.04, 2.96))
+
+
+class TestMetric:
+    def test_one_panel_per_layer(self):
+        graph, layer = ring()
+        figure = metric_figure(graph, [layer] * 6)
+        assert "Layer 6: log g" in words(figure)
+        assert "Layer 2: log g" not in words(figure)
+        assert has_something_on_it(figure)
+
+    def test_rows_are_sorted_by_class(self):
+        graph, _ = ring()
+        graph.y = graph.y.flip(0)
+        g = (1.0 + graph.y.double()).unsqueeze(-1).expand(-1, 4)
+        figure = metric_figure(graph, [Layer(g.clone(), g.clone())])
+        rows = figure.axes[1].images[0].get_array()[:, 0]
+        np.testing.assert_allclose(rows, np.repeat(np.log([1, 2, 3]), 8))
+
+    @pytest.mark.parametrize("kind", POOR)
+    def test_draws_poor_graphs(self, kind):
+        graph, layer = poor(kind)
+        assert figure_bytes(metric_figure(graph, [layer]), "png")
+
+    def test_without_a_metric_there_is_nothing_to_draw(self):
+        with pytest.raises(DataError, match="no learned metric"):
+            metric_figure(ring()[0], [])
+
+
+class TestHomophily:
+    def test_marks_every_data_set(self):
+        graph, layer = ring()
+        first = DataPoint.of("ring", graph, layer)
+        assert first.kappa == pytest.approx(float(layer.g.log().abs().mean()))
+        figure = homophily_figure([first, DataPoint("other $a$", 0.2, 0.9, 0.1)])
+        assert has_something_on_it(figure)
+        dots = figure.axes[0].collections[0]
+        assert sorted(dots.get_offsets().tolist()) == sorted(
+            [[first.homophily, first.kappa], [0.2, 0.9]]
+        )
+        assert "Not defined" not in words(figure)
+
+    def test_what_is_not_defined_is_named(self):
+        bad = DataPoint.of("lonely", *poor("no edges"))
+        assert "Not defined: lonely" in words(
+            homophily_figure([bad, DataPoint("other", 0.2, 0.9, 0.1)])
+        )
+        assert "No run has labels" in words(homophily_figure([bad]))
+
+    def test_names_do_not_cover_each_other(self):
+        near = [DataPoint(f"data set {k}", 0.3 + k / 100, 0.5 + k / 500, k / 9) for k in range(4)]
+        figure = homophily_figure(near)
+        figure.canvas.draw()
+        boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+        assert len(boxes) == 4
+        assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+
+
+class TestAblation:
+    BARS = (
+        Bar("cora", "full", 0.8, 0.02, 10),
+        Bar("cora", "no metric", 0.7, None, 1),
+        Bar("texas", "full", 0.6, 0.1, 10),
+    )
+
+    def test_bars_have_their_means_and_intervals(self):
+        figure = ablation_figure(self.BARS, "Test F1", "95 % interval")
+        first = figure.axes[0]
+        assert [patch.get_width() for patch in first.patches] == pytest.approx([80, 70])
+        ends = first.lines
+        assert any(np.allclose(line.get_xdata(), 80) for line in ends)  # the dotted line
+        assert "n = 1 to 10" in words(figure)
+        assert has_something_on_it(figure)
+
+    def test_nothing_to_draw_is_an_error(self):
+        with pytest.raises(DataError, match="no scores"):
+            ablation_figure([], "F1", "")
+
+
+def history(count=5, penalty=0.0):
+    return [
+        {
+            "epoch": n,
+            "loss": 2 / n + penalty,
+            "task_loss": 2 / n,
+            "penalty": penalty,
+            "gradient_norm": 1 / n,
+            "val_score": n / 9 if n % 2 else None,
+            "val_loss": 3 / n if n % 2 else None,
+        }
+        for n in range(1, count + 1)
+    ]
+
+
+def geometry(count=5):
+    names = ("ricci_energy", "smoothness_energy", "lyapunov")
+    return [
+        {"epoch": n, **dict.fromkeys(names, 1 / n), "metric_change": 1 / n if n > 1 else None}
+        for n in range(1, count + 1)
+    ]
+
+
+class TestTraining:
+    def test_draws_what_is_stored(self):
+        figure = training_figure(history(penalty=0.1), geometry(), best_epoch=3)
+        found = words(figure)
+        assert "Not stored" not in found
+        assert "chosen by validation" in found
+        score = figure.axes[1].lines[0]
+        assert score.get_xdata().tolist() == [1, 3, 5]  # only where validation was looked at
+        assert "weighted penalties" in found
+
+    def test_says_what_is_not_stored(self):
+        assert words(training_figure(history())).count("Not stored in this run") == 3
+        assert "weighted penalties" not in words(training_figure(history()))
+
+    def test_one_epoch_and_none(self):
+        assert has_something_on_it(training_figure(history(1), geometry(1)))
+        with pytest.raises(DataError, match="no epochs"):
+            training_figure([])
+
+
+class TestFiles:
+    def test_every_format_is_written_the_same_again(self, tmp_path):
+        def written(folder):
+            paths = save_figure(homophily_figure([DataPoint("a", 0.1, 0.2, 0.3)]), folder, "x")
+            return {path.name: path.read_bytes() for path in paths}
+
+        first = written(tmp_path / "one")
+        assert first == written(tmp_path / "two")
+        assert first["x.pdf"].startswith(b"%PDF")
+        assert b"<svg" in first["x.svg"]
+        assert first["x.png"].startswith(b"\x89PNG")
+
+    def test_an_unknown_format_is_refused(self, tmp_path):
+        with pytest.raises(ConfigError, match=r"written as pdf, svg, png \(got 'gif'\)"):
+            save_figure(training_figure(history()), tmp_path / "new", "x", ["gif"])
+        assert not (tmp_path / "new").exists()
+
+    def test_names_are_shown_letter_for_letter(self):
+        assert plain("a$b$\n") == r"a\$b\$?"
+        assert len(plain("x" * 90)) == 24

@@ -1,0 +1,174 @@
+"""A headless Chromium that opens one page and is spoken to through a pipe, without a network."""
+
+import base64
+import json
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+_OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-extensions",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+    "--hide-scrollbars",
+)
+_PATIENCE = 30
+
+
+class Browser:
+    """One page; use it in a ``with`` statement."""
+
+    def __init__(self, profile: Path) -> None:
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self._count = 0
+        self._unread = b""
+        ours, theirs = os.pipe(), os.pipe()  # what Chromium reads as 3, and writes as 4
+        command = shlex.join(
+            [str(CHROMIUM), *_OPTIONS, f"--user-data-dir={profile}", "about:blank"]
+        )
+        self._process = subprocess.Popen(
+            ["bash", "-c", f"exec {command} 3<&{ours[0]} 4>&{theirs[1]}"],
+            pass_fds=(ours[0], theirs[1]),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(ours[0])
+        os.close(theirs[1])
+        self._write, self._read = ours[1], theirs[0]
+        self._session: str | None = None
+
+    def __enter__(self) -> "Browser":
+        targets = self.call("Target.getTargets")["targetInfos"]
+        target = next(info["targetId"] for info in targets if info["type"] == "page")
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._write)
+        os.close(self._read)
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a command of the DevTools protocol, and wait for its answer."""
+        self._count += 1
+        message: dict[str, Any] = {"id": self._count, "method": method, "params": params}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            answer = self._next(deadline)
+            if answer.get("id") == self._count:
+                assert "error" not in answer, (method, answer["error"])
+                return dict(answer["result"])
+            self._notice(answer)
+
+    def _next(self, deadline: float) -> dict[str, Any]:
+        while b"\0" not in self._unread:
+            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, "Chromium does not answer"
+            got = os.read(self._read, 1 << 20)
+            assert got, "Chromium has ended"
+            self._unread += got
+        first, self._unread = self._unread.split(b"\0", 1)
+        return dict(json.loads(first))
+
+    def _notice(self, event: dict[str, Any]) -> None:
+        """Keep what must not happen: errors, and requests for anything but the file itself."""
+        method, params = event.get("method"), event.get("params", {})
+        if method == "Runtime.exceptionThrown":
+            self.problems.append(str(params["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
+            self.problems.append(str(params["args"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.problems.append(str(params["entry"]))
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+
+    def size(self, width: int, height: int = 800, *, dark: bool = False) -> None:
+        """Width of the window, and the color scheme that the user prefers."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def open(self, path: Path) -> float:
+        """Open a page of the explorer; returns the seconds until it can be used."""
+        began = time.monotonic()
+        self.call("Page.navigate", url=path.resolve().as_uri())
+        while not self.js("Boolean(window.argnnExplorer) || document.readyState == 'complete'"):
+            time.sleep(0.02)
+        assert self.js("Boolean(window.argnnExplorer)"), self.problems
+        self.js("argnnExplorer.paint()")
+        return time.monotonic() - began
+
+    def js(self, expression: str) -> Any:
+        """The value of an expression in the page."""
+        done = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    def text(self, selector: str) -> str:
+        """The text of an element."""
+        return str(self.js(f"document.querySelector({json.dumps(selector)}).innerText"))
+
+    def select(self, name: str, text: str) -> None:
+        """Choose an option of a select element by its text."""
+        done = self.js(
+            f"(() => {{ const s = document.getElementById({json.dumps(name)});"
+            f"const o = [...s.options].find((o) => o.textContent === {json.dumps(text)});"
+            "if (!o) return false; s.value = o.value;"
+            "s.dispatchEvent(new Event('change', {bubbles: true})); return true; })()"
+        )
+        assert done, f"{name} has no option {text}"
+
+    def click_node(self, node: int) -> None:
+        """Click the place of a node on the map."""
+        self.js("document.getElementById('map').scrollIntoView({block: 'center'})")
+        x, y = self.js(
+            "(() => { const b = document.getElementById('map').getBoundingClientRect();"
+            f"const p = argnnExplorer.place({node}); return [b.left + p[0], b.top + p[1]]; }})()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def key(self, key: str) -> None:
+        """Press a key where the focus is."""
+        text = key if len(key) == 1 else ""
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def picture(self, path: Path, *, whole: bool = True) -> None:
+        """Write a picture of the page."""
+        self.js("argnnExplorer.paint()")
+        got = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(got["data"]))

@@ -1,0 +1,232 @@
+"""``argnn analyze``: the page of a run, and what is never overwritten."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from browser import CHROMIUM, Browser
+
+TINY = ("--epochs=3", "--set=num_layers=2", "--set=hidden_channels=8")
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+_TRAINED: list[Path] = []  # one training for the whole file; every test has its own copy
+
+
+@pytest.fixture
+def run(argnn, small_npz, tmp_path_factory):
+    """A run on the small graph; returns the path of the graph."""
+    if not _TRAINED:
+        kept = tmp_path_factory.mktemp("kept")
+        shutil.copy(small_npz(), kept / "small.npz")
+        options = ("--preset=paper", "--split=0,1", "--workers=1", f"--out={kept / 'run'}")
+        done = argnn("train", kept / "small.npz", *TINY, *options)
+        assert done.code == 0, done
+        _TRAINED.append(kept)
+    shutil.copytree(_TRAINED[0] / "run", "run")
+    return _TRAINED[0] / "small.npz"
+
+
+@pytest.fixture
+def refused(argnn, listing):
+    def check(*arguments, message):
+        before = listing()
+        done = argnn(*arguments)
+        assert (done.code, done.out) == (2, ""), done
+        assert len(done.err.splitlines()) == 1, done.err
+        assert message in done.err
+        assert listing() == before
+
+    return check
+
+
+def data_of(path: str) -> dict:
+    text = Path(path).read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S).group(1))
+
+
+def test_page_of_a_run(argnn, run):
+    done = argnn("analyze", "run", "--out=r.html")
+    assert (done.code, done.err) == (0, "")
+    assert "90 nodes, argnn, split 0, 2 layers" in done.out
+    found = data_of("r.html")
+    scores = json.loads(Path("run/split-0/result.json").read_text())
+    shown = {line["name"]: line["here"] for line in found["scores"]}
+    assert shown["test accuracy"] == scores["test"]["accuracy"]
+    assert found["scores"][0]["n"] == 2
+    assert found["protocol"].startswith("epoch chosen by validation accuracy")
+    assert found["curves"]["epoch"] == [1, 2, 3]
+    assert [layer["axes"] for layer in found["layers"]] == [3, 8]
+
+
+def test_same_run_gives_the_same_page(argnn, run):
+    for name in ("a.html", "b.html"):
+        assert argnn("analyze", "run", f"--out={name}", "--split=1").code == 0
+    assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
+    assert "split 1" in data_of("a.html")["title"]
+
+
+def test_existing_page_is_kept_unless_forced(argnn, refused, run):
+    Path("r.html").write_text("mine")
+    refused("analyze", "run", "--out=r.html", message="is there already; --force replaces")
+    assert argnn("analyze", "run", "--out=r.html", "--force", "--json").code == 0
+    assert Path("r.html").read_text().startswith("<!doctype html>")
+    Path("l.html").symlink_to("target.html")
+    refused("analyze", "run", "--out=l.html", "--force", message="symbolic link")
+    refused("analyze", "run", "--out=run", "--force", message="is a folder")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere: no such run folder"),
+        (["run", "--split=7"], "run: has no split 7"),
+        (["run/split-0"], "config.json: no such file"),
+        (["run/split-0/model"], "config.json: no such file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_arguments(refused, run, arguments, message):
+    refused("analyze", *arguments, "--out=r.html", message=message)
+
+
+DAMAGE = {
+    "config": ("config.json", b'{"run": 1', "not JSON"),
+    "changed config": ("config.json", b'{"run": {}, "fingerprint": ""}', "was changed"),
+    "result": ("split-0/result.json", b"{}", "has no 'split'"),
+    "result without history": (
+        "split-0/result.json",
+        b'{"split":0,"test":{},"val":{},"chosen_epoch":1,"history":[]}',
+        "damaged",
+    ),
+    "model": ("split-0/model/model.json", b"{}", "model.json"),
+    "weights": ("split-0/model/model.safetensors", b"x" * 50, "model"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damaged_run(refused, run, case):
+    name, content, message = DAMAGE[case]
+    (Path("run") / name).write_bytes(content)
+    refused("analyze", "run", "--out=r.html", message=message)
+
+
+def test_unfinished_run(refused, run):
+    Path("run/split-0/result.json").unlink()
+    refused("analyze", "run", "--out=r.html", message="split 0 has no result")
+
+
+def test_graph_that_changed(refused, run, small_npz):
+    before = run.read_bytes()
+    try:
+        shutil.copy(small_npz(x=np.ones((90, 3))), run)
+        refused("analyze", "run", "--out=r.html", message="the graph has changed since the run")
+    finally:
+        run.write_bytes(before)
+
+
+def test_model_without_metric(argnn, small_npz):
+    assert argnn("train", small_npz(), "--model=gcn", "--epochs=2", "--out=run").code == 0
+    done = argnn("analyze", "run", "--out=r.html")
+    assert (done.code, done.err) == (0, "")
+    assert "gcn learns no metric" in done.out
+    found = data_of("r.html")
+    assert (found["layers"], found["rewired"]) == ([], None)
+
+
+def test_run_of_links(argnn, small_npz):
+    done = argnn(
+        "train", small_npz(), "--task=link", *TINY, "--preset=paper", "--split=0", "--out=run"
+    )
+    assert done.code == 0, done
+    done = argnn("analyze", "run", "--out=r.html")
+    assert (done.code, done.err) == (0, "")
+    found = data_of("r.html")
+    assert found["nodes"]["predicted"] is None
+    assert len(found["layers"]) == 2
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_names_with_html_from_a_folder(argnn, tmp_path):
+    """Class names, ids and a graph without edges, from files to the screen."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    lines = [f"<b>{n},{n % 2}.5,{['plain', EVIL][n % 2]}" for n in range(30)]
+    (folder / "nodes.csv").write_text("\n".join(["id,size,label", *lines]) + "\n")
+    (folder / "edges.csv").write_text("source,target\n")
+    assert argnn("train", folder, *TINY, "--preset=paper", "--split=0", "--out=run").code == 0
+    done = argnn("analyze", "run", "--out=r.html")
+    assert (done.code, done.err) == (0, "")
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(Path("r.html"))
+        browser.js("document.getElementById('map').focus()")
+        browser.key("p")
+        text = browser.text("#detail")
+        assert EVIL in text
+        assert "<b>29" in text
+        assert browser.problems == []
+        assert set(browser.requests) == {Path("r.html").resolve().as_uri()}
+
+
+# ---- benchmark graphs, in a browser -------------------------------------------------------------
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.parametrize(
+    ("name", "nodes"), [("wisconsin", 251), pytest.param("pubmed", 19717, marks=pytest.mark.slow)]
+)
+def test_benchmark_graph(argnn, benchmark_root, monkeypatch, tmp_path, name, nodes):
+    """The whole way: train, analyze, open, click, color, filter, toggle; small and quick."""
+    # The time of t-SNE and of all rounds of rewiring is not what is tested.
+    monkeypatch.setattr("argnn.analysis.projection._MOST_FOR_PLANE", 5_000)
+    monkeypatch.setattr("argnn.analysis.explorer.contents._ALL_ROUNDS", 5)
+    root = f"--data-root={benchmark_root}"
+    done = argnn("train", name, root, "--epochs=2", "--split=0", "--workers=1", "--out=run")
+    assert done.code == 0, done
+    done = argnn("analyze", "run", root, "--out=r.html", "--json")
+    assert done.code == 0, done
+    assert json.loads(done.out)["size"] < 15e6
+    with Browser(tmp_path / "profile") as browser:
+        browser.size(1280)
+        # The best of two: the machine may be busy with other tests.
+        assert min(browser.open(Path("r.html")) for _ in range(2)) < 3
+        browser.click_node(7)
+        chosen = browser.js("argnnExplorer.state().chosen")
+        assert chosen >= 0  # another node may lie on top
+        assert "Neighbors" in browser.text("#detail")
+        browser.select("color", "curvature κ")
+        browser.select("edges", "rewired")
+        assert "every degree kept" in browser.text("#rewiring")
+        browser.select("result-filter", "wrong")
+        browser.select("part-filter", "test")
+        assert 0 < browser.js("argnnExplorer.state().shown") < nodes
+        browser.js("argnnExplorer.paint()")
+        assert browser.problems == []
+        assert set(browser.requests) == {Path("r.html").resolve().as_uri()}
+
+
+# ---- results that are JSON but wrong ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"chosen_epoch": 1e999},
+        {"chosen_epoch": "x"},
+        {"history": [{"epoch": 1, "loss": 1e999}]},
+        {"history": 5},
+        {"seconds": None},
+        {"test": {"f1": "high"}},
+        {"val": {}},
+        {"versions": []},
+    ],
+    ids=str,
+)
+def test_wrong_values_in_a_result(refused, run, change):
+    path = Path("run/split-0/result.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    refused("analyze", "run", "--out=r.html", message="a result.json is damaged")
