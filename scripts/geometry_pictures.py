@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from argnn import functional as AF
-from argnn.analysis.plots import FIELD_COLORS, PALETTE
+from argnn.analysis.figures.style import FIELD_COLORS, PALETTE
 from argnn.data import clique, cycle, grid, tree
 
 BLUE, ORANGE, GREEN = PALETTE[:3]

@@ -246,8 +246,16 @@ VIOLATING = [
     ("argnn.train.loop", "torch.save(x, 'x.pt')", "train opens no files, but calls torch.save"),
     ("argnn.data.specs", "from argnn.functional import nrmd", "data may not import functional"),
     ("argnn.data.specs", "from argnn.nn import MODELS", "data may not import nn"),
-    ("argnn.analysis.plots", "import matplotlib.pyplot as plt", "matplotlib must be imported"),
-    ("argnn.analysis.plots", "from argnn.train import fit", "analysis may not import train"),
+    (
+        "argnn.analysis.layers",
+        "import matplotlib.pyplot as plt",
+        "matplotlib must be imported",
+    ),
+    (
+        "argnn.analysis.layers",
+        "from argnn.train import fit",
+        "analysis may not import train",
+    ),
     ("argnn.io", "from argnn.nn import MODELS", "io may not import nn"),
     ("argnn.scale.parts", "from argnn.bench import run", "scale may not import bench"),
     ("argnn.kernels.cpu", "from argnn.functional import nrmd", "kernels may not import functional"),
@@ -285,7 +293,7 @@ def test_checker_catches_a_violation(module, source, message):
         ("argnn.nn.metric", "def f():\n    import geoopt"),
         ("argnn.nn.metric", "if TYPE_CHECKING:\n    import geoopt"),
         ("argnn.train.loop", "from argnn import functional as AF, nn\nimport time"),
-        ("argnn.analysis.plots", "def f(ax):\n    import matplotlib.pyplot as plt"),
+        ("argnn.analysis.layers", "def f(ax):\n    import matplotlib.pyplot as plt"),
         (
             "argnn.io",
             "import io\nimport json\nfrom pathlib import Path\nfrom argnn.errors import x",

@@ -43,7 +43,7 @@ def test_messages_are_those_of_the_first_layer(form):
     rows = found[found["layer"] == 1]
     lins = dict(
         zip(
-            [(d, hop) for d in conv._directions() for hop in range(1, conv.hops + 1)],
+            [(d, hop) for d in conv.directions() for hop in range(1, conv.hops + 1)],
             conv.lins_neighbor,
             strict=True,
         )

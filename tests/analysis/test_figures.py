@@ -16,7 +16,6 @@ from argnn.analysis.figures import (
     training_figure,
 )
 from argnn.analysis.figures.curvature_hull import _limits, hull_triangles
-from argnn.analysis.figures.embedding import embed, upright
 from argnn.analysis.figures.style import figure_bytes, plain
 from argnn.errors import ConfigError, DataError
 
@@ -60,31 +59,6 @@ POOR = [
     "one class",
     "equal points",
 ]
-
-
-def test_embedding_keeps_groups_apart_and_is_the_same_again():
-    graph, layer = ring()
-    placed = embed(layer.h, 2)
-    assert placed.shape == (24, 2)
-    assert np.array_equal(placed, embed(layer.h, 2))
-    centres = np.stack([placed[graph.y == k].mean(0) for k in range(3)])
-    nearest = np.linalg.norm(placed[:, None] - centres, axis=-1).argmin(1)
-    assert (nearest == graph.y.numpy()).mean() > 0.9
-    assert embed(layer.h, 3).shape == (24, 3)
-
-
-def test_few_or_equal_points_get_their_principal_components():
-    two = embed(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), 3)
-    assert np.linalg.norm(two[0] - two[1]) == pytest.approx(5)
-    assert not embed(torch.ones(40, 3), 3).any()
-
-
-def test_upright_turns_without_changing_distances():
-    placed = np.array([[0.0, 0], [1, 3], [0.5, 9], [0, 12]])
-    turned = upright(placed)
-    assert np.ptp(turned[:, 0]) > np.ptp(turned[:, 1])
-    before = np.linalg.norm(placed[:, None] - placed, axis=-1)
-    np.testing.assert_allclose(np.linalg.norm(turned[:, None] - turned, axis=-1), before)
 
 
 class TestMap:

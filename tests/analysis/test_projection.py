@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from argnn.analysis.projection import principal_components, project
+from argnn.analysis.projection import principal_components, project, upright
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
@@ -18,8 +18,20 @@ def test_positions_are_finite_and_repeatable(count, channels, dimensions):
     np.testing.assert_array_equal(found.points, again.points)
 
 
-def test_equal_points_stay_together():
-    assert not project(np.ones((30, 4)), 2).points.any()
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_few_or_equal_points_get_their_principal_components(dimensions):
+    two = project(np.array([[0.0, 0.0], [3.0, 4.0]] * 20), dimensions)
+    assert two.method == "principal components"
+    assert np.linalg.norm(two.points[0] - two.points[1]) == pytest.approx(5)
+    assert not project(np.ones((30, 4)), dimensions).points.any()
+
+
+def test_upright_turns_without_changing_distances():
+    placed = np.array([[0.0, 0], [1, 3], [0.5, 9], [0, 12]])
+    turned = upright(placed)
+    assert np.ptp(turned[:, 0]) > np.ptp(turned[:, 1])
+    before = np.linalg.norm(placed[:, None] - placed, axis=-1)
+    np.testing.assert_allclose(np.linalg.norm(turned[:, None] - turned, axis=-1), before)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("openTSNE") is None, reason="needs openTSNE")
@@ -27,7 +39,7 @@ def test_clusters_stay_apart():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(size=(40, 8)), rng.normal(size=(40, 8)) + 12])
     found = project(points, 2)
-    assert "t-SNE" in found.method
+    assert found.method == "t-SNE"
     first, second = found.points[:40], found.points[40:]
     gap = np.linalg.norm(first.mean(0) - second.mean(0))
     assert gap > 2 * max(first.std(), second.std())

@@ -16,11 +16,11 @@ def drawn(monkeypatch):
     """Calls of the function that draws."""
     calls = []
 
-    def geometry_figure(graph, model, path):
+    def geometry_figure(graph, model):
         calls.append((graph.name, type(model).__name__))
-        path.write_bytes(PNG)
 
-    monkeypatch.setattr("argnn.analysis.plots.geometry_figure", geometry_figure)
+    monkeypatch.setattr("argnn.analysis.figures.geometry_figure", geometry_figure)
+    monkeypatch.setattr("argnn.analysis.figures.style.figure_bytes", lambda figure, kind: PNG)
     monkeypatch.setattr("argnn.bench.demo.core_count", lambda: 1)
     return calls
 

@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from argnn.analysis.figures.embedding import _principal
 from argnn.cli import main
 from result_rows import finished, write_rows
 
@@ -43,9 +42,7 @@ def runs(trained, tmp_path):
 @pytest.fixture
 def quick_layout(monkeypatch):
     """Principal components in the place of t-SNE, which has its own tests."""
-    for module in ("graph_map", "curvature_hull"):
-        where = f"argnn.analysis.figures.{module}.embed"
-        monkeypatch.setattr(where, lambda h, dimensions, *_: _principal(h.numpy(), dimensions))
+    monkeypatch.setattr("argnn.analysis.projection._FEWEST_FOR_TSNE", 10**9)
 
 
 def test_figures_of_runs_and_results_come_from_one_command(argnn, runs, quick_layout):

@@ -22,6 +22,8 @@ from torch_geometric.data import Data
 
 from argnn import functional as AF
 from argnn.analysis.layers import learned_inputs
+from argnn.analysis.messages import message_gain
+from argnn.analysis.tables import require_pandas
 from argnn.errors import DataError
 from argnn.functional.neighborhood import Neighborhood, neighborhood
 from argnn.nn import ARGNN, AbstractNodeModel, ARConv
@@ -41,7 +43,6 @@ NEIGHBOR_COLUMNS = (
     "message",
     "share",
 )
-_NEGLIGIBLE = 1e-30
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplan
         probabilities=dict(zip(names, chances, strict=True)),
         form=model.formulation.modulation,
         neighbors=_named(rows, graph),
-        axes=_pandas().DataFrame(axes),
+        axes=require_pandas().DataFrame(axes),
     )
 
 
@@ -132,7 +133,7 @@ def _messages(
     """One row per message that the node heard in a layer, loudest first."""
     rows: list[dict[str, Any]] = []
     lins = iter(conv.lins_neighbor)
-    for direction in ("in", "out") if conv.direction == "both" else (conv.direction,):
+    for direction in conv.directions():
         relation = hood.relation(direction)
         constant = torch.zeros_like(h[:, 0])
         constant[node] = 1
@@ -162,8 +163,7 @@ def _heard_from(
     missing = torch.full_like(length, torch.nan)
     tau, attention = missing, missing
     if conv.modulation == "operator":
-        heard = AF.modulate(sent, g[node].expand_as(sent), conv.eps0).norm(dim=-1)
-        factor = torch.where(length > 0, heard / length.clamp_min(_NEGLIGIBLE), 0.0)
+        factor = message_gain(sent, g[node].expand_as(sent), conv.eps0)
     else:
         edges = torch.stack([source, torch.full_like(source, node)])
         factor = tau = AF.edge_modulation(h, g, edges, conv.eps0)
@@ -222,7 +222,7 @@ def _node_name(graph: Data, node: int) -> str:
 
 def _named(rows: list[dict[str, Any]], graph: Data) -> "DataFrame":
     """The rows as a table that also has the id of each neighbour."""
-    table = _pandas().DataFrame(rows, columns=["layer", *NEIGHBOR_COLUMNS])
+    table = require_pandas().DataFrame(rows, columns=["layer", *NEIGHBOR_COLUMNS])
     names = [_node_name(graph, int(node)) for node in table["neighbor"]]
     table.insert(table.columns.get_loc("neighbor") + 1, "name", names)
     return table
@@ -246,9 +246,3 @@ def _stretched(rows: "DataFrame") -> str:
         for name, axis, g in zip(rows["name"], rows["axis"], rows["g"], strict=True)
     ]
     return ", ".join(parts)
-
-
-def _pandas() -> Any:
-    from argnn.analysis.tables import require_pandas
-
-    return require_pandas()

@@ -1,5 +1,6 @@
 """How strongly each neighbour speaks to a node, layer by layer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +9,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.analysis.layers import Layer, learned_layers
+from argnn.analysis.layers import Layer, learned_inputs, learned_layers
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import ARGNN, AbstractNodeModel
 
 # Edges x channels of a temporary tensor stay small on large graphs.
 _EDGES_PER_CHUNK = 2**15
+_NEGLIGIBLE = 1e-30
 
 
 @dataclass(frozen=True)
@@ -59,18 +61,9 @@ def layer_messages(model: AbstractNodeModel, graph: Data) -> list[Messages]:
     if not isinstance(model, ARGNN):
         return []
     pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
-    entered: list[Tensor] = []
-    hooks = [
-        conv.register_forward_pre_hook(lambda _, inputs: entered.append(inputs[0]))
-        for conv in model.convs
-    ]
-    try:
-        layers = learned_layers(model, graph)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    parts = zip(model.convs, entered, layers, strict=True)
-    return [_messages(conv, x, layer, pairs, graph) for conv, x, layer in parts]
+    entered = learned_inputs(model, graph)[1]
+    parts = zip(model.convs, entered, learned_layers(model, graph), strict=True)
+    return [_messages(conv, x, layer, pairs, graph) for conv, (x, _), layer in parts]
 
 
 def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) -> Messages:
@@ -83,23 +76,31 @@ def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) ->
         )
         attention = raw.sigmoid()
     weight = torch.zeros_like(tau)
-    for number, direction in enumerate(conv._directions()):
+    for number, direction in enumerate(conv.directions()):
         constant = _constant_weights(graph, pairs, direction, conv.normalization)
         if conv.modulation == "scalar":
             weight += constant * tau * (1 if attention is None else attention)
         else:
             sent = conv.lins_neighbor[number * conv.hops](x)
-            weight += constant * _gain(sent, layer.g, conv.eps0, pairs)
+            weight += constant * _in_chunks(_gains_of(sent, layer.g, conv.eps0), pairs)
     return Messages(tau, attention, weight)
 
 
-def _gain(sent: Tensor, g: Tensor, eps0: float, pairs: Tensor) -> Tensor:
-    """Length of a message after the operator over its length before; 0 for a zero message."""
-    factor = AF.channel_modulation(g, eps0).square()
-    power = sent.square()
-    after = _in_chunks(lambda e: (factor[e[1]] * power[e[0]]).sum(-1), pairs)
-    before = power.sum(-1)[pairs[0]]
-    return torch.where(before > 0, after / before, 0.0).sqrt()
+def message_gain(sent: Tensor, g: Tensor, eps0: float) -> Tensor:
+    """Length of messages ``[K, D]`` after the operator over before, ``[K]``; 0 for a zero one.
+
+    Args:
+        sent: The messages.
+        g: Metric diagonals of those who hear them, ``[K, D]``.
+        eps0: See :func:`argnn.functional.modulate`.
+    """
+    before = sent.norm(dim=-1)
+    after = AF.modulate(sent, g, eps0).norm(dim=-1)
+    return torch.where(before > 0, after / before.clamp_min(_NEGLIGIBLE), 0.0)
+
+
+def _gains_of(sent: Tensor, g: Tensor, eps0: float) -> Callable[[Tensor], Tensor]:
+    return lambda edges: message_gain(sent[edges[0]], g[edges[1]], eps0)
 
 
 def _constant_weights(graph: Data, pairs: Tensor, direction: str, normalization: str) -> Tensor:
@@ -116,6 +117,6 @@ def _constant_weights(graph: Data, pairs: Tensor, direction: str, normalization:
     return weight.index_add_(0, place[known], found[known])
 
 
-def _in_chunks(function: Any, pairs: Tensor) -> Tensor:
+def _in_chunks(function: Callable[[Tensor], Tensor], pairs: Tensor) -> Tensor:
     parts = [function(part).float() for part in pairs.split(_EDGES_PER_CHUNK, dim=1)]
     return torch.cat(parts) if parts else torch.zeros(0)

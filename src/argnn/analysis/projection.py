@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 Points = NDArray[np.float64]
 
+# Fewer points have no neighbourhoods that a picture could keep.
 _FEWEST_FOR_TSNE = 12
 _MOST_FOR_PLANE = 60_000
-# Without interpolation, which exists in the plane only, t-SNE takes minutes on more points.
-_MOST_FOR_SPACE = 2_000
+#: Without interpolation, which exists in the plane only, t-SNE takes minutes on more points.
+MOST_FOR_SPACE = 2_500
 _MOST_CHANNELS = 50
 
 
@@ -29,23 +30,29 @@ class Projection:
     method: str
 
 
-def project(points: NDArray[Any], dimensions: int, seed: int = 0) -> Projection:
+def project(points: NDArray[Any], dimensions: int, seed: int = 0, jobs: int = 1) -> Projection:
     """Place points in the plane or in space so that near ones stay near.
 
     By t-SNE from principal components where openTSNE is installed and there are neither too few
-    points nor too many; by principal components alone otherwise.
+    distinct points nor too many points; by principal components alone otherwise.
 
     Args:
         points: What to place, ``[N, D]``.
         dimensions: 2 or 3.
-        seed: Fixes what t-SNE draws.
+        seed: Fixes what t-SNE draws, for one number of jobs.
+        jobs: Number of threads.
     """
     start = principal_components(points, _MOST_CHANNELS)
-    count, most = len(points), _MOST_FOR_PLANE if dimensions == 2 else _MOST_FOR_SPACE
+    most = _MOST_FOR_PLANE if dimensions == 2 else MOST_FOR_SPACE
     missing = importlib.util.find_spec("openTSNE") is None
-    if missing or not _FEWEST_FOR_TSNE <= count <= most or not start.any():
+    if missing or len(points) > most or len(np.unique(start, axis=0)) < _FEWEST_FOR_TSNE:
         return Projection(_widened(start, dimensions), "principal components")
-    return Projection(_tsne(start, dimensions, seed), "t-SNE, started from principal components")
+    return Projection(_tsne(start, dimensions, seed, jobs), "t-SNE")
+
+
+def upright(points: Points) -> Points:
+    """The same picture turned so that it is widest along the first axis."""
+    return _widened(principal_components(points, points.shape[1]), points.shape[1])
 
 
 def principal_components(points: NDArray[Any], most: int) -> Points:
@@ -68,7 +75,7 @@ def _widened(points: Points, dimensions: int) -> Points:
     return filled
 
 
-def _tsne(start: Points, dimensions: int, seed: int) -> Points:
+def _tsne(start: Points, dimensions: int, seed: int, jobs: int) -> Points:
     from openTSNE import TSNE
 
     count = len(start)
@@ -83,5 +90,6 @@ def _tsne(start: Points, dimensions: int, seed: int) -> Points:
         negative_gradient_method="fft" if dimensions == 2 and count > 3_000 else "bh",
         neighbors="exact" if count <= 5_000 else "auto",
         random_state=seed,
+        n_jobs=jobs,
     ).fit(start)
     return np.asarray(found, dtype=np.float64)

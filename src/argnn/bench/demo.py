@@ -16,7 +16,7 @@ from argnn.bench.run import Row, trained_model
 from argnn.bench.tables import SCORE_NAMES, per_cent
 from argnn.bench.threads import core_count
 from argnn.errors import ConfigError, RunError
-from argnn.io import RunFolder, create_run
+from argnn.io import RunFolder, create_run, write_bytes
 
 GRAPHS = ("mixed", "digits")
 MODELS = ("argnn", "gcn")
@@ -47,6 +47,7 @@ class DemoReport:
         protocol: How epochs were chosen, in words.
         picture: The picture of the learned geometry.
         page: The self-contained report.
+        run: The run whose geometry is drawn.
     """
 
     results: list[dict[str, Any]]
@@ -54,6 +55,7 @@ class DemoReport:
     protocol: str
     picture: Path
     page: Path
+    run: Path
 
 
 def run_demo(
@@ -69,7 +71,8 @@ def run_demo(
     for package in ("matplotlib", "igraph"):
         if importlib.util.find_spec(package) is None:
             raise ConfigError(f"the picture needs {package}: pip install 'argnn[plot]'")
-    from argnn.analysis.plots import geometry_figure
+    from argnn.analysis.figures import geometry_figure
+    from argnn.analysis.figures.style import figure_bytes
 
     _require_ours(out)
     plans = [_plan(data, model, overrides) for data in GRAPHS for model in MODELS]
@@ -81,9 +84,10 @@ def run_demo(
         for plan, found in zip(plans, rows, strict=True)
     ]
     picture, page = out / "geometry.png", out / "report.html"
-    geometry_figure(plans[0].graph, trained_model(folders[0], SPLITS[0]), picture)
-    page.write_text(_page(results, plans, picture), encoding="utf-8")
-    return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page)
+    figure = geometry_figure(plans[0].graph, trained_model(folders[0], SPLITS[0]))
+    write_bytes(picture, figure_bytes(figure, "png"))
+    write_bytes(page, _page(results, plans, picture).encode())
+    return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page, folders[0].root)
 
 
 def _plan(data: str, model: str, overrides: Sequence[str]) -> Plan:

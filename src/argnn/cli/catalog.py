@@ -52,3 +52,4 @@ def demo(
     console.print(NOTE, soft_wrap=True)
     console.print(f"Picture of the learned geometry: {report.picture}", soft_wrap=True)
     console.print(f"Report: {report.page}", soft_wrap=True)
+    console.print(f"Explore it node by node: argnn analyze {report.run}", soft_wrap=True)

@@ -114,7 +114,8 @@ def _part_of(masks: tuple[Tensor, Tensor, Tensor]) -> NDArray[Any]:
 
 
 def _views(subject: Subject) -> list[dict[str, Any]]:
-    found = [project(subject.embedding, dimensions, subject.seed) for dimensions in (2, 3)]
+    seed, jobs = subject.seed, torch.get_num_threads()
+    found = [project(subject.embedding, dimensions, seed, jobs) for dimensions in (2, 3)]
     return [{"method": view.method, "points": pack_floats(view.points)} for view in found]
 
 

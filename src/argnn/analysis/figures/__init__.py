@@ -2,6 +2,7 @@
 
 from argnn.analysis.figures.ablation import Bar, ablation_figure
 from argnn.analysis.figures.curvature_hull import hull_figure
+from argnn.analysis.figures.four_views import geometry_figure
 from argnn.analysis.figures.graph_map import map_figure
 from argnn.analysis.figures.homophily import DataPoint, homophily_figure
 from argnn.analysis.figures.metric_rows import metric_figure
@@ -13,6 +14,7 @@ __all__ = [
     "Bar",
     "DataPoint",
     "ablation_figure",
+    "geometry_figure",
     "homophily_figure",
     "hull_figure",
     "map_figure",

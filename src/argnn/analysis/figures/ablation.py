@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from argnn.analysis.figures.style import new_figure, plain, styled
-from argnn.analysis.plots import PALETTE
+from argnn.analysis.figures.style import PALETTE, new_figure, plain, styled
 from argnn.errors import DataError
 
 if TYPE_CHECKING:

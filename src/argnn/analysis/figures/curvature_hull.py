@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 from torch_geometric.data import Data
 
-from argnn.analysis.figures.embedding import Points, embed, upright
 from argnn.analysis.figures.style import (
     CURVATURE_COLORS,
     MANY_MARKS,
@@ -24,14 +23,13 @@ from argnn.analysis.figures.style import (
 )
 from argnn.analysis.geometry import mean_curvature
 from argnn.analysis.layers import Layer
+from argnn.analysis.projection import MOST_FOR_SPACE, Points, project, upright
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Values = NDArray[np.float64]
 
-#: More nodes than this are sampled: t-SNE in three dimensions has no fast form.
-MAX_NODES = 2500
 _NEAREST = 20
 _HALVINGS = 4
 _LEAST_SPAN = 0.05
@@ -39,7 +37,9 @@ _LEAST_SPAN = 0.05
 
 @styled
 def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "Figure":
-    """Nodes by class at their 3-D t-SNE positions, in a translucent hull coloured by kappa.
+    """Nodes by class at their t-SNE positions in space, in a translucent hull coloured by kappa.
+
+    Of a large graph a sample is drawn: t-SNE in three dimensions has no fast form.
 
     Args:
         graph: The graph.
@@ -50,7 +50,8 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
     from matplotlib.cm import ScalarMappable
 
     kept = _sample(graph.num_nodes, seed)
-    points = upright(embed(layer.h[kept], 3, seed, jobs))
+    placed = project(layer.h[kept].numpy(), 3, seed, jobs)
+    points = upright(placed.points)
     kappa = mean_curvature(layer.g)[kept].numpy()
     figure = new_figure(6.0, 4.9)
     ax = figure.add_subplot(projection="3d", computed_zorder=False)
@@ -65,7 +66,7 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
                 *points[shown].T, s=size, c=look["color"], marker=look["marker"], label=name,
                 linewidths=0, alpha=0.9, rasterized=len(kept) > MANY_MARKS // 2, zorder=2,
             )  # fmt: skip
-    ax.set_title(_title(len(kept), graph.num_nodes, drawn, _hardly_varies(kappa)))
+    ax.set_title(_title(placed.method, len(kept), graph.num_nodes, drawn, _hardly_varies(kappa)))
     ax.set_axis_off()
     extent = np.ptp(points, axis=0)
     sides = np.maximum(extent, 0.1 * extent.max() + 1e-9)
@@ -79,9 +80,9 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
 
 
 def _sample(count: int, seed: int) -> NDArray[np.int64]:
-    if count <= MAX_NODES:
+    if count <= MOST_FOR_SPACE:
         return np.arange(count)
-    return np.sort(np.random.default_rng(seed).choice(count, MAX_NODES, replace=False))
+    return np.sort(np.random.default_rng(seed).choice(count, MOST_FOR_SPACE, replace=False))
 
 
 def _limits(kappa: Values) -> tuple[float, float]:
@@ -101,8 +102,8 @@ def _hardly_varies(kappa: Values) -> bool:
     return bool(high - low < _least_span(kappa))
 
 
-def _title(shown: int, count: int, has_hull: bool, constant: bool) -> str:
-    words = "3-D t-SNE of the learned points"
+def _title(method: str, shown: int, count: int, has_hull: bool, constant: bool) -> str:
+    words = f"Learned points in space, {method}"
     if shown < count:
         words += f", {shown} of {count} nodes"
     words += "; κ hardly varies" if constant else ""

@@ -8,7 +8,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.analysis.figures.embedding import Points, embed, upright
 from argnn.analysis.figures.style import (
     MANY_MARKS,
     class_legend,
@@ -18,6 +17,7 @@ from argnn.analysis.figures.style import (
     styled,
 )
 from argnn.analysis.layers import Layer
+from argnn.analysis.projection import Points, project, upright
 from argnn.analysis.rewiring import rewire
 from argnn.functional.neighborhood import neighborhood
 
@@ -42,7 +42,7 @@ def map_figure(
         seed: Fixes layout and rewiring.
         jobs: Number of threads of the layout.
     """
-    points = upright(embed(layer.h, 2, seed, jobs))
+    points = upright(project(layer.h.numpy(), 2, seed, jobs).points)
     y = torch.from_numpy(labels_of(graph))
     before = graph.edge_index.cpu()
     after = rewire(layer.h, layer.g, before, seed=seed).edge_index

@@ -8,9 +8,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.analysis.figures.style import class_look, class_names, labels_of, new_figure, styled
+from argnn.analysis.figures.style import (
+    FIELD_COLORS,
+    class_look,
+    class_names,
+    labels_of,
+    new_figure,
+    styled,
+)
 from argnn.analysis.layers import Layer
-from argnn.analysis.plots import FIELD_COLORS
 from argnn.errors import DataError
 
 if TYPE_CHECKING:

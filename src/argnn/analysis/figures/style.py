@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from argnn.analysis.plots import PALETTE
 from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,6 +20,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FORMATS = ("pdf", "svg", "png")
+#: Okabe and Ito's palette: told apart by people with any kind of colour vision.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+#: A quantity without a flat end.
+FIELD_COLORS = "cividis"
 #: From flat, violet, to strongly curved, yellow.
 CURVATURE_COLORS = "viridis"
 # Beyond the palette's colours, classes differ by shape.

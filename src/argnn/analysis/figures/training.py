@@ -15,8 +15,7 @@ value ends near zero by construction; what can be seen is whether it falls all t
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from argnn.analysis.figures.style import empty_panel, new_figure, styled
-from argnn.analysis.plots import PALETTE
+from argnn.analysis.figures.style import PALETTE, empty_panel, new_figure, styled
 from argnn.errors import DataError
 
 if TYPE_CHECKING:

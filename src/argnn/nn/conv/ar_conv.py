@@ -105,7 +105,7 @@ class ARConv(MessagePassing):
         self.lin_self = Linear(in_channels, out_channels, bias=False) if self_path else None
         self.lins_neighbor = nn.ModuleList(
             Linear(in_channels, out_channels, bias=False)
-            for _ in range(len(self._directions()) * hops)
+            for _ in range(len(self.directions()) * hops)
         )
         if bias:
             self.bias = nn.Parameter(torch.empty(out_channels))
@@ -121,7 +121,8 @@ class ARConv(MessagePassing):
         reset(self.lins_neighbor)
         zeros(self.bias)
 
-    def _directions(self) -> tuple[str, ...]:
+    def directions(self) -> tuple[str, ...]:
+        """The relations whose messages are summed, in the order of ``lins_neighbor``."""
         return ("in", "out") if self.direction == "both" else (self.direction,)
 
     def metric(self, x: Tensor, edge_index: Edges) -> Tensor:
@@ -160,7 +161,7 @@ class ARConv(MessagePassing):
         """Sum over directions and hops of constant-weight aggregation."""
         messages = []
         lins = iter(self.lins_neighbor)
-        for direction in self._directions():
+        for direction in self.directions():
             relation = hood.relation(direction)
             if self._sums_before_weights():
                 messages += self._sums_then_weights(x, relation, lins)
@@ -208,13 +209,13 @@ class ARConv(MessagePassing):
                 normalization=self.normalization,
                 neighbor_norm=self.neighbor_norm,
             )
-            for direction in self._directions()
+            for direction in self.directions()
         ]
 
     def _masked(self, x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
         """The same by plain operations, with every message times the mask of its edge."""
         sums = []
-        for direction in self._directions():
+        for direction in self.directions():
             relation = hood.relation(direction)
             weight = self._message_weights(x, g, relation)
             weight = weight * message_mask(self, hood, direction).to(weight)

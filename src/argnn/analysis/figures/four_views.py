@@ -1,7 +1,6 @@
-"""Pictures of a learned geometry; matplotlib and igraph are imported where they are used."""
+"""Four views of the metric of the last layer, for a first look; needs igraph for its layout."""
 
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,19 +8,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.analysis.geometry import MetricStatistics, metric_statistics
+from argnn.analysis.figures.style import FIELD_COLORS, PALETTE, new_figure
+from argnn.analysis.geometry import metric_statistics
 from argnn.analysis.layers import learned_metrics
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import AbstractNodeModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Points = NDArray[np.float64]
 
-# Okabe and Ito's palette: told apart by people with any kind of colour vision.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-FIELD_COLORS = "cividis"
 _EDGE_COLOR = "#9a9a9a"
 
 
@@ -92,37 +90,29 @@ def draw_by_group(values: Tensor, graph: Data, ax: "Axes") -> "Axes":
     return ax
 
 
-def geometry_figure(graph: Data, model: AbstractNodeModel, path: Path) -> MetricStatistics:
-    """Four views of the metric of the last layer, written as a picture.
+def geometry_figure(graph: Data, model: AbstractNodeModel) -> "Figure":
+    """Known geometry or classes, the learned metric on the graph, row by row, and by group.
 
     Args:
         graph: The graph; grouped by ``geometry`` where it has one, else by class.
         model: A model with a learned metric.
-        path: Where to write; the suffix says the format.
-
-    Returns:
-        The statistics that were drawn.
     """
-    from matplotlib.figure import Figure
-
     g = learned_metrics(model, graph)[-1]
-    statistics = metric_statistics(g, graph.edge_index)
+    variation = metric_statistics(g, graph.edge_index).main_variation
     points = layout(graph)
-    figure = Figure(figsize=(11, 8.2), layout="constrained")
+    figure = new_figure(11, 8.2)
     (groups, field), (rows, boxes) = figure.subplots(2, 2)
 
     groups.set_title("Known geometry" if "geometry" in graph else "Classes")
     draw_groups(points, graph, groups)
     field.set_title("Learned metric: log g along its main direction")
-    value = statistics.main_variation.numpy()
-    dots = draw_graph(points, graph.edge_index, field, c=value, cmap=FIELD_COLORS)
+    dots = draw_graph(points, graph.edge_index, field, c=variation.numpy(), cmap=FIELD_COLORS)
     figure.colorbar(dots, ax=field, shrink=0.7)
     rows.set_title("Learned metric: log g, one row per node")
     figure.colorbar(draw_metric_rows(g, graph, rows), ax=rows, shrink=0.7)
     boxes.set_title("Main direction by " + ("geometry" if "geometry" in graph else "class"))
-    draw_by_group(statistics.main_variation, graph, boxes)
-    figure.savefig(path, dpi=110)
-    return statistics
+    draw_by_group(variation, graph, boxes)
+    return figure
 
 
 def _groups(graph: Data) -> tuple[NDArray[np.int64], list[str]]:
