@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from argnn.cli import main
+from argnn.io import fingerprint
 from result_rows import finished, write_rows
 
 TRAIN = ("train", "mixed", "--epochs", 3, "--device", "cpu", "--set", "hidden_channels=8")
@@ -73,6 +74,20 @@ def test_existing_figures_are_left_alone_unless_forced(argnn, runs):
     assert "<svg" in kept.read_text()
 
 
+def test_a_run_of_a_gpu_is_drawn_without_one(argnn, runs, quick_layout):
+    path = runs / "watched" / "config.json"
+    config = json.loads(path.read_text())["run"] | {"device": "cuda"}
+    path.write_text(json.dumps({"run": config, "fingerprint": fingerprint(config)}))
+    done = argnn("figures", "watched", "--out", "drawn", "--format", "png")
+    assert (done.code, done.err) == (0, "")
+    assert argnn("analyze", "watched", "--out", "page.html").code == 0
+
+
+def changed_result(run, **changes):
+    path = run / "split-0" / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -83,6 +98,9 @@ def test_existing_figures_are_left_alone_unless_forced(argnn, runs):
         (lambda run: (run / "split-0/weights.safetensors").unlink(), "no such file"),
         (lambda run: (run / "split-0/weights.safetensors").write_bytes(b"x"), "damaged"),
         (lambda run: (run / "split-0/geometry.json").write_text('{"epochs": [1]}'), "damaged"),
+        (lambda run: changed_result(run, history=5), "'history' must hold a list"),
+        (lambda run: changed_result(run, history=[{"epoch": 1, "loss": "low"}]), "'history'"),
+        (lambda run: changed_result(run, chosen_epoch="x"), "'chosen_epoch' must be a whole"),
     ],
 )
 def test_a_damaged_run_is_one_clear_line(argnn, runs, damage, message):

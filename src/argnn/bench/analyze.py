@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.analysis.explorer import Subject, document, page
+from argnn.analysis.figures.training import CURVES
 from argnn.bench.config import RunConfig
 from argnn.bench.predict import require_writable
 from argnn.bench.prepare import reopen
@@ -23,8 +24,6 @@ from argnn.estimators import ARGNNClassifier, load
 from argnn.estimators.base import GraphEstimator
 from argnn.io import RunFolder, open_run, write_bytes
 from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
-
-_CURVES = ("loss", "task_loss", "penalty", "gradient_norm", "val_score", "val_loss")
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,7 @@ def _curves(row: Row) -> dict[str, list[Any]]:
     """Columns of the history; a value that was not looked at is None."""
     history = row["history"]
     epochs = [int(record["epoch"]) for record in history]
-    curves = {name: [_number(record.get(name)) for record in history] for name in _CURVES}
+    curves = {name: [_number(record.get(name)) for record in history] for name in CURVES}
     kept = {name: values for name, values in curves.items() if any(values)}
     return {"epoch": epochs, **kept}
 

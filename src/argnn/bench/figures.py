@@ -1,7 +1,7 @@
 """All figures of stored runs, in one go."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,16 +21,17 @@ from argnn.analysis.figures import (
     training_figure,
 )
 from argnn.analysis.figures.style import FORMATS, check_formats, figure_bytes
+from argnn.analysis.figures.training import CURVES
 from argnn.bench.config import RunConfig
 from argnn.bench.experiments.results import read_rows
-from argnn.bench.geometry_log import read_geometry
+from argnn.bench.geometry_log import checked_records, read_geometry
 from argnn.bench.prepare import reopen
 from argnn.bench.problems import pose_problem
 from argnn.bench.report import INTERVAL, SCORES, statistic
 from argnn.bench.run import Row, finished_row, trained_model
 from argnn.data import split_masks
 from argnn.errors import ConfigError, RunError
-from argnn.io import open_run, write_bytes
+from argnn.io import RunFolder, open_run, write_bytes
 from argnn.nn import LinkModel
 
 if TYPE_CHECKING:
@@ -180,15 +181,15 @@ def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
 
 def _opened(path: Path, name: str, order: FigureOrder) -> _Run:
     folder, stored = open_run(path)
-    config = RunConfig.from_json(stored, str(folder.config))
+    # Drawn on the CPU, wherever the run was trained.
+    config = replace(RunConfig.from_json(stored, str(folder.config)), device="cpu")
     splits = config.splits if order.split is None else (order.split,)
     finished = [split for split in splits if folder.result(split).exists()]
     if not finished:
         which = "no split" if order.split is None else f"split {order.split} is not"
         raise RunError(f"{path}: {which} finished; continue with argnn train --resume {path}")
     split = finished[0]
-    row = finished_row(folder, split)
-    assert row is not None
+    row = _checked_row(folder, split)
     model = trained_model(folder, split)
     graph = reopen(config, order.data_root, None).graph
     visible = pose_problem(graph, split, "cpu", config.link).visible
@@ -204,6 +205,17 @@ def _opened(path: Path, name: str, order: FigureOrder) -> _Run:
         trained=split_masks(graph, split)[0] if config.link is None else None,
         model=config.model,
     )
+
+
+def _checked_row(folder: RunFolder, split: int) -> Row:
+    """The row of a finished split, with a history that can be drawn."""
+    row = finished_row(folder, split)
+    assert row is not None
+    path = folder.result(split)
+    checked_records(row["history"], CURVES, f"{path}: damaged, 'history'")
+    if not isinstance(row["chosen_epoch"], int):
+        raise RunError(f"{path}: damaged, 'chosen_epoch' must be a whole number")
+    return row
 
 
 def _bars(paths: Sequence[Path]) -> list[Bar]:

@@ -27,14 +27,28 @@ def read_geometry(folder: RunFolder, split: int) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     records = read_json(path, ("epochs",))["epochs"]
-    if not isinstance(records, list) or not all(_is_record(record) for record in records):
-        raise RunError(f"{path}: damaged, 'epochs' must hold a list of numbers by name")
+    return checked_records(records, COLUMNS, f"{path}: damaged, 'epochs'")
+
+
+def checked_records(records: Any, names: Sequence[str], what: str) -> list[dict[str, Any]]:
+    """Records of epochs as they were read from a file.
+
+    Args:
+        records: What the file holds.
+        names: Values that are numbers or missing.
+        what: Begins the error: the file and its field.
+
+    Raises:
+        RunError: They are no list of numbers by name.
+    """
+    if not isinstance(records, list) or not all(_is_record(record, names) for record in records):
+        raise RunError(f"{what} must hold a list of numbers by name")
     return records
 
 
-def _is_record(record: object) -> bool:
+def _is_record(record: object, names: Sequence[str]) -> bool:
     return (
         isinstance(record, dict)
         and isinstance(record.get("epoch"), int)
-        and all(isinstance(record.get(name), int | float | None) for name in COLUMNS)
+        and all(isinstance(record.get(name), int | float | None) for name in names)
     )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Records = Sequence[Mapping[str, Any]]
 
+#: What is drawn of the history of every run.
+CURVES = ("loss", "task_loss", "penalty", "gradient_norm", "val_score", "val_loss")
 _ABSENT = "Not stored in this run:\ntrain with --dashboard to record it."
 
 
@@ -44,7 +46,7 @@ def training_figure(
         raise DataError("the run has no epochs to draw")
     figure = new_figure(9.0, 4.8)
     panels = figure.subplots(2, 3, sharex=True)
-    penalized = any(record["penalty"] > 0 for record in history)
+    penalized = any((record.get("penalty") or 0) > 0 for record in history)
     task = {"task_loss": "task"} if penalized else {}
     losses = {"loss": "total" if penalized else "training", **task, "val_loss": "validation"}
     _lines(panels[0, 0], "Loss", history, losses)
