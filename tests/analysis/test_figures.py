@@ -15,8 +15,8 @@ from argnn.analysis.figures import (
     save_figure,
     training_figure,
 )
-from argnn.analysis.figures.curvature_hull import _limits, hull_triangles
-from argnn.analysis.figures.style import figure_bytes, plain
+from argnn.analysis.figures.curvature_hull import hull_triangles
+from argnn.analysis.figures.style import color_limits, figure_bytes, plain
 from argnn.errors import ConfigError, DataError
 
 from .cases import edge_tensor, field, points
@@ -108,9 +108,19 @@ class TestHull:
         assert hull_triangles(corners[:3]) is None
 
     def test_a_field_that_hardly_varies_does_not_look_as_if_it_did(self):
-        low, high = _limits(np.array([0.4, 0.4 + 1e-6]))
+        low, high, hardly_varies = color_limits(np.array([0.4, 0.4 + 1e-6]), 2, 0.05)
+        assert hardly_varies
         assert high - low == pytest.approx(0.05)
-        assert _limits(np.linspace(1, 3, 101)) == pytest.approx((1.04, 2.96))
+        low, high, hardly_varies = color_limits(np.linspace(1, 3, 101), 2, 0.05)
+        assert not hardly_varies
+        assert (low, high) == pytest.approx((1.04, 2.96))
+
+    @pytest.mark.parametrize("spread", [1e-4, 1.0])
+    def test_hull_and_metric_say_whether_anything_varies(self, spread):
+        graph, layer = ring()
+        flat = Layer(layer.h, 0.5 + spread * layer.g)
+        assert ("hardly varies" in words(hull_figure(graph, flat))) == (spread < 0.01)
+        assert ("hardly varies" in words(metric_figure(graph, [flat]))) == (spread < 0.01)
 
 
 class TestMetric:

@@ -18,6 +18,7 @@ from argnn.analysis.figures.style import (
     MANY_MARKS,
     class_legend,
     classes_present,
+    color_limits,
     new_figure,
     styled,
 )
@@ -56,7 +57,9 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
     figure = new_figure(6.0, 4.9)
     ax = figure.add_subplot(projection="3d", computed_zorder=False)
     colors = ScalarMappable(cmap=CURVATURE_COLORS)
-    colors.set_clim(*_limits(kappa))
+    least = _LEAST_SPAN * max(float(np.abs(kappa).max()), 1.0)
+    low, high, hardly_varies = color_limits(kappa, 2, least)
+    colors.set_clim(low, high)
     drawn = _draw_hull(points, kappa, ax, colors)
     for name, members, look in classes_present(graph):
         shown = members[kept]
@@ -66,7 +69,7 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
                 *points[shown].T, s=size, c=look["color"], marker=look["marker"], label=name,
                 linewidths=0, alpha=0.9, rasterized=len(kept) > MANY_MARKS // 2, zorder=2,
             )  # fmt: skip
-    ax.set_title(_title(placed.method, len(kept), graph.num_nodes, drawn, _hardly_varies(kappa)))
+    ax.set_title(_title(placed.method, len(kept), graph.num_nodes, drawn, hardly_varies))
     ax.set_axis_off()
     extent = np.ptp(points, axis=0)
     sides = np.maximum(extent, 0.1 * extent.max() + 1e-9)
@@ -83,23 +86,6 @@ def _sample(count: int, seed: int) -> NDArray[np.int64]:
     if count <= MOST_FOR_SPACE:
         return np.arange(count)
     return np.sort(np.random.default_rng(seed).choice(count, MOST_FOR_SPACE, replace=False))
-
-
-def _limits(kappa: Values) -> tuple[float, float]:
-    """Colours from the 2nd to the 98th percentile: single nodes must not flatten the rest."""
-    low, high = np.percentile(kappa, [2, 98])
-    # A field that hardly varies must not look as if it did.
-    room = max(_least_span(kappa) - (high - low), 0.0) / 2
-    return float(low - room), float(high + room)
-
-
-def _least_span(kappa: Values) -> float:
-    return _LEAST_SPAN * max(float(np.abs(kappa).max()), 1.0)
-
-
-def _hardly_varies(kappa: Values) -> bool:
-    low, high = np.percentile(kappa, [2, 98])
-    return bool(high - low < _least_span(kappa))
 
 
 def _title(method: str, shown: int, count: int, has_hull: bool, constant: bool) -> str:

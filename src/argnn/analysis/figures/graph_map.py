@@ -76,6 +76,11 @@ def homophily_words(edges: Tensor, y: Tensor, trained: Tensor | None) -> str:
     return f"homophily {share:.2f}, held out {told}"
 
 
+def _opacity(edges: int) -> float:
+    """Many lines over each other must not turn into one dark area."""
+    return float(np.clip((550 / max(edges, 1)) ** 0.8, 0.006, 0.45))
+
+
 def _draw(points: Points, edges: Tensor, graph: Data, ax: "Axes") -> None:
     from matplotlib.collections import LineCollection
 
@@ -85,7 +90,7 @@ def _draw(points: Points, edges: Tensor, graph: Data, ax: "Axes") -> None:
         list(np.stack([points[low], points[high]], axis=1)),
         colors=_EDGE_COLOR,
         linewidths=0.35,
-        alpha=float(np.clip(60 / np.sqrt(max(count, 1)) / 5, 0.03, 0.45)),
+        alpha=_opacity(count),
         rasterized=count > MANY_MARKS,
         zorder=1,
     )

@@ -82,9 +82,8 @@ def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
         x[large_first], y[large_first], s=_sizes(nrmd), c=nrmd, cmap=CURVATURE_COLORS,
         edgecolors="#333333", linewidths=0.6, zorder=2,
     )  # fmt: skip
-    ax.set(
-        xlabel="edge homophily", ylabel="mean learned curvature κ, last layer", xlim=(-0.05, 1.05)
-    )
+    ax.set(xlabel="edge homophily", ylabel="mean learned curvature κ, last layer", xlim=(-0.1, 1.1))
+    ax.set_xticks(np.linspace(0, 1, 6))
     ax.margins(y=0.25)
     ax.grid(color="#e6e6e6", linewidth=0.6, zorder=0)
     bar = figure.colorbar(dots, ax=ax)

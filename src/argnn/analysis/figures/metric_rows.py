@@ -12,6 +12,7 @@ from argnn.analysis.figures.style import (
     FIELD_COLORS,
     class_look,
     class_names,
+    color_limits,
     labels_of,
     new_figure,
     styled,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MAX_LAYERS = 4
+# Of log g: five per cent of g.
+_LEAST_SPAN = 0.05
 
 
 @styled
@@ -49,9 +52,9 @@ def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     order = _order(shown[-1][1].g, labels)
     _class_strip(strip, labels[order], class_names(graph))
     for ax, (number, layer) in zip(panels, shown, strict=True):
-        image = _heat(ax, layer.g, order)
+        image, hardly_varies = _heat(ax, layer.g, order)
         _borders(ax, labels[order])
-        ax.set_title(f"Layer {number}: log g")
+        ax.set_title(f"Layer {number}: log g" + (" hardly varies" if hardly_varies else ""))
         ax.set_xlabel("metric axis, sorted by mean")
         ticks = MaxNLocator(4)
         figure.colorbar(image, ax=ax, location="bottom", shrink=0.85, pad=0.02, ticks=ticks)
@@ -62,17 +65,18 @@ def _order(g: Tensor, labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.lexsort((g.double().log().mean(-1).numpy(), labels))
 
 
-def _heat(ax: "Axes", g: Tensor, order: NDArray[np.int64]) -> Any:
+def _heat(ax: "Axes", g: Tensor, order: NDArray[np.int64]) -> tuple[Any, bool]:
+    """The image, and whether its values hardly vary."""
     log_g = g.double().log().numpy()
     columns = np.argsort(log_g.mean(0), kind="stable")
-    low, high = np.percentile(log_g, [1, 99])
+    low, high, hardly_varies = color_limits(log_g, 1, _LEAST_SPAN)
     image = ax.imshow(
         log_g[order][:, columns], aspect="auto", cmap=FIELD_COLORS, interpolation="nearest",
-        vmin=low, vmax=high if high - low > 1e-9 else low + 1e-9,
+        vmin=low, vmax=high,
     )  # fmt: skip
     ax.set(xticks=[])
     ax.tick_params(left=False, labelleft=False)
-    return image
+    return image, hardly_varies
 
 
 def _borders(ax: "Axes", labels: NDArray[np.int64]) -> None:

@@ -122,6 +122,21 @@ def plain(text: object, limit: int = _MAX_NAME) -> str:
     return shown.replace("$", r"\$")
 
 
+def color_limits(
+    values: NDArray[np.float64], share: float, least: float
+) -> tuple[float, float, bool]:
+    """Ends of a colour scale, and whether values hardly vary.
+
+    Args:
+        values: What is coloured.
+        share: Per cent that may lie beyond each end: single values must not flatten the rest.
+        least: The scale is at least so wide: what hardly varies must not look as if it did.
+    """
+    low, high = np.percentile(values, [share, 100 - share])
+    room = max(least - (high - low), 0.0) / 2
+    return float(low - room), float(high + room), bool(room > 0)
+
+
 def empty_panel(ax: "Axes", sentence: str) -> None:
     """Say in a panel why there is nothing in it."""
     ax.set_axis_off()
@@ -134,7 +149,9 @@ def empty_panel(ax: "Axes", sentence: str) -> None:
 def class_legend(figure: "Figure", ax: "Axes") -> None:
     """Names of the classes below a figure, with marks of one size."""
     handles, names = ax.get_legend_handles_labels()
-    legend = figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 6))
+    rows = -(-len(names) // 6)
+    columns = -(-len(names) // max(rows, 1))
+    legend = figure.legend(handles, names, loc="outside lower center", ncols=max(columns, 1))
     for handle in legend.legend_handles:
         handle.set_sizes([26])  # type: ignore[union-attr]
 
