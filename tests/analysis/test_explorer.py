@@ -266,8 +266,8 @@ def test_every_control_has_a_name(opened):
     seen = opened(usual_page())
     nameless = seen.js(
         "[...document.querySelectorAll('select, input, button, canvas, svg, [tabindex]')].filter("
-        "(e) => !(e.getAttribute('aria-label') || (e.labels && e.labels.length)"
-        " || e.textContent.trim())).map((e) => e.outerHTML)"
+        "(e) => !e.ariaHidden).filter((e) => !(e.getAttribute('aria-label')"
+        " || (e.labels && e.labels.length) || e.textContent.trim())).map((e) => e.outerHTML)"
     )
     assert nameless == []
 

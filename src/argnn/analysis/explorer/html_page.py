@@ -13,10 +13,33 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+# Files of the script in the order in which they are joined: each may use at once what stands above
+# it, and inside its functions everything.
+SCRIPTS = (
+    "dom",
+    "arrays",
+    "graph",
+    "state",
+    "coloring",
+    "camera",
+    "scene",
+    "painter_canvas",
+    "marks",
+    "map",
+    "legend",
+    "detail",
+    "search",
+    "overview",
+    "downloads",
+    "controls",
+    "gestures",
+    "main",
+)
+
 
 def page(document: Mapping[str, Any]) -> bytes:
     """The page of a document, see :func:`~argnn.analysis.explorer.contents.document`."""
-    script, style = _part("explorer.js"), _part("explorer.css")
+    script, style = _script(), _part("explorer.css")
     values = {
         "@@POLICY@@": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'",
@@ -45,6 +68,12 @@ def embedded_json(value: Any) -> str:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _script() -> str:
+    """All files of the script inside one function, so that the page has no names of theirs."""
+    parts = "\n".join(_part(f"js/{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 def _part(name: str) -> str:

@@ -1,0 +1,31 @@
+// Building the page once, and following the window.
+
+readTheme();
+showOverview();
+showCurves();
+showDownloads();
+fillControls();
+listenControls();
+listenSearch();
+listenKeys();
+listenWheel();
+listenPointers();
+refilter();
+recolor();
+showDetail();
+showGeometry();
+
+isDark.addEventListener("change", () => {
+  readTheme();
+  recolor();
+});
+new ResizeObserver(resize).observe(canvas);
+resize();
+
+// For tests and measurements: where a node is, drawing at once, and what is chosen.
+window.argnnExplorer = {
+  place: (node) => project(currentLook(), node).slice(0, 2),
+  paint,
+  state: () => ({ ...state, shown: scene.shownCount }),
+  ready: performance.now(),
+};

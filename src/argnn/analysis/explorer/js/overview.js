@@ -1,0 +1,121 @@
+// What stands above and below the map: scores, learning curves, means by layer and class.
+
+const CURVE_NAMES = {
+  loss: "Loss",
+  task_loss: "Task loss",
+  penalty: "Penalty of the metric",
+  gradient_norm: "Gradient norm",
+  val_score: "Validation score",
+  val_loss: "Validation loss",
+};
+
+function showOverview() {
+  const sizes = [`${whole(count)} nodes`, `${whole(neighborOf.length / 2)} edges`];
+  if (classes.length) sizes.push(`${classes.length} classes`);
+  sizes.push(layers.length ? `${layers.length} learned layers` : "no learned metric");
+  at("title").textContent = data.title;
+  at("lead").textContent = sizes.join(", ");
+  if (data.facts) addPairs(at("facts"), data.facts);
+  if (data.scores) showScores();
+  const notes = data.notes || [];
+  at("notes").append(...notes.map((note) => make("li", note)));
+  at("notes").hidden = !notes.length;
+}
+
+function showScores() {
+  const header = ["Score", "this split", "mean", "± 95 %", "splits"];
+  const lines = data.scores.map(({ name, here, mean, interval, n }) => [
+    name,
+    percent(here),
+    percent(mean),
+    percent(interval),
+    n,
+  ]);
+  fillTable(at("scores"), "Scores in per cent", header, lines);
+  at("protocol").textContent = `Protocol: ${data.protocol}. ± is the ${data.interval}.`;
+}
+
+function showCurves() {
+  at("curves-section").hidden = !data.curves;
+  if (!data.curves) return;
+  for (const [name, numbers] of Object.entries(data.curves)) {
+    if (name === "epoch" || numbers.every((value) => value === null)) continue;
+    at("curves").append(curveFigure(name, numbers));
+  }
+  const words = `The dashed line is the chosen epoch, ${data.chosen_epoch}.`;
+  at("curves").append(make("p", words, "quiet"));
+}
+
+function curveFigure(name, numbers) {
+  const epochs = data.curves.epoch;
+  const known = numbers.map((value, k) => [epochs[k], value]).filter(([, value]) => value !== null);
+  const ys = known.map(([, value]) => value);
+  const ends = {
+    first: Math.min(...epochs),
+    last: Math.max(...epochs),
+    low: Math.min(...ys),
+    high: Math.max(...ys),
+  };
+  const words = `${CURVE_NAMES[name]}: from ${number(ys[0])} to ${number(ys[ys.length - 1])}, `
+    + `lowest ${number(ends.low)}, highest ${number(ends.high)}`;
+  const figure = make("figure");
+  figure.append(make("figcaption", CURVE_NAMES[name]), curveDrawing(known, ends, words));
+  return figure;
+}
+
+function curveDrawing(known, { first, last, low, high }, words) {
+  const [width, height, left, right, bottom] = [320, 150, 42, 6, 20];
+  const floor = height - bottom;
+  const share = (value, from, to) => (to > from ? (value - from) / (to - from) : 0.5);
+  const x = (epoch) => left + (width - left - right) * share(epoch, first, last);
+  const y = (value) => 8 + (floor - 12) * share(-value, -high, -low);
+  const chosen = x(data.chosen_epoch);
+  const steps = known.map(([epoch, value]) => `${x(epoch).toFixed(1)} ${y(value).toFixed(1)}`);
+  const svg = makeSvg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words });
+  svg.append(
+    makeSvg("line", { x1: left, x2: width - right, y1: floor, y2: floor, class: "axis-line" }),
+    makeSvg("line", { x1: chosen, x2: chosen, y1: 6, y2: floor, class: "chosen" }),
+    makeSvg("path", { class: "curve", d: `M${steps.join("L")}` }),
+    makeSvg("text", { x: 0, y: 16 }, number(high)),
+    makeSvg("text", { x: 0, y: floor }, number(low)),
+    makeSvg("text", { x: left, y: height - 5 }, String(first)),
+    makeSvg("text", { x: width - right, y: height - 5, "text-anchor": "end" }, `epoch ${last}`),
+  );
+  return svg;
+}
+
+function showGeometry() {
+  at("geometry-section").hidden = !layers.length;
+  if (!layers.length) return;
+  const names = Object.keys(layers[0].statistics).filter((name) => name !== "main_variation");
+  const titles = names.map((name) => MEANINGS[name][0]);
+  showLayerMeans(names, titles);
+  showClassMeans(names, titles);
+  at("meanings").replaceChildren();
+  addPairs(at("meanings"), Object.values(MEANINGS));
+}
+
+function showLayerMeans(names, titles) {
+  const mean = (values) => number(meanWhere(values, () => true));
+  const lines = layers.map((layer) => [
+    layer.number,
+    number(layer.nrmd),
+    ...names.map((name) => mean(layer.statistics[name]())),
+  ]);
+  const caption = "Means over the nodes of each layer";
+  fillTable(at("layer-table"), caption, ["Layer", "NRMD", ...titles], lines);
+}
+
+function showClassMeans(names, titles) {
+  at("class-table").hidden = !nodes.label;
+  if (!nodes.label) return;
+  const layer = layers[state.layer];
+  const lines = classes.map((className, label) => {
+    const isInside = (node) => nodes.label[node] === label;
+    const size = nodes.label.filter((other) => other === label).length;
+    const means = names.map((name) => number(meanWhere(layer.statistics[name](), isInside)));
+    return [className, whole(size), ...means];
+  });
+  const caption = `Means by class, layer ${layer.number}`;
+  fillTable(at("class-table"), caption, ["Class", "Nodes", ...titles], lines);
+}

@@ -1,0 +1,105 @@
+// Draws the map where there is no WebGL, with the browser's two-dimensional pen.
+//
+// A painter has
+//   canvas           the element it draws on
+//   remark()         a sentence for the reader about how the map is drawn, or ""
+//   colorsChanged()  colors, filters or the theme are others
+//   edgesChanged()   other edges are shown, or other nodes
+//   moving()         the map is being moved
+//   paint()          draws edges and nodes now
+
+const EDGES_WHILE_MOVING = 6000; // more would take longer than a frame
+const REST = 160; // milliseconds after the last move until everything is drawn
+
+function canvasPainter(canvas) {
+  const pen = canvas.getContext("2d");
+  let inHurry = false;
+  let settling = 0;
+
+  function moving() {
+    inHurry = true;
+    clearTimeout(settling);
+    settling = setTimeout(() => {
+      inHurry = false;
+      draw();
+    }, REST);
+  }
+
+  function paint() {
+    const places = projectAll();
+    const order = state.view === SPACE ? fromFarToNear(places.far) : mixedOrder;
+    preparePen(pen);
+    paintEdges(places);
+    paintNodes(places, order);
+  }
+
+  function paintEdges(places) {
+    const edges = chosenEdges();
+    if (!edges) return;
+    pen.lineWidth = 0.8;
+    pen.globalAlpha = edgeOpacity(edges.low.length);
+    strokeEdges(edges, 0, scene.theme.edge, places);
+    strokeEdges(edges, 1, scene.theme["new-edge"], places);
+    pen.globalAlpha = 1;
+  }
+
+  function strokeEdges({ low, high, isNew }, kind, color, { x, y }) {
+    const step = inHurry ? Math.max(1, Math.ceil(low.length / EDGES_WHILE_MOVING)) : 1;
+    pen.strokeStyle = color;
+    pen.beginPath();
+    for (let k = 0; k < low.length; k += step) {
+      if (isNew[k] !== kind || !scene.shown[low[k]] || !scene.shown[high[k]]) continue;
+      pen.moveTo(x[low[k]], y[low[k]]);
+      pen.lineTo(x[high[k]], y[high[k]]);
+    }
+    pen.stroke();
+  }
+
+  function paintNodes({ x, y }, order) {
+    const faint = dotImage(scene.theme.faint, faintRadius());
+    const dots = scene.coloring.colors.map((color) => later(() => dotImage(color, nodeRadius())));
+    for (const node of order) if (!scene.shown[node]) stamp(pen, faint, x[node], y[node]);
+    for (const node of order) {
+      if (scene.shown[node]) stamp(pen, dots[scene.bucket[node]](), x[node], y[node]);
+    }
+  }
+
+  return {
+    canvas,
+    remark: () => "Drawn without WebGL.",
+    colorsChanged: () => {},
+    edgesChanged: () => {},
+    moving,
+    paint,
+  };
+}
+
+function fromFarToNear(far) {
+  return Uint32Array.from(mixedOrder).sort((a, b) => far[b] - far[a]);
+}
+
+// Clears the canvas of a pen, which then measures in pixels of the page.
+function preparePen(pen) {
+  pen.setTransform(frame.ratio, 0, 0, frame.ratio, 0, 0);
+  pen.clearRect(0, 0, frame.width, frame.height);
+}
+
+// Copying a picture of a dot is much quicker than drawing an arc for each node.
+function dotImage(color, radius) {
+  const image = document.createElement("canvas");
+  const size = Math.ceil((radius + 1) * 2 * frame.ratio);
+  image.width = size;
+  image.height = size;
+  const pen = image.getContext("2d");
+  pen.fillStyle = color;
+  pen.beginPath();
+  pen.arc(size / 2, size / 2, radius * frame.ratio, 0, 2 * Math.PI);
+  pen.fill();
+  return image;
+}
+
+function stamp(pen, image, x, y) {
+  if (isOutside(x, y, 9)) return;
+  const size = image.width / frame.ratio;
+  pen.drawImage(image, x - size / 2, y - size / 2, size, size);
+}

@@ -1,0 +1,58 @@
+// What is drawn, apart from where it lies: colors, the nodes that pass the filters, edges.
+
+const scene = {
+  theme: {},
+  coloring: null,
+  bucket: new Uint16Array(count), // of every node, an index into coloring.colors
+  shown: new Uint8Array(count),
+  shownCount: 0,
+};
+
+// A fixed mixed order of drawing: no class always lies on top of another.
+const mixedOrder = new Uint32Array(count).map((_, k) => k);
+for (let k = count - 1, seed = 7; k > 0; k--) {
+  seed = (seed * 1103515245 + 12345) % 2147483648;
+  const other = seed % (k + 1);
+  [mixedOrder[k], mixedOrder[other]] = [mixedOrder[other], mixedOrder[k]];
+}
+
+function readTheme() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of ["panel", "edge", "new-edge", "faint", "ring", "ink"]) {
+    scene.theme[name] = style.getPropertyValue(`--${name}`).trim();
+  }
+}
+
+function colorOf(node) {
+  return scene.coloring.colors[scene.bucket[node]];
+}
+
+function passes(node) {
+  const { label, part, result } = state.filter;
+  if (label !== ANY && nodes.label[node] !== label) return false;
+  if (part !== ANY && nodes.part[node] !== part) return false;
+  return result === ANY || resultOf(node) === result;
+}
+
+function readColors() {
+  scene.coloring = chosenColoring();
+  for (let node = 0; node < count; node++) scene.bucket[node] = scene.coloring.bucketOf(node);
+}
+
+function readFilters() {
+  scene.shownCount = 0;
+  for (let node = 0; node < count; node++) {
+    scene.shown[node] = passes(node) ? 1 : 0;
+    scene.shownCount += scene.shown[node];
+  }
+}
+
+function chosenEdges() {
+  if (state.edges === "none") return null;
+  return state.edges === "original" ? originalEdges() : rewiredEdges();
+}
+
+// Many edges are drawn thinner than few.
+function edgeOpacity(total) {
+  return clamp(11 / Math.sqrt(total + 1), 0.025, 0.32);
+}
