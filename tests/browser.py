@@ -8,6 +8,8 @@ import shlex
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ _OPTIONS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--use-angle=swiftshader",  # WebGL is drawn by the processor
+    "--enable-unsafe-swiftshader",
     "--disable-quic",
     "--no-first-run",
     "--disable-sync",
@@ -28,6 +32,27 @@ _OPTIONS = (
     "--hide-scrollbars",
 )
 _PATIENCE = 30
+# Without a graphics card Chromium itself reads every picture of WebGL back to put it on the page.
+_OWN_WARNING = "GPU stall due to ReadPixels"
+_WITHOUT_WEBGL = """
+const usual = HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = function (kind, ...others) {
+  return kind.startsWith("webgl") ? null : usual.call(this, kind, ...others);
+};
+"""
+# The map has to be read in the task that has drawn it: WebGL forgets its picture afterwards.
+_READ_MAP = """(([x, y, width, height]) => {
+  argnnExplorer.paint();
+  const copy = document.createElement("canvas");
+  const map = document.getElementById("map");
+  copy.width = map.width;
+  copy.height = map.height;
+  const pen = copy.getContext("2d", { willReadFrequently: true });
+  pen.fillStyle = getComputedStyle(map.parentElement).backgroundColor;
+  pen.fillRect(0, 0, map.width, map.height);
+  pen.drawImage(map, 0, 0);
+  return [...pen.getImageData(x, y, width || map.width, height || map.height).data];
+})"""
 
 
 class Browser:
@@ -105,7 +130,8 @@ class Browser:
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
             self.problems.append(str(params["args"]))
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            self.problems.append(str(params["entry"]))
+            if _OWN_WARNING not in params["entry"]["text"]:
+                self.problems.append(str(params["entry"]))
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
 
@@ -130,6 +156,19 @@ class Browser:
         assert self.js("Boolean(window.argnnExplorer)"), self.problems
         self.js("argnnExplorer.paint()")
         return time.monotonic() - began
+
+    @contextmanager
+    def without_webgl(self) -> Iterator[None]:
+        """Pages that are opened inside find no WebGL."""
+        added = self.call("Page.addScriptToEvaluateOnNewDocument", source=_WITHOUT_WEBGL)
+        try:
+            yield
+        finally:
+            self.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
+
+    def map_pixels(self, x: int = 0, y: int = 0, width: int = 0, height: int = 0) -> list[int]:
+        """Red, green, blue and opacity of the map's pixels, of all where no size is given."""
+        return list(self.js(f"{_READ_MAP}([{x}, {y}, {width}, {height}])"))
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page."""

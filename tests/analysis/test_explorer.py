@@ -1,6 +1,7 @@
 """The interactive page: what is packed into it, and how it behaves in a browser."""
 
 import base64
+import contextlib
 import csv
 import functools
 import json
@@ -185,13 +186,17 @@ def opened(browser, tmp_path):
     browser.problems.clear()
     browser.requests.clear()
 
-    def open_page(about, width=1280, *, dark=False):
-        path.write_bytes(about if isinstance(about, bytes) else page(document(about)))
-        browser.size(width, dark=dark)
-        browser.open(path)
-        return browser
+    with contextlib.ExitStack() as stack:
 
-    yield open_page
+        def open_page(about, width=1280, *, dark=False, painter="webgl"):
+            path.write_bytes(about if isinstance(about, bytes) else page(document(about)))
+            browser.size(width, dark=dark)
+            if painter == "canvas":
+                stack.enter_context(browser.without_webgl())
+            browser.open(path)
+            return browser
+
+        yield open_page
     browser.js("1")  # events that are still on their way
     assert browser.problems == []
     assert {url for url in browser.requests if not url.startswith("blob:")} == {path.as_uri()}
@@ -235,15 +240,160 @@ def test_colors_filters_and_edges(opened):
     seen.js("argnnExplorer.paint()")
 
 
+# ---- what is painted, by both painters ----------------------------------------------------------
+
+both_painters = pytest.mark.parametrize("painter", ["webgl", "canvas"])
+CLASS_COLORS = np.array([[0x00, 0x72, 0xB2], [0xE6, 0x9F, 0x00], [0x00, 0x9E, 0x73]])
+FAINT = {False: [0xD4, 0xD8, 0xDA], True: [0x38, 0x41, 0x47]}
+REACH = 8  # pixels around a node that are looked at; its dot has a radius of 5
+
+
+def pixels(seen, *box):
+    """The map, or a part of it, as ``[height, width, 3]``."""
+    width = box[2] if box else seen.js("document.getElementById('map').width")
+    return np.array(seen.map_pixels(*box)).reshape(-1, width, 4)[..., :3]
+
+
+def lonely_nodes(seen, num_nodes=48):
+    """Nodes whose dot nothing else touches, with their places."""
+    places = np.array([seen.js(f"argnnExplorer.place({node})") for node in range(num_nodes)])
+    apart = np.linalg.norm(places[:, None] - places, axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    found = [(n, places[n]) for n in np.flatnonzero(apart.min(0) > 2 * REACH)]
+    assert len(found) >= 5
+    return found
+
+
+def around(seen, place):
+    """The pixels around a place, which is the middle of the picture up to half a pixel."""
+    x, y = np.floor(place).astype(int) - REACH
+    return pixels(seen, x, y, 2 * REACH + 1, 2 * REACH + 1)
+
+
+def dot(seen, place, color):
+    """Number and center of the pixels around a place that have a color."""
+    ys, xs = np.nonzero(np.abs(around(seen, place) - color).max(-1) <= 2)
+    corner = np.floor(place) - REACH
+    return len(xs), corner + [xs.mean() + 0.5, ys.mean() + 0.5] if len(xs) else None
+
+
 @needs_chromium
-def test_edges_change_the_picture(opened):
-    seen = opened(usual_page())
-    pictures = []
+@both_painters
+@pytest.mark.parametrize("view", ["2-D", "3-D"])
+def test_nodes_have_the_color_of_their_class(opened, painter, view):
+    seen = opened(usual_page(), painter=painter)
+    seen.select("view", view)
+    labels = planted().y
+    for node, place in lonely_nodes(seen):
+        size, center = dot(seen, place, CLASS_COLORS[labels[node]])
+        assert 40 <= size <= 86  # a circle of radius 5 with a rim that may be soft
+        np.testing.assert_allclose(center, place, atol=0.5)
+
+
+@needs_chromium
+@both_painters
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_filtered_nodes_are_faint_and_small(opened, painter, dark):
+    seen = opened(usual_page(), dark=dark, painter=painter)
+    seen.select("class-filter", "red")
+    for node, place in lonely_nodes(seen):
+        is_shown = node < 16
+        size, _ = dot(seen, place, CLASS_COLORS[0] if is_shown else FAINT[dark])
+        assert 40 <= size <= 86 if is_shown else 10 <= size <= 33
+
+
+@needs_chromium
+@both_painters
+def test_zoom_moves_what_is_painted(opened, painter):
+    seen = opened(usual_page(), painter=painter)
+    seen.js("document.getElementById('map').focus()")
+    seen.key("+")
+    for key in ("ArrowLeft", "ArrowUp"):
+        seen.key(key)
+    width, height = seen.js(
+        "(({width, height}) => [width, height])(document.getElementById('map'))"
+    )
+    labels = planted().y
+    inside = [
+        (node, place)
+        for node, place in lonely_nodes(seen)
+        if (place > REACH).all() and (place < [width - REACH, height - REACH]).all()
+    ]
+    assert inside
+    for node, place in inside:
+        np.testing.assert_allclose(dot(seen, place, CLASS_COLORS[labels[node]])[1], place, atol=0.5)
+
+
+@needs_chromium
+@both_painters
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_only_new_edges_are_orange(opened, painter, dark):
+    seen = opened(usual_page(), dark=dark, painter=painter)
+    seen.select("color", "degree")  # all have the same: no node is orange
+    orange, drawn = {}, {}
     for edges in ("none", "original", "rewired"):
         seen.select("edges", edges)
-        seen.js("argnnExplorer.paint()")
-        pictures.append(seen.js("document.getElementById('map').toDataURL()"))
-    assert len(set(pictures)) == 3
+        image = pixels(seen)
+        orange[edges] = int((image[..., 0] > image[..., 2] + 15).sum())
+        drawn[edges] = int((image != image[0, 0]).any(-1).sum())
+    assert orange["none"] == orange["original"] == 0
+    assert orange["rewired"] > 100
+    assert drawn["original"] > drawn["none"] + 1000
+
+
+@needs_chromium
+def test_page_without_webgl_says_so(opened):
+    seen = opened(usual_page(), painter="canvas")
+    assert "Drawn without WebGL." in seen.text("#status")
+    seen.click_node(17)
+    assert "Node n17" in seen.text("#detail")
+    assert seen.js("document.getElementById('map').getContext('webgl2')") is None
+
+
+@needs_chromium
+def test_page_with_webgl_uses_it(opened):
+    seen = opened(usual_page())
+    assert "Drawn without WebGL" not in seen.text("#status")
+    assert seen.js("document.getElementById('map').getContext('2d')") is None
+
+
+@needs_chromium
+def test_lost_graphics_come_back(opened):
+    seen = opened(usual_page())
+    before = pixels(seen)
+    seen.js(
+        "window.card = document.getElementById('map').getContext('webgl2')"
+        ".getExtension('WEBGL_lose_context'); card.loseContext()"
+    )
+    wait_until(seen, "document.getElementById('status').textContent.includes('the map waits')")
+    seen.select("edges", "original")
+    seen.js("card.restoreContext()")
+    wait_until(seen, "!document.getElementById('status').textContent.includes('the map waits')")
+    assert (pixels(seen) != before).any()
+    seen.select("edges", "none")
+    np.testing.assert_array_equal(pixels(seen), before)
+
+
+def wait_until(seen, condition):
+    for _ in range(500):
+        if seen.js(condition):
+            return
+        time.sleep(0.02)
+    raise AssertionError(condition)
+
+
+@needs_chromium
+def test_choosing_marks_the_node_and_leaves_the_map(opened):
+    seen = opened(usual_page())
+    before = pixels(seen)
+    marks = "document.getElementById('marks').toDataURL()"
+    empty = seen.js(marks)
+    seen.click_node(17)
+    assert seen.js(marks) != empty
+    np.testing.assert_array_equal(pixels(seen), before)
+    seen.js("document.getElementById('map').focus()")
+    seen.key("Escape")
+    assert seen.js(marks) == empty
 
 
 @needs_chromium

@@ -24,6 +24,7 @@ SCRIPTS = (
     "camera",
     "scene",
     "painter_canvas",
+    "painter_webgl",
     "marks",
     "map",
     "legend",

@@ -51,3 +51,15 @@ function meanWhere(numbers, keep) {
   }
   return known ? total / known : NaN;
 }
+
+// The numbers below `total` in an order that looks random, and is always the same.
+function mixedNumbers(total) {
+  const order = new Uint32Array(total).map((_, k) => k);
+  let seed = 7;
+  for (let k = total - 1; k > 0; k--) {
+    seed = (seed * 1103515245 + 12345) % 2147483648;
+    const other = seed % (k + 1);
+    [order[k], order[other]] = [order[other], order[k]];
+  }
+  return order;
+}

@@ -101,10 +101,11 @@ function isOutside(x, y, margin) {
   return x < -margin || y < -margin || x > frame.width + margin || y > frame.height + margin;
 }
 
-// Brings a node to the middle if it is not on the screen.
+// Brings a node to the middle if it is not on the screen; says whether the map has moved.
 function bringIntoView(node) {
   const [x, y] = project(currentLook(), node);
-  if (!isOutside(x, y, -20)) return;
+  if (!isOutside(x, y, -20)) return false;
   state.x += frame.width / 2 - x;
   state.y += frame.height / 2 - y;
+  return true;
 }

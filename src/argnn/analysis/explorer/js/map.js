@@ -3,10 +3,21 @@
 const [NEAREST_ZOOM, FARTHEST_ZOOM] = [80, 0.4];
 const MOST_PITCH = 1.55; // looking from right above
 const REACH = 14;
+const REST = 160; // milliseconds after the last move until everything is drawn
 
-const painter = canvasPainter(at("map"));
+const painter = startPainter();
 const canvas = painter.canvas;
 let waiting = 0;
+let settling = 0;
+
+function startPainter() {
+  const found = webglPainter(at("map"));
+  if (found) return found;
+  // A canvas that once gave a WebGL context gives no other one.
+  const fresh = at("map").cloneNode();
+  at("map").replaceWith(fresh);
+  return canvasPainter(fresh);
+}
 
 function draw() {
   if (!waiting) waiting = requestAnimationFrame(paint);
@@ -34,8 +45,17 @@ function resize() {
 }
 
 function moved() {
-  painter.moving();
+  if (painter.isSlow) hurry();
   draw();
+}
+
+function hurry() {
+  scene.inHurry = true;
+  clearTimeout(settling);
+  settling = setTimeout(() => {
+    scene.inHurry = false;
+    draw();
+  }, REST);
 }
 
 function zoom(factor, x = frame.width / 2, y = frame.height / 2) {
@@ -97,7 +117,7 @@ function refilter() {
 function choose(node, intoView) {
   state.chosen = node;
   canvas.dataset.chosen = String(node);
-  if (intoView && node >= 0) bringIntoView(node);
   showDetail();
-  draw();
+  if (intoView && node >= 0 && bringIntoView(node)) draw();
+  else paintMarks();
 }

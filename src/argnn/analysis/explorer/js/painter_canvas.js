@@ -2,28 +2,14 @@
 //
 // A painter has
 //   canvas           the element it draws on
+//   isSlow           whether fewer edges have to be drawn while the map moves
 //   remark()         a sentence for the reader about how the map is drawn, or ""
 //   colorsChanged()  colors, filters or the theme are others
 //   edgesChanged()   other edges are shown, or other nodes
-//   moving()         the map is being moved
 //   paint()          draws edges and nodes now
-
-const EDGES_WHILE_MOVING = 6000; // more would take longer than a frame
-const REST = 160; // milliseconds after the last move until everything is drawn
 
 function canvasPainter(canvas) {
   const pen = canvas.getContext("2d");
-  let inHurry = false;
-  let settling = 0;
-
-  function moving() {
-    inHurry = true;
-    clearTimeout(settling);
-    settling = setTimeout(() => {
-      inHurry = false;
-      draw();
-    }, REST);
-  }
 
   function paint() {
     const places = projectAll();
@@ -44,7 +30,7 @@ function canvasPainter(canvas) {
   }
 
   function strokeEdges({ low, high, isNew }, kind, color, { x, y }) {
-    const step = inHurry ? Math.max(1, Math.ceil(low.length / EDGES_WHILE_MOVING)) : 1;
+    const step = Math.ceil(1 / edgeShare(low.length));
     pen.strokeStyle = color;
     pen.beginPath();
     for (let k = 0; k < low.length; k += step) {
@@ -66,10 +52,10 @@ function canvasPainter(canvas) {
 
   return {
     canvas,
-    remark: () => "Drawn without WebGL.",
+    isSlow: true,
+    remark: () => `Drawn without WebGL${thinningWords()}.`,
     colorsChanged: () => {},
     edgesChanged: () => {},
-    moving,
     paint,
   };
 }

@@ -1,20 +1,18 @@
 // What is drawn, apart from where it lies: colors, the nodes that pass the filters, edges.
 
+const EDGES_WHILE_MOVING = 6000; // more take too long where no graphics card helps
+
 const scene = {
   theme: {},
   coloring: null,
   bucket: new Uint16Array(count), // of every node, an index into coloring.colors
   shown: new Uint8Array(count),
   shownCount: 0,
+  inHurry: false, // whether the map moves under a painter that is slow
 };
 
 // A fixed mixed order of drawing: no class always lies on top of another.
-const mixedOrder = new Uint32Array(count).map((_, k) => k);
-for (let k = count - 1, seed = 7; k > 0; k--) {
-  seed = (seed * 1103515245 + 12345) % 2147483648;
-  const other = seed % (k + 1);
-  [mixedOrder[k], mixedOrder[other]] = [mixedOrder[other], mixedOrder[k]];
-}
+const mixedOrder = mixedNumbers(count);
 
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
@@ -55,4 +53,14 @@ function chosenEdges() {
 // Many edges are drawn thinner than few.
 function edgeOpacity(total) {
   return clamp(11 / Math.sqrt(total + 1), 0.025, 0.32);
+}
+
+// The share of the edges that is drawn now.
+function edgeShare(total) {
+  return scene.inHurry ? Math.min(1, EDGES_WHILE_MOVING / total) : 1;
+}
+
+function thinningWords() {
+  const isThinned = neighborOf.length / 2 > EDGES_WHILE_MOVING;
+  return isThinned ? ", with fewer edges while the map moves" : "";
 }

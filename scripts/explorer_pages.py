@@ -1,0 +1,146 @@
+"""Write the pages of runs, open them in Chromium, and say how large and how quick they are.
+
+python scripts/explorer_pages.py RUN... [--pictures docs/images]
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from argnn.bench.analyze import Order, Report, analyze
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))  # the browser is that of the tests
+
+from browser import Browser  # noqa: E402
+
+OPENINGS = 5
+# Drawing by WebGL ends later than the call: reading one pixel waits for it.
+REDRAW = """(([times, isMoving]) => {
+  const map = document.getElementById("map");
+  const gl = map.getContext("webgl2");
+  const pixel = new Uint8Array(4);
+  return Array.from({ length: times }, (_, k) => {
+    const key = k % 2 ? "ArrowLeft" : "ArrowRight";
+    const began = performance.now();
+    if (isMoving) map.dispatchEvent(new KeyboardEvent("keydown", { key }));
+    argnnExplorer.paint();
+    if (gl) gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel);
+    else map.getContext("2d").getImageData(0, 0, 1, 1);
+    return performance.now() - began;
+  });
+})"""
+FIND = """((id) => {
+  const search = document.getElementById("search");
+  search.value = id;
+  search.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+  search.value = "";
+  search.dispatchEvent(new Event("input"));
+})"""
+
+
+class Picture(NamedTuple):
+    """A picture of docs/explorer.md."""
+
+    data: str
+    name: str
+    width: int
+    height: int
+    dark: bool
+    choices: dict[str, str]
+    node: int
+
+
+PICTURES = (
+    Picture(
+        "pubmed",
+        "explorer.png",
+        *(1280, 860, False),
+        {"color": "curvature κ", "edges": "original"},
+        100,
+    ),
+    Picture(
+        "wisconsin",
+        "explorer_phone.png",
+        *(390, 844, True),
+        {"color": "prediction", "edges": "rewired"},
+        5,
+    ),
+)
+
+
+def redraw(browser: Browser, times: int, *, is_moving: bool) -> float:
+    """Median milliseconds of drawing the map once."""
+    flag = "true" if is_moving else "false"
+    return statistics.median(browser.js(f"{REDRAW}([{times}, {flag}])"))
+
+
+def measured(page: Path, profile: Path, *, webgl: bool) -> str:
+    """One line about how a page opens and moves."""
+    with Browser(profile) as browser:
+        browser.size(1280)
+        if webgl:
+            seconds = [browser.open(page) for _ in range(OPENINGS)]
+        else:
+            with browser.without_webgl():
+                seconds = [browser.open(page) for _ in range(OPENINGS)]
+        browser.select("edges", "original")
+        still = redraw(browser, 11, is_moving=False)
+        moving = redraw(browser, 21, is_moving=True)
+        words = browser.text("#status").split(". ")[-1]
+    return (
+        f"  usable after {min(seconds):.2f} to {max(seconds):.2f} s ({OPENINGS} openings), "
+        f"redraw of all edges {still:.0f} ms, while moving {moving:.0f} ms. {words}"
+    )
+
+
+def photograph(page: Path, picture: Picture, profile: Path, folder: Path) -> None:
+    """Write one picture of a page."""
+    with Browser(profile) as browser:
+        browser.size(picture.width, picture.height, dark=picture.dark)
+        browser.open(page)
+        for name, text in picture.choices.items():
+            browser.select(name, text)
+        browser.js(f"{FIND}({picture.node})")
+        browser.js("document.getElementById('explore').scrollIntoView()")
+        browser.picture(folder / picture.name, whole=False)
+
+
+def written(run: Path, page: Path, data_root: str | None) -> Report:
+    """Write the page of a run; prints its size."""
+    began = time.perf_counter()
+    report = analyze(Order(run, page, data_root=data_root))
+    seconds = time.perf_counter() - began
+    print(
+        f"{report.data}, {report.model}: {report.nodes:,} nodes, {report.layers} layers, "
+        f"{report.size / 1e6:.2f} MB, written in {seconds:.0f} s"
+    )
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write, measure and photograph."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", nargs="+", type=Path, help="folders of runs")
+    parser.add_argument("--pictures", type=Path, help="folder for the pictures of the docs")
+    parser.add_argument("--data-root", help="folder of the raw benchmark files")
+    options = parser.parse_args(arguments)
+    for run in options.run:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            page = folder / "page.html"
+            report = written(run, page, options.data_root)
+            for webgl in (True, False):
+                print(measured(page, folder / f"profile-{webgl}", webgl=webgl))
+            for picture in PICTURES:
+                if options.pictures and picture.data == report.data:
+                    photograph(page, picture, folder / "pictures", options.pictures)
+
+
+if __name__ == "__main__":
+    main()
