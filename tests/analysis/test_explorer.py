@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import time
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import torch
 from torch_geometric.data import Data
 
 from argnn.analysis.explorer import Subject, document, page
+from argnn.analysis.explorer.html_page import SCRIPTS
 from argnn.analysis.explorer.packing import pack_columns, pack_floats, pack_integers
 from argnn.nn import ARGNN, GCN
 from browser import CHROMIUM, Browser
@@ -163,6 +165,11 @@ def test_page_holds_names_as_data_only():
     assert json.loads(held)["classes"][1] == EVIL
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
     assert "default-src 'none'" in text
+
+
+def test_every_file_of_the_script_is_joined_once():
+    folder = files("argnn.analysis.explorer").joinpath("js")
+    assert sorted(f"{name}.js" for name in SCRIPTS) == sorted(p.name for p in folder.iterdir())
 
 
 @functools.cache
@@ -355,6 +362,18 @@ def test_page_with_webgl_uses_it(opened):
     seen = opened(usual_page())
     assert "Drawn without WebGL" not in seen.text("#status")
     assert seen.js("document.getElementById('map').getContext('2d')") is None
+
+
+@needs_chromium
+def test_map_is_drawn_again_for_the_printer(opened):
+    seen = opened(usual_page())
+    wait_until(seen, "requestAnimationFrame(() => { window.isSeen = true; }), window.isSeen")
+    used = (
+        "(() => { const c = document.createElement('canvas'), p = c.getContext('2d');"
+        "c.width = 800; c.height = 500; p.drawImage(document.getElementById('map'), 0, 0);"
+        "return new Set(p.getImageData(0, 0, 800, 500).data).size; })()"
+    )
+    assert seen.js(f"window.dispatchEvent(new Event('beforeprint')), {used}") > 4
 
 
 @needs_chromium

@@ -19,6 +19,8 @@ isDark.addEventListener("change", () => {
   readTheme();
   recolor();
 });
+// WebGL keeps no picture that could be printed.
+window.addEventListener("beforeprint", paint);
 new ResizeObserver(resize).observe(canvas);
 resize();
 

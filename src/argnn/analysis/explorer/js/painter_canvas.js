@@ -22,7 +22,7 @@ function canvasPainter(canvas) {
   function paintEdges(places) {
     const edges = chosenEdges();
     if (!edges) return;
-    pen.lineWidth = 0.8;
+    pen.lineWidth = EDGE_WIDTH;
     pen.globalAlpha = edgeOpacity(edges.low.length);
     strokeEdges(edges, 0, scene.theme.edge, places);
     strokeEdges(edges, 1, scene.theme["new-edge"], places);

@@ -64,7 +64,7 @@ void main() {
 // The painter, or null where this browser has no WebGL.
 function webglPainter(canvas) {
   const isSlow = isSoftware();
-  // Smooth lines cost a graphics card nothing, and the processor four times as much.
+  // A graphics card smooths lines itself; the processor takes four times as long with it.
   const gl = canvas.getContext("webgl2", { antialias: !isSlow });
   if (!gl) return null;
   const old = { colors: true, edges: true };
@@ -78,8 +78,10 @@ function webglPainter(canvas) {
     old.edges = false;
   }
 
+  const isAway = () => gl.isContextLost() || !memory;
+
   function paint() {
-    if (gl.isContextLost()) return;
+    if (isAway()) return;
     refill();
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clearColor(...rgb(scene.theme.panel).map((channel) => channel / 255), 1);
@@ -105,7 +107,7 @@ function webglPainter(canvas) {
   }
 
   function remark() {
-    if (gl.isContextLost()) return "The browser has taken the graphics card away; the map waits.";
+    if (isAway()) return "The browser has taken the graphics card away; the map waits.";
     return isSlow ? `Drawn by WebGL without a graphics card${thinningWords()}.` : "";
   }
 
@@ -247,9 +249,8 @@ function useProgram(gl, { program, uniforms }) {
 function paintEdges(gl, { edgeProgram, oldEnds, newEnds }) {
   const edges = chosenEdges();
   if (!edges) return;
-  // A line of WebGL is as wide as one pixel of the screen, whatever that is on the page. Where
-  // lines lie over each other it looks darker than a line of the pen.
-  const opacity = Math.min(1, 0.6 * frame.ratio * edgeOpacity(edges.low.length));
+  // A line of WebGL is one pixel of the screen wide; how dark it is stands for its width.
+  const opacity = Math.min(1, EDGE_WIDTH * frame.ratio * edgeOpacity(edges.low.length));
   const share = edgeShare(edges.low.length);
   const stroke = (name, first, ends) => {
     const color = rgb(scene.theme[name]).map((channel) => channel / 255);

@@ -1,5 +1,6 @@
 // What is drawn, apart from where it lies: colors, the nodes that pass the filters, edges.
 
+const EDGE_WIDTH = 0.8;
 const EDGES_WHILE_MOVING = 6000; // more take too long where no graphics card helps
 
 const scene = {
@@ -52,7 +53,7 @@ function chosenEdges() {
 
 // Many edges are drawn thinner than few.
 function edgeOpacity(total) {
-  return clamp(11 / Math.sqrt(total + 1), 0.025, 0.32);
+  return clamp(8 / Math.sqrt(total + 1), 0.02, 0.32);
 }
 
 // The share of the edges that is drawn now.
