@@ -20,7 +20,7 @@ from argnn.bench.analyze import Order, Report, analyze
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the browser is that of the tests
 
-from browser import Browser  # noqa: E402
+from browser import WITHOUT_WEBGL, Browser  # noqa: E402
 
 OPENINGS = 5
 # Drawing by WebGL ends later than the call: reading one pixel waits for it.
@@ -102,7 +102,7 @@ def measured(page: Path, profile: Path, *, webgl: bool) -> str:
     """One line about how a page opens and moves."""
     with Browser(profile) as browser:
         browser.size(1280)
-        with nullcontext() if webgl else browser.without_webgl():
+        with nullcontext() if webgl else browser.injected(WITHOUT_WEBGL):
             seconds = [opening(browser, page) for _ in range(OPENINGS)]
         browser.select("edges", "original")
         still = redraw(browser, 11, is_moving=False)

@@ -34,7 +34,8 @@ _OPTIONS = (
 _PATIENCE = 30
 # Without a graphics card Chromium itself reads every picture of WebGL back to put it on the page.
 _OWN_WARNING = "GPU stall due to ReadPixels"
-_WITHOUT_WEBGL = """
+# For Browser.injected: a page that finds no WebGL.
+WITHOUT_WEBGL = """
 const usual = HTMLCanvasElement.prototype.getContext;
 HTMLCanvasElement.prototype.getContext = function (kind, ...others) {
   return kind.startsWith("webgl") ? null : usual.call(this, kind, ...others);
@@ -135,13 +136,13 @@ class Browser:
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
 
-    def size(self, width: int, height: int = 800, *, dark: bool = False) -> None:
-        """Width of the window, and the color scheme that the user prefers."""
+    def size(self, width: int, height: int = 800, *, dark: bool = False, ratio: int = 1) -> None:
+        """Size of the window, preferred color scheme, and pixels of the screen per pixel."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
-            deviceScaleFactor=1,
+            deviceScaleFactor=ratio,
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -158,9 +159,9 @@ class Browser:
         return time.monotonic() - began
 
     @contextmanager
-    def without_webgl(self) -> Iterator[None]:
-        """Pages that are opened inside find no WebGL."""
-        added = self.call("Page.addScriptToEvaluateOnNewDocument", source=_WITHOUT_WEBGL)
+    def injected(self, source: str) -> Iterator[None]:
+        """Pages that are opened inside run a script before their own."""
+        added = self.call("Page.addScriptToEvaluateOnNewDocument", source=source)
         try:
             yield
         finally:

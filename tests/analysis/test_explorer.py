@@ -19,11 +19,15 @@ from argnn.analysis.explorer import Subject, document, page
 from argnn.analysis.explorer.html_page import SCRIPTS
 from argnn.analysis.explorer.packing import pack_columns, pack_floats, pack_integers
 from argnn.nn import ARGNN, GCN
-from browser import CHROMIUM, Browser
+from browser import CHROMIUM, WITHOUT_WEBGL, Browser
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 EVIL = "</script><img src=x onerror=\"console.error('run')\"><b>&amp;"
+PAINTER_SCRIPTS = {
+    "canvas": WITHOUT_WEBGL,
+    "refused shaders": "WebGL2RenderingContext.prototype.getProgramParameter = () => false;",
+}
 TYPES = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32}
 
 
@@ -195,11 +199,11 @@ def opened(browser, tmp_path):
 
     with contextlib.ExitStack() as stack:
 
-        def open_page(about, width=1280, *, dark=False, painter="webgl"):
+        def open_page(about, width=1280, *, dark=False, ratio=1, painter="webgl"):
             path.write_bytes(about if isinstance(about, bytes) else page(document(about)))
-            browser.size(width, dark=dark)
-            if painter == "canvas":
-                stack.enter_context(browser.without_webgl())
+            browser.size(width, dark=dark, ratio=ratio)
+            if painter in PAINTER_SCRIPTS:
+                stack.enter_context(browser.injected(PAINTER_SCRIPTS[painter]))
             browser.open(path)
             return browser
 
@@ -349,8 +353,41 @@ def test_only_new_edges_are_orange(opened, painter, dark):
 
 
 @needs_chromium
-def test_page_without_webgl_says_so(opened):
-    seen = opened(usual_page(), painter="canvas")
+@both_painters
+def test_fine_screens_get_fine_pictures(opened, painter):
+    seen = opened(usual_page(), ratio=2, painter=painter)
+    labels = planted().y
+    for node, place in lonely_nodes(seen):
+        x, y = np.floor(2 * place).astype(int)
+        found = pixels(seen, x, y, 1, 1)[0, 0]
+        np.testing.assert_allclose(found, CLASS_COLORS[labels[node]], atol=2)
+    width, inside = seen.js(
+        "(({width, clientWidth}) => [width, clientWidth])(document.getElementById('map'))"
+    )
+    assert width == pytest.approx(2 * inside, abs=2)
+
+
+@needs_chromium
+@both_painters
+def test_map_follows_the_color_scheme(opened, painter):
+    seen = opened(usual_page(), painter=painter)
+    assert pixels(seen, 0, 0, 1, 1).tolist() == [[[0xFF, 0xFF, 0xFF]]]
+    seen.select("class-filter", "red")
+    seen.js(
+        "matchMedia('(prefers-color-scheme: dark)')"
+        ".addEventListener('change', () => { window.isTold = true; })"
+    )
+    seen.size(1280, dark=True)
+    wait_until(seen, "window.isTold")
+    assert pixels(seen, 0, 0, 1, 1).tolist() == [[[0x1C, 0x22, 0x26]]]
+    node, place = next(found for found in lonely_nodes(seen) if found[0] >= 16)
+    assert dot(seen, place, FAINT[True])[0] >= 10
+
+
+@needs_chromium
+@pytest.mark.parametrize("painter", PAINTER_SCRIPTS)
+def test_page_without_webgl_says_so(opened, painter):
+    seen = opened(usual_page(), painter=painter)
     assert "Drawn without WebGL." in seen.text("#status")
     seen.click_node(17)
     assert "Node n17" in seen.text("#detail")
