@@ -1,6 +1,9 @@
+import io
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch_geometric.data import Data
 
 from argnn.analysis import Layer, rewire
@@ -253,6 +256,13 @@ class TestFiles:
         assert first["x.pdf"].startswith(b"%PDF")
         assert b"<svg" in first["x.svg"]
         assert first["x.png"].startswith(b"\x89PNG")
+
+    def test_dots_per_inch_scale_an_image(self):
+        figure = homophily_figure([DataPoint("a", 0.1, 0.2, 0.3)])
+        sizes = [
+            Image.open(io.BytesIO(figure_bytes(figure, "png", dpi))).width for dpi in (60, 120)
+        ]
+        assert sizes[1] == 2 * sizes[0]
 
     def test_an_unknown_format_is_refused(self, tmp_path):
         with pytest.raises(ConfigError, match=r"written as pdf, svg, png \(got 'gif'\)"):

@@ -20,7 +20,7 @@ from argnn.analysis.figures import (
     metric_figure,
     training_figure,
 )
-from argnn.analysis.figures.style import FORMATS, check_formats, figure_bytes
+from argnn.analysis.figures.style import DOTS_PER_INCH, FORMATS, check_formats, figure_bytes
 from argnn.analysis.figures.training import CURVES
 from argnn.bench.config import RunConfig
 from argnn.bench.experiments.results import read_rows
@@ -51,6 +51,7 @@ class FigureOrder:
         results: Results files of ``argnn bench``, for the bars.
         split: Split whose model is drawn; the first finished one where not given.
         formats: File formats.
+        dpi: Dots per inch of images.
         force: Whether existing figures may be replaced.
         data_root: Folder of the raw benchmark files.
         jobs: Threads of the layouts.
@@ -61,6 +62,7 @@ class FigureOrder:
     results: Sequence[Path] = ()
     split: int | None = None
     formats: Sequence[str] = FORMATS
+    dpi: int = DOTS_PER_INCH
     force: bool = False
     data_root: str | None = None
     jobs: int = 1
@@ -126,7 +128,7 @@ def draw_figures(
         figure = draw(order.jobs)
         for kind in order.formats:
             path = order.out / f"{name}.{kind}"
-            write_bytes(path, figure_bytes(figure, kind))
+            write_bytes(path, figure_bytes(figure, kind, order.dpi))
             report.files.append(str(path))
     return report
 

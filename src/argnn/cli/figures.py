@@ -22,6 +22,7 @@ def figures(
     formats: Annotated[
         list[str] | None, typer.Option("--format", help="pdf, svg or png; all if not given.")
     ] = None,
+    dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of images.")] = 200,
     force: Annotated[bool, typer.Option("--force", help="Replace figures of the same name.")] = (
         False
     ),
@@ -41,6 +42,7 @@ def figures(
         results=results or [],
         split=split,
         formats=formats or FORMATS,
+        dpi=dpi,
         force=force,
         data_root=data_root,
         jobs=layouts_use(),

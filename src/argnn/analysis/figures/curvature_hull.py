@@ -74,7 +74,7 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
     extent = np.ptp(points, axis=0)
     sides = np.maximum(extent, 0.1 * extent.max() + 1e-9)
     # As large as the panel allows: a long cloud fills it at a smaller zoom than a round one.
-    ax.set_box_aspect(sides, zoom=float(np.linalg.norm(sides) / sides.max()))
+    ax.set_box_aspect(sides, zoom=0.88 * float(np.linalg.norm(sides) / sides.max()))
     ax.view_init(elev=20, azim=-60)
     bar = figure.colorbar(colors, ax=ax, shrink=0.62, pad=0.02)
     bar.set_label("mean learned curvature κ (violet flat, yellow curved)")

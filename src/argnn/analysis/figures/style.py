@@ -24,6 +24,7 @@ FORMATS = ("pdf", "svg", "png")
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 #: A quantity without a flat end.
 FIELD_COLORS = "cividis"
+DOTS_PER_INCH = 200
 #: From flat, violet, to strongly curved, yellow.
 CURVATURE_COLORS = "viridis"
 # Beyond the palette's colours, classes differ by shape.
@@ -46,7 +47,6 @@ _STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.4,
     "pdf.fonttype": 42,  # letters stay letters that other programs can edit
-    "savefig.dpi": 200,
     "svg.hashsalt": "argnn",
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
@@ -80,10 +80,16 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 @styled
-def figure_bytes(figure: "Figure", kind: str) -> bytes:
-    """The content of a file of a figure; the same figure gives the same bytes."""
+def figure_bytes(figure: "Figure", kind: str, dpi: int = DOTS_PER_INCH) -> bytes:
+    """The content of a file of a figure; the same figure gives the same bytes.
+
+    Args:
+        figure: What to write.
+        kind: One of ``FORMATS``.
+        dpi: Dots per inch, also of images inside a vector file.
+    """
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata=_METADATA[kind])
+    figure.savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA[kind])
     return buffer.getvalue()
 
 
