@@ -233,5 +233,5 @@ def test_default_path_says_what_runs_and_is_free(tmp_path):
 
 def test_no_file_of_a_split_lies_outside_its_folder(tmp_path):
     folder = RunFolder(tmp_path)
-    for path in (folder.weights(3), folder.result(3), folder.checkpoint(3)):
-        assert path.parent == tmp_path / "split-3"
+    for path in (folder.weights(3), folder.result(3), folder.checkpoint(3), folder.model(3)):
+        assert tmp_path / "split-3" in path.parents

@@ -162,8 +162,8 @@ class RunFolder:
         return self.root / "log.txt"
 
     def weights(self, split: int) -> Path:
-        """Weights of the chosen epoch."""
-        return self.root / f"split-{split}" / "weights.safetensors"
+        """Weights of the chosen epoch, in the folder of the model."""
+        return self.model(split) / "model.safetensors"
 
     def result(self, split: int) -> Path:
         """The complete row of a split; it exists when the split is finished."""

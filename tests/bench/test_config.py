@@ -5,16 +5,16 @@ import torch
 
 from argnn.bench.config import (
     RunConfig,
-    build_model,
     check_preset,
     option_types,
     parse_overrides,
-    resolve_device,
     resolve_options,
     resolve_train,
 )
 from argnn.errors import ConfigError, RunError
+from argnn.estimators.building import ModelSpec
 from argnn.nn import MODELS
+from argnn.train.devices import resolve_device
 
 
 def config(**changes):
@@ -85,7 +85,7 @@ def test_baseline_defaults(model):
 def test_complete_options_build_the_model(model):
     options = resolve_options(model, "default")
     assert options.keys() == option_types(model).keys()
-    built = build_model(model, options, 5, 3)
+    built = ModelSpec(model, options, None, 5, 3).build()
     assert (built.in_channels, built.out_channels) == (5, 3)
 
 
@@ -183,4 +183,4 @@ def test_devices():
     assert resolve_device("cpu") == "cpu"
     assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(ConfigError, match="--device must be one of auto, cpu, cuda"):
-        resolve_device("tpu")
+        resolve_device("tpu", "--device")

@@ -95,8 +95,8 @@ def changed_result(run, **changes):
         (lambda run: (run / "config.json").write_text("{"), "damaged, not JSON"),
         (lambda run: (run / "split-0/result.json").unlink(), "no split finished"),
         (lambda run: (run / "split-0/result.json").write_text("[]"), "must hold an object"),
-        (lambda run: (run / "split-0/weights.safetensors").unlink(), "no such file"),
-        (lambda run: (run / "split-0/weights.safetensors").write_bytes(b"x"), "damaged"),
+        (lambda run: (run / "split-0/model/model.safetensors").unlink(), "no such file"),
+        (lambda run: (run / "split-0/model/model.safetensors").write_bytes(b"x"), "damaged"),
         (lambda run: (run / "split-0/geometry.json").write_text('{"epochs": [1]}'), "damaged"),
         (lambda run: changed_result(run, history=5), "'history' must hold a list"),
         (lambda run: changed_result(run, history=[{"epoch": 1, "loss": "low"}]), "'history'"),
@@ -129,7 +129,9 @@ def test_bad_requests_are_one_clear_line(argnn, runs, arguments, message):
 
 
 def test_a_watched_run_has_the_same_weights(runs):
-    weights = [runs / name / "split-0" / "weights.safetensors" for name in ("watched", "plain")]
+    weights = [
+        runs / name / "split-0" / "model" / "model.safetensors" for name in ("watched", "plain")
+    ]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     assert not (runs / "plain" / "split-0" / "events").exists()
 

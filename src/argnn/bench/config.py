@@ -7,19 +7,18 @@ from dataclasses import asdict, dataclass, field
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-import torch
 import yaml
 from torch_geometric.data import Data
 
 from argnn.bench.problems import LinkConfig
 from argnn.errors import ConfigError, RunError
-from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel, Formulation, LinkModel
+from argnn.estimators.building import ModelSpec
+from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel, Formulation
 from argnn.nn.models.formulation import formulation
 from argnn.registry import canonical_name, resolve, suggestion
 from argnn.train import TrainConfig, train_config
 
 CHECKPOINT_EVERY = 25
-DEVICES = ("auto", "cpu", "cuda")
 #: The tasks, and the score that the paper's tables of each lead with.
 MAIN_SCORES: Mapping[str, str] = {"node": "f1", "link": "auroc"}
 
@@ -218,7 +217,8 @@ def resolve_options(model: str, preset: str, *layers: Mapping[str, Any]) -> dict
                 raise ConfigError(f"unknown option '{name}' of {model}; {hint}")
             options[name] = _checked(name, value, types[name])
     options = _completed(model, preset, options)
-    _check_options(model, options)
+    # Only the model knows which values go together.
+    ModelSpec(model, options, in_channels=2, out_channels=2).try_out()
     return options
 
 
@@ -232,37 +232,11 @@ def _completed(model: str, preset: str, options: Mapping[str, Any]) -> dict[str,
     return {**defaults, **options}
 
 
-def _check_options(model: str, options: Mapping[str, Any]) -> None:
-    for name in ("hidden_channels", "num_layers"):
-        if options.get(name, 1) < 1:
-            raise ConfigError(f"{name} must be positive (got {options[name]})")
-    if not 0 <= options.get("dropout", 0) < 1:
-        raise ConfigError(f"dropout must be in [0, 1) (got {options['dropout']})")
-    _try_out(model, options, decoder=None)
-
-
 def check_link_model(
     model: str, options: Mapping[str, Any], decoder: str, in_channels: int
 ) -> None:
     """Raise unless a model with these options and this decoder can score a pair."""
-    _try_out(model, options, decoder, in_channels)
-
-
-def _try_out(
-    model: str, options: Mapping[str, Any], decoder: str | None, in_channels: int = 2
-) -> None:
-    """Only the model knows which values go together: it must take one step on a toy graph."""
-    try:
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            pair = torch.tensor([[0, 1], [1, 0]])
-            built = rebuilt_model(model, options, decoder, in_channels, 2).eval()
-            outputs = built(torch.eye(2, in_channels), pair)
-            if isinstance(built, LinkModel):
-                built.pair_scores(outputs, pair)
-    except ConfigError:
-        raise
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{model}: {' '.join(str(error).split())}") from error
+    ModelSpec(model, dict(options), decoder, in_channels).try_out()
 
 
 def resolve_train(model: str, preset: str, seed: int, *layers: Mapping[str, Any]) -> TrainConfig:
@@ -277,43 +251,17 @@ def resolve_train(model: str, preset: str, seed: int, *layers: Mapping[str, Any]
     return train_config(preset, merged)
 
 
-def build_model(
-    model: str, options: Mapping[str, Any], in_channels: int, out_channels: int
-) -> AbstractNodeModel:
-    """A model with fresh weights."""
-    return MODELS[model](in_channels=in_channels, out_channels=out_channels, **options)
+def model_spec(config: RunConfig, graph: Data) -> ModelSpec:
+    """What decides which weights the model of a run has."""
+    return ModelSpec(
+        model=config.model,
+        options=config.options,
+        decoder=None if config.link is None else config.link.decoder,
+        in_channels=graph.x.size(1),
+        out_channels=max(1, graph.class_count),
+    )
 
 
 def build_task_model(config: RunConfig, graph: Data) -> AbstractNodeModel:
     """A model with fresh weights for the task of a run."""
-    decoder = None if config.link is None else config.link.decoder
-    sizes = (graph.x.size(1), graph.class_count)
-    return rebuilt_model(config.model, config.options, decoder, *sizes)
-
-
-def rebuilt_model(
-    model: str,
-    options: Mapping[str, Any],
-    decoder: str | None,
-    in_channels: int,
-    out_channels: int,
-) -> AbstractNodeModel:
-    """A classifier of nodes, or with a decoder, a predictor of links.
-
-    The embeddings of a link predictor are as wide as its layers, and so as its metric.
-    """
-    if decoder is None:
-        return build_model(model, options, in_channels, out_channels)
-    return LinkModel(build_model(model, options, in_channels, options["hidden_channels"]), decoder)
-
-
-def resolve_device(name: str) -> str:
-    """``"cpu"`` or ``"cuda"``; ``"auto"`` is the GPU where there is one."""
-    if name not in DEVICES:
-        raise ConfigError(f"--device must be one of {', '.join(DEVICES)} (got '{name}')")
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise ConfigError("--device cuda: no CUDA device is available here")
-    if name == "auto":
-        return "cuda" if available else "cpu"
-    return name
+    return model_spec(config, graph).build()

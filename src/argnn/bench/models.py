@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from argnn.bench.config import RunConfig
+from argnn.bench.config import RunConfig, model_spec
 from argnn.bench.problems import Problem
 from argnn.bench.report import SELECTION
-from argnn.estimators.base import versions
-from argnn.estimators.building import ModelSpec
 from argnn.estimators.card import model_card
 from argnn.estimators.checkpoint import Checkpoint, write_folder
+from argnn.estimators.provenance import versions
 from argnn.nn import AbstractNodeModel
 from argnn.train import scores_and_metrics
 from argnn.train.calibration import calibrate, calibration_error, probabilities
@@ -40,7 +39,7 @@ def write_model(
     """
     calibration = _calibration(model, problem, config.train.precision)
     checkpoint = Checkpoint(
-        spec=_spec(config, graph),
+        spec=model_spec(config, graph),
         classes=_classes(graph) if config.task == "node" else [],
         temperature=calibration["calibration"]["temperature"],
         threshold=row["val"]["threshold"] if config.task == "link" else 0.0,
@@ -66,16 +65,6 @@ def _calibration(model: AbstractNodeModel, problem: Problem, precision: str) -> 
         calibration_error(probabilities(logits, found.temperature), labels) if tested else None
     )
     return {"calibration": asdict(found), "test_ece": test_ece}
-
-
-def _spec(config: RunConfig, graph: Data) -> ModelSpec:
-    return ModelSpec(
-        model=config.model,
-        options=config.options,
-        decoder=None if config.link is None else config.link.decoder,
-        in_channels=graph.x.size(1),
-        out_channels=max(1, graph.class_count),
-    )
 
 
 def _classes(graph: Data) -> list[Any]:

@@ -13,7 +13,6 @@ from argnn.bench.config import (
     check_link_model,
     check_preset,
     parse_overrides,
-    resolve_device,
     resolve_options,
     resolve_train,
 )
@@ -27,6 +26,7 @@ from argnn.errors import ConfigError, DataError, RunError
 from argnn.io import tensors_digest
 from argnn.nn import DECODERS, MODELS
 from argnn.registry import canonical_name
+from argnn.train.devices import resolve_device
 
 __all__ = ["Plan", "Request", "data_name", "prepare", "reopen"]
 
@@ -67,7 +67,7 @@ def prepare(
     # Overrides are checked once without the graph: a trial must not end in a typing mistake.
     resolve_options(model, preset, overrides.options)
     resolve_train(model, preset, request.seed, overrides.train)
-    device = resolve_device(request.device)
+    device = resolve_device(request.device, "--device")
     recipe = known_recipe(request, model, preset)
     graph = load_graph(request.data, request) if graph is None else graph
     splits = chosen_splits(request.split, graph, request.task)
@@ -106,7 +106,7 @@ def prepare(
 
 def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Plan:
     """Load the graph of a stored configuration, which must not have changed since."""
-    resolve_device(config.device)
+    resolve_device(config.device, "--device")
     request = Request(
         data=config.data,
         task=config.task,

@@ -3,22 +3,10 @@
 import platform
 import subprocess
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-
-from argnn.version import __version__
-
-_PACKAGES = ("torch", "torch_geometric", "numpy", "scikit-learn")
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Versions of everything that takes part in the numbers."""
-    packages = {name: version(name) for name in _PACKAGES}
-    return {"python": platform.python_version(), **packages, "argnn": __version__}
 
 
 @cache

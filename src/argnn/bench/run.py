@@ -12,23 +12,23 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.bench.config import RunConfig, build_task_model, rebuilt_model
+from argnn.bench.config import RunConfig, build_task_model
 from argnn.bench.curvature import load_curvature
 from argnn.bench.dashboard import Dashboard, told_both
 from argnn.bench.models import write_model
 from argnn.bench.problems import Judge, Problem, Scores, pose_problem
 from argnn.bench.process_memory import peak_mib, reset_peak
-from argnn.bench.provenance import device_name, git_state, versions
-from argnn.errors import ArgnnError, RunError
+from argnn.bench.provenance import device_name, git_state
+from argnn.errors import ArgnnError
+from argnn.estimators.checkpoint import read_folder
+from argnn.estimators.provenance import versions
 from argnn.io import (
     RunFolder,
     fingerprint,
     read_checkpoint,
     read_json,
-    read_tensors,
     write_checkpoint,
     write_json,
-    write_tensors,
 )
 from argnn.nn import AbstractNodeModel
 from argnn.train import (
@@ -88,7 +88,6 @@ def run_split(
     model, row, problem = _trained(
         config, graph, split, on_epoch, saving, watched=folder if dashboard else None
     )
-    write_tensors(folder.weights(split), model.state_dict(), _model_facts(config, graph))
     write_model(folder.model(split), config, graph, model, problem, row)
     write_json(folder.result(split), row)
     folder.checkpoint(split).unlink(missing_ok=True)
@@ -249,27 +248,9 @@ def _surroundings(config: RunConfig) -> Row:
     }
 
 
-def _model_facts(config: RunConfig, graph: Data) -> Row:
-    """What is needed to rebuild the model, and nothing that depends on test labels."""
-    return {
-        "model": config.model,
-        "options": config.options,
-        "decoder": None if config.link is None else config.link.decoder,
-        "in_channels": graph.x.size(1),
-        "out_channels": graph.class_count,
-    }
-
-
 def trained_model(folder: RunFolder, split: int) -> AbstractNodeModel:
     """The model of a finished split, with its weights."""
-    path = folder.weights(split)
-    tensors, facts = read_tensors(path)
-    try:
-        model = rebuilt_model(**facts)
-        model.load_state_dict(tensors)
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise RunError(f"{path}: does not fit the model it names ({error})") from error
-    return model.eval()
+    return read_folder(folder.model(split))[1].eval()
 
 
 def finished_row(folder: RunFolder, split: int) -> Row | None:

@@ -51,10 +51,10 @@ def perf(
     ] = None,
 ) -> None:
     """Time a training step beside the plain kernels, PyG's GCN and GAT, on one random graph."""
-    from argnn.bench.config import resolve_device
     from argnn.bench.perf import PerfConfig, chosen_rows, run_perf
     from argnn.bench.threads import threads_for
     from argnn.io import write_json
+    from argnn.train.devices import resolve_device
 
     config = PerfConfig(
         nodes=nodes,
@@ -64,7 +64,7 @@ def perf(
         input_channels=channels if input_channels is None else input_channels,
         graph=graph,
         models=chosen_rows(models, scaling),
-        device=resolve_device(device),
+        device=resolve_device(device, "--device"),
         dtype=dtype,
         dropout=dropout,
         repeats=repeats,

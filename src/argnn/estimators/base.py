@@ -1,10 +1,8 @@
 """What the two estimators share: settings, training, embedding, saving."""
 
-import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from argnn.errors import ConfigError
 from argnn.estimators.building import ModelSpec, seeded
 from argnn.estimators.card import model_card
 from argnn.estimators.checkpoint import Checkpoint, write_folder
+from argnn.estimators.provenance import versions
 from argnn.estimators.reading import Reading
 from argnn.estimators.usual import Usual, usual_settings
 from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel
@@ -27,9 +26,8 @@ from argnn.nn.models.formulation import formulation
 from argnn.registry import canonical_name
 from argnn.train import FitResult, Task, TrainConfig, fit, scores_and_metrics, train_config
 from argnn.train.calibration import Calibration
-from argnn.version import __version__
+from argnn.train.devices import resolve_device
 
-_PACKAGES = ("torch", "torch_geometric", "numpy", "scikit-learn", "safetensors")
 _LARGEST_SEED = 2**31 - 1
 _SIZES = ("hidden_channels", "num_layers")
 
@@ -277,16 +275,6 @@ def complete_options(model: str, preset: str, options: Mapping[str, Any]) -> dic
     return {**sizes, **asdict(formulation(preset, switches))}
 
 
-def resolve_device(name: str) -> str:
-    """``"cpu"`` or ``"cuda"``; ``"auto"`` is the GPU where there is one."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise ConfigError(f"device must be one of auto, cpu, cuda (got '{name}')")
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise ConfigError("device cuda: no CUDA device is available here")
-    return "cuda" if available and name != "cpu" else "cpu"
-
-
 def drawn_seed(random_state: Any) -> int:
     """A seed from what scikit-learn calls a random state; None draws a new one each time.
 
@@ -314,9 +302,3 @@ def graph_facts(graph: Data) -> dict[str, Any]:
         "edge_rule": graph.get("edge_rule"),
         "feature_rule": graph.get("feature_rule"),
     }
-
-
-def versions() -> dict[str, str]:
-    """Versions of everything that takes part in the numbers."""
-    packages = {name: version(name) for name in _PACKAGES}
-    return {"argnn": __version__, "python": platform.python_version(), **packages}

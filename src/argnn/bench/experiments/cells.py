@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from torch_geometric.data import Data
 
-from argnn.bench.config import RunConfig, resolve_device
+from argnn.bench.config import RunConfig
 from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.experiments.results import FORMAT, ResultsFile, encoded
 from argnn.bench.parallel import Job, Watcher
@@ -21,6 +21,7 @@ from argnn.bench.run import Row, failed_row
 from argnn.bench.threads import threads_for
 from argnn.errors import ConfigError, RunError
 from argnn.io import fingerprint
+from argnn.train.devices import resolve_device
 
 #: Runs jobs, given their graphs by checksum, so many at the same time.
 Executor = Callable[[Sequence[Job], Mapping[str, Data], int, Watcher], Iterator[tuple[Job, Row]]]
@@ -160,7 +161,7 @@ def plan_bench(
         data_root: Folder of the raw benchmark files.
         tell: Is told what is being prepared.
     """
-    device = resolve_device(device)
+    device = resolve_device(device, "--device")
     shelf: dict[tuple[str, DataChoice], Data] = {}
     found: dict[CellKey, Cell] = {}
     members: dict[str, list[CellKey]] = {}

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from argnn.bench.perf.config import ROWS, YARDSTICK, PerfConfig
-from argnn.bench.provenance import git_state, versions
+from argnn.bench.provenance import git_state
 from argnn.errors import RunError
+from argnn.estimators.provenance import versions
 
 #: Is told how many of how many turns are over (0 of 0: unknown), and what comes next.
 OnProgress = Callable[[int, int, str], None]
