@@ -41,7 +41,10 @@ def refused(argnn, listing):
         (["train", "mixed", "--set=dropout=abc"], "dropout must be a number (got 'abc')"),
         (["train", "mixed", "--set=dropout=1.5"], "dropout must be in [0, 1) (got 1.5)"),
         (["train", "mixed", "--set=lr=-1"], "lr must be positive (got -1.0)"),
-        (["train", "mixed", "--set=hidden_channels=-3"], "hidden_channels must be positive"),
+        (
+            ["train", "mixed", "--set=hidden_channels=-3"],
+            "hidden_channels must be a positive whole number (got -3)",
+        ),
         (["train", "mixed", "--set=ricci_weight=-1"], "ricci_weight must be finite and not neg"),
         (["train", "mixed", "--set=metric_layers=9"], "(got 9)"),
         (["train", "mixed", "--epochs=0"], "epochs must be at least 1"),
