@@ -17,7 +17,9 @@ TINY = (
 )
 
 
-def test_perf_prints_tables_and_writes_json(argnn):
+def test_perf_prints_tables_and_writes_json(argnn, monkeypatch):
+    # What started the tests may have loaded the command line, which sets a policy of its own.
+    monkeypatch.setattr("argnn.cli.perf.USER_WAIT_POLICY", None)
     done = argnn("perf", *TINY, "--models=gcn", "--no-memory", "--json=found/perf.json")
     assert done.code == 0, done.err
     assert done.err == ""
