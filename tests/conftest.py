@@ -16,6 +16,11 @@ if not torch.cuda.is_available():
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first: a process that gets it last would leave the other waiting."""
+    items.sort(key=lambda item: item.path.name != "test_docs.py")
+
+
 @pytest.fixture(scope="session")
 def benchmark_root() -> Path:
     """The raw files of the benchmark graphs; tests that need them are skipped without."""

@@ -1,8 +1,9 @@
 """The site builds without a warning, and what README, pages and examples show is run.
 
-A block of Python or of commands is run, page by page and in order, in one empty folder; or its
-first line says ``# not run by the tests: why``. A block of text under ``<!-- output -->`` is what
-the block before it printed. The README's blocks of Python are run in ``test_readme.py``.
+A block of Python or of commands is run, page by page and in order, in one empty folder. Commands
+that train for long say in their first line ``# shortened by the tests: how``, and run alone; those
+that install everything say ``# run by CI``. A block of text under ``<!-- output -->`` is what the
+block before it printed. The README's blocks of Python are run in ``test_readme.py``.
 """
 
 import ast
@@ -22,6 +23,7 @@ import pytest
 import torch
 
 from argnn.cli import main
+from argnn.train import train_config
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -31,7 +33,7 @@ SCRIPT = ROOT / "scripts" / "geometry_pictures.py"
 
 FENCE = re.compile(r"^(?:(<!-- output -->)\n+)?```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LOADED = re.compile(r'<(?:script|link|img)[^>]* (?:src|href)="(https?:[^"]*)"')
-NOT_RUN = "# not run by the tests: "
+SHORTENED, BY_CI = "# shortened by the tests: one epoch\n", "# run by CI\n"
 RUN, SHOWN = ("python", "sh"), ("text", "yaml", "{toctree}")
 
 
@@ -47,7 +49,7 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        return self.language in RUN and not self.text.startswith(NOT_RUN)
+        return self.language in RUN and not self.text.startswith((SHORTENED, BY_CI))
 
     def __str__(self) -> str:
         return f"{self.page}, line {self.line}"
@@ -63,8 +65,14 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands(block: Block) -> list[list[str]]:
-    lines = block.text.replace("\\\n", " ").splitlines()
-    return [words for line in lines if (words := shlex.split(line, comments=True))]
+    found: list[list[str]] = [[]]
+    for line in block.text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=";")
+        lexer.whitespace_split = True
+        for word in lexer:
+            found[-1:] = [found[-1], []] if word == ";" else [[*found[-1], word]]
+        found.append([])
+    return [words for words in found if words]
 
 
 @pytest.fixture
@@ -80,18 +88,50 @@ def folder(cache, one_thread, tmp_path, monkeypatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_block_is_run_or_says_why_not(page):
+def test_every_block_is_one_that_is_run(page):
     fences = re.findall(r"^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     found = blocks(page)
     assert len(fences) == 2 * len(found)
     for block in found:
         assert block.language in RUN + SHOWN, f"{block}: name a language"
-        if block.language in RUN and not block.is_run:
-            assert len(block.text.splitlines()[0]) > len(NOT_RUN) + 5, f"{block}: say why"
-        if block.is_run and block.language == "sh":
-            assert {words[0] for words in commands(block)} == {"argnn"}, f"{block}: only argnn"
-        if block.is_run and block.language == "python":
+        if block.language == "python":
+            assert block.is_run
             ast.parse(block.text)
+        if block.language == "sh":
+            program = "make" if block.text.startswith(BY_CI) else "argnn"
+            assert {words[0] for words in commands(block)} == {program}, f"{block}: only {program}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_ci_runs_what_pages_say_it_runs(page):
+    ran = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    for block in blocks(page):
+        if block.text.startswith(BY_CI):
+            assert {shlex.join(words) for words in commands(block)} <= set(ran), str(block)
+
+
+@pytest.fixture
+def one_epoch(brief_trial, monkeypatch) -> None:
+    """Trainings of the command line end after one epoch."""
+
+    def shortened(preset: str, changes: dict[str, object]) -> object:
+        return train_config(preset, {**changes, "epochs": 1})
+
+    monkeypatch.setattr("argnn.bench.config.train_config", shortened)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "block",
+    [b for page in PAGES for b in blocks(page) if b.text.startswith(SHORTENED)],
+    ids=str,
+)
+def test_long_blocks_run_with_one_epoch(block, folder, one_epoch, benchmark_root, monkeypatch):
+    monkeypatch.setenv("ARGNN_DATA", str(benchmark_root))
+    make_tables, *_ = blocks(DOCS / "own_data.md")
+    run(make_tables, {})
+    Path("shop").rename("my_folder")
+    run(block, {})
 
 
 @pytest.mark.slow
