@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from argnn.bench.experiments.files import parsed_experiment
 from argnn.cli import main
 from argnn.train import train_config
 
@@ -108,6 +109,16 @@ def test_ci_runs_what_pages_say_it_runs(page):
     for block in blocks(page):
         if block.text.startswith(BY_CI):
             assert {shlex.join(words) for words in commands(block)} <= set(ran), str(block)
+
+
+def test_experiments_on_the_pages_can_be_read(folder):
+    written = [b for page in PAGES for b in blocks(page) if b.language == "yaml"]
+    assert written
+    Path("my_graph.npz").touch()
+    Path("tuning").mkdir()
+    Path("tuning/cora-gcn.yaml").touch()
+    for block in written:
+        assert parsed_experiment(block.text, str(block), folder).data
 
 
 @pytest.fixture
