@@ -60,6 +60,8 @@ def test_page_of_a_run(argnn, run):
     assert found["scores"][0]["n"] == 2
     assert found["protocol"].startswith("epoch chosen by validation accuracy")
     assert found["curves"]["epoch"] == [1, 2, 3]
+    assert found["curves"].keys() >= {"loss", "task_loss", "penalty"}
+    assert len(found["rewired"]["held_out"]) == 2
     assert [layer["axes"] for layer in found["layers"]] == [3, 8]
 
 
@@ -136,6 +138,7 @@ def test_model_without_metric(argnn, small_npz):
     assert "gcn learns no metric" in done.out
     found = data_of("r.html")
     assert (found["layers"], found["rewired"]) == ([], None)
+    assert "task_loss" not in found["curves"]  # without a penalty it is the loss
 
 
 def test_run_of_links(argnn, small_npz):
@@ -148,6 +151,8 @@ def test_run_of_links(argnn, small_npz):
     found = data_of("r.html")
     assert found["nodes"]["predicted"] is None
     assert len(found["layers"]) == 2
+    assert dict(found["facts"])["Split"].startswith("0 (pairs of nodes at 85/5/10")
+    assert found["rewired"]["held_out"] is None
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")

@@ -201,7 +201,7 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
         "Nodes": f"{graph.num_nodes:,}",
         "Edges": f"{graph.edge_index.size(1):,} as listed ({graph.edge_rule})",
         "Features": f"{graph.x.size(1):,} ({graph.feature_rule})",
-        "Split": f"{row['split']} ({graph.split_rule})",
+        "Split": f"{row['split']} ({_split_rule(config, graph)})",
         "Seed": str(config.seed),
         "Chosen epoch": f"{row['chosen_epoch']} of {row['epochs_run']}",
         "Settings": config.source,
@@ -211,6 +211,12 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
         f"torch {row['versions'].get('torch', '?')}",
     }
     return [[name, str(value)] for name, value in facts.items()]
+
+
+def _split_rule(config: RunConfig, graph: Data) -> str:
+    if config.link is None:
+        return str(graph.split_rule)
+    return f"pairs of nodes at {config.link.ratio}, drawn with the number of the split as seed"
 
 
 def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -235,6 +241,8 @@ def _curves(row: Row) -> dict[str, list[Any]]:
     epochs = [int(record["epoch"]) for record in history]
     curves = {name: [_number(record.get(name)) for record in history] for name in CURVES}
     kept = {name: values for name, values in curves.items() if any(values)}
+    if "penalty" not in kept:
+        kept.pop("task_loss", None)  # the loss again
     return {"epoch": epochs, **kept}
 
 

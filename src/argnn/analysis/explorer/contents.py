@@ -133,9 +133,6 @@ def _rewired(subject: Subject, layers: Sequence[Layer]) -> dict[str, Any] | None
     rounds = _ALL_ROUNDS if num_pairs <= _MOST_PAIRS_FOR_ALL_ROUNDS else _FEW_ROUNDS
     last = layers[-1]
     done = rewire(last.h, last.g, graph.edge_index, y=labels, seed=subject.seed, max_rounds=rounds)
-    hidden = labels.clone()
-    if subject.masks is not None:
-        hidden[subject.masks[0]] = -1
     low, high = neighborhood(done.edge_index, graph.num_nodes).pairs.numpy()
     return {
         "low": pack_integers(low),
@@ -143,11 +140,18 @@ def _rewired(subject: Subject, layers: Sequence[Layer]) -> dict[str, Any] | None
         "accepted": done.accepted,
         "length": [_plain(done.length_before), _plain(done.length_after)],
         "homophily": [_plain(done.homophily_before), _plain(done.homophily_after)],
-        "held_out": [
-            _plain(AF.edge_homophily(edges, hidden))
-            for edges in (graph.edge_index, done.edge_index)
-        ],
+        "held_out": _held_out_homophily(subject, done.edge_index),
     }
+
+
+def _held_out_homophily(subject: Subject, rewired: Tensor) -> list[float | None] | None:
+    """Homophily before and after between nodes that were not trained on; None without masks."""
+    if subject.masks is None:
+        return None
+    hidden = torch.where(subject.masks[0], -1, _labels(subject.graph))
+    return [
+        _plain(AF.edge_homophily(edges, hidden)) for edges in (subject.graph.edge_index, rewired)
+    ]
 
 
 def _layers(subject: Subject, layers: Sequence[Layer]) -> list[dict[str, Any]]:

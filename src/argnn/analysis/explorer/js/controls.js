@@ -114,8 +114,10 @@ function showRewiring() {
   if (at("rewiring").hidden) return;
   const change = ([before, after]) => `${number(before)} to ${number(after)}`;
   const newEdges = rewiredEdges().isNew.reduce((sum, isNew) => sum + isNew, 0);
+  const heldOut = found.held_out
+    ? `; between nodes that were not trained on ${change(found.held_out)}`
+    : "";
   at("rewiring").textContent = "Rewired along learned distances, every degree kept: "
     + `${whole(newEdges)} of ${whole(neighborOf.length / 2)} edges are new (orange). `
-    + `Homophily ${change(found.homophily)}; between nodes that were not trained on `
-    + `${change(found.held_out)}.`;
+    + `Homophily ${change(found.homophily)}${heldOut}.`;
 }
