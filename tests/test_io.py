@@ -181,13 +181,16 @@ def test_empty_folder_may_be_used(tmp_path):
     assert files(tmp_path) == ["config.json", "log.txt"]
 
 
-@pytest.mark.parametrize("kind", ["file", "run", "folder with a file", "dangling link"])
+@pytest.mark.parametrize("kind", ["file", "run", "folder with a file", "dangling link", "link"])
 def test_nothing_is_overwritten(tmp_path, kind):
     path = tmp_path / "out"
     if kind == "file":
         path.write_text("mine")
     elif kind == "dangling link":
         path.symlink_to(tmp_path / "nowhere")
+    elif kind == "link":
+        (tmp_path / "empty").mkdir()
+        path.symlink_to(tmp_path / "empty")
     else:
         path.mkdir()
         (path / ("config.json" if kind == "run" else "notes.txt")).write_text("mine")

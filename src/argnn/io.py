@@ -40,6 +40,26 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise RunError(f"cannot write {path} ({error.strerror})") from error
 
 
+def require_folder(out: Path) -> None:
+    """Raise unless files can be put into a folder ``out``, which may be a new one."""
+    if out.is_symlink():
+        raise RunError(f"{out}: is a symbolic link, which is not written through")
+    if out.exists() and not out.is_dir():
+        raise RunError(f"{out}: not a folder; choose another")
+
+
+def require_writable(out: Path, force: bool) -> None:
+    """Raise unless a file can be put at ``out`` without destroying anything unasked."""
+    if out.is_symlink():
+        raise RunError(f"{out}: is a symbolic link, which is not written through")
+    if out.is_dir():
+        raise RunError(f"{out}: is a folder; choose another --out")
+    if out.exists() and not out.is_file():
+        raise RunError(f"{out}: is not a plain file; choose another --out")
+    if out.exists() and not force:
+        raise RunError(f"{out}: is there already; --force replaces it")
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write strict JSON: NaN and infinity are refused, as other programs could not read them."""
     write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
@@ -189,12 +209,14 @@ class RunFolder:
 
 def require_free(path: Path) -> None:
     """Raise unless a new run can be put at ``path`` without touching anything."""
+    if path.is_symlink():
+        raise RunError(f"{path}: is a symbolic link, which is not written through")
     if path.is_dir():
         if (path / "config.json").exists():
             raise RunError(f"{path}: holds a run already; continue it with --resume {path}")
         if any(path.iterdir()):
             raise RunError(f"{path}: the folder is not empty; choose another --out")
-    elif path.exists() or path.is_symlink():
+    elif path.exists():
         raise RunError(f"{path}: not a folder; choose another --out")
 
 

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from browser import CHROMIUM, Browser
@@ -80,6 +81,31 @@ def test_existing_page_is_kept_unless_forced(argnn, refused, run):
     Path("l.html").symlink_to("target.html")
     refused("analyze", "run", "--out=l.html", "--force", message="symbolic link")
     refused("analyze", "run", "--out=run", "--force", message="is a folder")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_beside_the_page(argnn, run, kind):
+    read = {"csv": pandas.read_csv, "parquet": pandas.read_parquet}[kind]
+    options = ("--tables=geometry", f"--table-format={kind}", "--ollivier", "--json")
+    done = argnn("analyze", "run", "--out=r.html", *options)
+    assert (done.code, done.err) == (0, "")
+    names = ["nodes", "layers", "groups", "correlations", "axes"]
+    assert json.loads(done.out)["tables"] == [f"geometry/{name}.{kind}" for name in names]
+    nodes = read(f"geometry/nodes.{kind}")
+    assert len(nodes) == 2 * 90
+    assert {"kappa", "anisotropy", "graph_ollivier", "learned_ollivier"} <= set(nodes)
+
+
+def test_tables_are_refused_before_anything_is_written(argnn, refused, run, small_npz):
+    analyze = ("analyze", "run", "--out=r.html", "--tables=geometry")
+    refused(*analyze, "--table-format=xls", message="tables are written as csv or parquet")
+    Path("geometry").mkdir()
+    Path("geometry/axes.csv").write_text("mine")
+    refused(*analyze, message="geometry/axes.csv: is there already; --force replaces it")
+    refused("analyze", "run", "--out=r.html", "--tables=run/config.json", message="not a folder")
+    assert argnn("train", small_npz(), "--model=gcn", "--epochs=2", "--out=flat").code == 0
+    flat = ("analyze", "flat", "--out=r.html", "--tables=tables")
+    refused(*flat, message="flat: its model learns no metric")
 
 
 @pytest.mark.parametrize(

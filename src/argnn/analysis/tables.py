@@ -37,6 +37,8 @@ GRAPH_COLUMNS = ("homophily", "degree", "clustering", "graph_ollivier")
 #: What :func:`group_table` can group by.
 GROUPINGS = ("class", "degree", "homophily")
 FORMATS = ("csv", "parquet")
+#: Names of what :func:`geometry_tables` returns.
+TABLES = ("nodes", "layers", "groups", "correlations", "axes")
 
 _LAYER_FACTS = ("nodes", "pairs", "axes", "homophily", "nrmd")
 _HOMOPHILY_BINS = 5
@@ -207,15 +209,23 @@ def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
 # --- files ------------------------------------------------------------------------------------
 
 
+def table_bytes(table: "DataFrame", kind: str) -> bytes:
+    """The content of a file of a table.
+
+    Args:
+        table: What to write.
+        kind: ``"csv"`` or ``"parquet"``.
+    """
+    check_format(kind)
+    if kind == "csv":
+        return str(table.to_csv(index=False)).encode()
+    content: bytes = table.to_parquet(index=False)
+    return content
+
+
 def write_table(table: "DataFrame", path: Path) -> None:
     """Write a table; the suffix of the path, ``.csv`` or ``.parquet``, says how."""
-    kind = path.suffix.removeprefix(".")
-    _check_format(kind)
-    if kind == "csv":
-        table.to_csv(path, index=False)
-    else:
-        _require_pyarrow()
-        table.to_parquet(path, index=False)
+    path.write_bytes(table_bytes(table, path.suffix.removeprefix(".")))
 
 
 def write_tables(tables: Mapping[str, "DataFrame"], folder: Path, kind: str = "csv") -> list[Path]:
@@ -226,7 +236,7 @@ def write_tables(tables: Mapping[str, "DataFrame"], folder: Path, kind: str = "c
         folder: Made where it does not exist; files of the same names are replaced.
         kind: ``"csv"`` or ``"parquet"``.
     """
-    _check_format(kind)
+    check_format(kind)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{kind}" for name in tables]
     for path, table in zip(paths, tables.values(), strict=True):
@@ -234,9 +244,12 @@ def write_tables(tables: Mapping[str, "DataFrame"], folder: Path, kind: str = "c
     return paths
 
 
-def _check_format(kind: str) -> None:
+def check_format(kind: str) -> None:
+    """Raise unless tables can be written in this format."""
     if kind not in FORMATS:
         raise ConfigError(f"tables are written as {' or '.join(FORMATS)} (got '{kind}')")
+    if kind == "parquet":
+        _require_pyarrow()
 
 
 # --- columns and groups -----------------------------------------------------------------------

@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 
 from argnn.analysis.explorer import Subject, document, page
 from argnn.analysis.figures.training import CURVES
+from argnn.analysis.layers import learned_layers
+from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_bytes
 from argnn.bench.config import RunConfig
-from argnn.bench.predict import require_writable
 from argnn.bench.prepare import reopen
 from argnn.bench.report import PROTOCOLS, SCORES, SELECTION, summary
 from argnn.bench.run import Row, finished_row
@@ -22,7 +23,7 @@ from argnn.data import split_masks
 from argnn.errors import RunError
 from argnn.estimators import ARGNNClassifier, load
 from argnn.estimators.base import GraphEstimator
-from argnn.io import RunFolder, open_run, write_bytes
+from argnn.io import RunFolder, open_run, require_folder, require_writable, write_bytes
 from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
 
 
@@ -37,6 +38,9 @@ class Order:
         force: Whether an existing page may be replaced.
         data_root: Folder of the raw benchmark files.
         seed: Fixes drawing and rewiring.
+        tables: Folder for the statistics as tables; none are written where not given.
+        table_format: ``"csv"`` or ``"parquet"``.
+        ollivier: Whether the tables have Ollivier-Ricci curvatures, which take long.
     """
 
     run: Path
@@ -45,6 +49,16 @@ class Order:
     force: bool = False
     data_root: str | None = None
     seed: int = 0
+    tables: Path | None = None
+    table_format: str = "csv"
+    ollivier: bool = False
+
+    @property
+    def table_paths(self) -> dict[str, Path]:
+        """File of each table; none where no tables were asked for."""
+        if self.tables is None:
+            return {}
+        return {name: self.tables / f"{name}.{self.table_format}" for name in TABLES}
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,7 @@ class Report:
         layers: Number of layers with a metric; 0 for a model without.
         size: Bytes of the page.
         notes: What the page does not show, and why.
+        tables: Files of the tables.
     """
 
     out: str
@@ -70,6 +85,7 @@ class Report:
     layers: int
     size: int
     notes: list[str]
+    tables: list[str]
 
 
 def analyze(order: Order) -> Report:
@@ -79,7 +95,7 @@ def analyze(order: Order) -> Report:
         RunError: The run is damaged or unfinished, or the page cannot be written.
         DataError: The graph cannot be loaded.
     """
-    require_writable(order.out, order.force)
+    _require_room(order)
     if not order.run.is_dir():
         raise RunError(f"{order.run}: no such run folder")
     folder, stored = open_run(order.run)
@@ -88,9 +104,13 @@ def analyze(order: Order) -> Report:
     split = config.splits[0] if order.split is None else order.split
     rows = _rows(folder, config.splits)
     graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
-    content = document(_subject(order, config, estimator, graph, split, rows))
+    subject = _subject(order, config, estimator, graph, split, rows)
+    tables = _tables(order, subject)
+    content = document(subject)
     written = page(content)
     write_bytes(order.out, written)
+    for path, table in tables.items():
+        write_bytes(path, table)
     return Report(
         out=str(order.out),
         data=config.data,
@@ -100,7 +120,32 @@ def analyze(order: Order) -> Report:
         layers=len(content["layers"]),
         size=len(written),
         notes=content["notes"],
+        tables=[str(path) for path in tables],
     )
+
+
+def _require_room(order: Order) -> None:
+    """Raise unless everything can be written without destroying anything unasked."""
+    require_writable(order.out, order.force)
+    if order.tables is not None:
+        check_format(order.table_format)
+        require_folder(order.tables)
+    for path in order.table_paths.values():
+        require_writable(path, order.force)
+
+
+def _tables(order: Order, subject: Subject) -> dict[Path, bytes]:
+    """Content of each table file; none where no tables were asked for."""
+    if order.tables is None:
+        return {}
+    layers = learned_layers(subject.model, subject.graph)
+    if not layers:
+        raise RunError(f"{order.run}: its model learns no metric that tables could describe")
+    tables = geometry_tables(
+        subject.graph, layers, graph_ollivier=order.ollivier, learned_ollivier=order.ollivier
+    )
+    paths = order.table_paths
+    return {paths[name]: table_bytes(table, order.table_format) for name, table in tables.items()}
 
 
 def _rows(folder: RunFolder, splits: Sequence[int]) -> dict[int, Row]:

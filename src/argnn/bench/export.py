@@ -14,12 +14,11 @@ from torch.export import Dim, ExportedProgram
 
 import argnn
 from argnn.bench.plain_ops import cleaned, plain_table
-from argnn.bench.predict import require_writable
 from argnn.errors import ConfigError
 from argnn.estimators import ARGNNClassifier, load
 from argnn.estimators.base import GraphEstimator
 from argnn.estimators.wording import shortened
-from argnn.io import write_bytes
+from argnn.io import require_writable, write_bytes
 from argnn.nn import AbstractNodeModel, LinkModel
 
 #: Name of the file in the program's archive that says what goes in and what comes out.

@@ -31,7 +31,7 @@ from argnn.bench.report import INTERVAL, SCORES, statistic
 from argnn.bench.run import Row, finished_row, trained_model
 from argnn.data import split_masks
 from argnn.errors import ConfigError, RunError
-from argnn.io import RunFolder, open_run, write_bytes
+from argnn.io import RunFolder, open_run, require_folder, require_writable, write_bytes
 from argnn.nn import LinkModel
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def draw_figures(
     check_formats(order.formats)
     if not order.runs and not order.results:
         raise ConfigError("name at least one run folder, or a results file")
-    _require_folder(order.out)
+    require_folder(order.out)
     bars = _bars(order.results)
     runs = [_opened(path, name, order) for path, name in _named(order.runs)]
     figures, report = _planned(runs, bars), FigureReport()
@@ -237,19 +237,10 @@ def _bars(paths: Sequence[Path]) -> list[Bar]:
     ]
 
 
-def _require_folder(out: Path) -> None:
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise RunError(f"{out}: not a folder; choose another --out")
-
-
 def _require_free(order: FigureOrder, names: Sequence[str]) -> None:
-    if order.force:
-        return
     for name in names:
         for kind in order.formats:
-            path = order.out / f"{name}.{kind}"
-            if path.exists() or path.is_symlink():
-                raise RunError(f"{path}: is there already; --force replaces it")
+            require_writable(order.out / f"{name}.{kind}", order.force)
 
 
 def layouts_use() -> int:

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
 from argnn.estimators.base import GraphEstimator
-from argnn.io import RunFolder, open_run, write_bytes
+from argnn.io import RunFolder, open_run, require_writable, write_bytes
 
 _PAIR_COLUMNS = ["source", "target"]
 _MAX_PAIRS_FILE = 2**30
@@ -101,18 +101,6 @@ def predict(order: Order) -> Report:
         ece=estimator.ece_,
         notes=[str(note) for note in graph.get("notes") or []],
     )
-
-
-def require_writable(out: Path, force: bool) -> None:
-    """Raise unless a file can be put at ``out`` without destroying anything unasked."""
-    if out.is_symlink():
-        raise RunError(f"{out}: is a symbolic link, which is not written through")
-    if out.is_dir():
-        raise RunError(f"{out}: is a folder; choose another --out")
-    if out.exists() and not out.is_file():
-        raise RunError(f"{out}: is not a plain file; choose another --out")
-    if out.exists() and not force:
-        raise RunError(f"{out}: is there already; --force replaces it")
 
 
 def _source(order: Order) -> str:

@@ -22,7 +22,14 @@ def analyze(
         int | None, typer.Option(help="Split whose model is shown; the first if not given.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the drawing and of the rewiring.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+    tables: Annotated[
+        Path | None, typer.Option(help="Folder for the statistics as tables, too.")
+    ] = None,
+    table_format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
+    ollivier: Annotated[
+        bool, typer.Option("--ollivier", help="Tables with Ollivier-Ricci curvatures; slow.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -31,7 +38,9 @@ def analyze(
     from argnn.bench.analyze import analyze as analyzed
 
     with _waiting():
-        report = analyzed(Order(run, out, split, force, data_root, seed))
+        report = analyzed(
+            Order(run, out, split, force, data_root, seed, tables, table_format, ollivier)
+        )
     if as_json:
         print_json(asdict(report))
     else:
@@ -54,5 +63,7 @@ def _print(report: "Report", console: Console) -> None:
     for note in report.notes:
         plain = "".join(c if c.isprintable() else "?" for c in note)
         console.print(f"Note: {plain}", markup=False, soft_wrap=True)
+    for file in report.tables:
+        console.print(f"Table: {file}", markup=False, soft_wrap=True)
     size = f"{report.size / 1e6:.1f} MB"
     console.print(f"Page: {report.out} ({size})", markup=False, soft_wrap=True)
