@@ -10,6 +10,8 @@ from argnn.nn import ARGNN
 
 from .figure_files import has_something_on_it
 
+pytest.importorskip("igraph", reason="the layout needs igraph")
+
 
 @pytest.mark.parametrize("name", ["mixed", "digits"])
 def test_geometry_figure_is_a_picture_with_something_on_it(name):

@@ -35,6 +35,7 @@ class TestReference:
             assert found == pytest.approx(reference.nrmd(g.tolist(), edges), rel=1e-10)
 
     def test_learned_curvature_is_the_mean_of_the_edges_under_the_own_metric(self):
+        pytest.importorskip("ot", reason="exact optimal transport needs POT")
         num_nodes, edges = GRAPHS["star and an isolated node"]
         own = layer(num_nodes)
         found = G.learned_curvature(own, edge_tensor(edges), alpha=0.3)
@@ -93,6 +94,7 @@ class TestKnownCases:
         assert G.main_variation(log_g.exp()).tolist() == pytest.approx(position.tolist(), abs=1e-5)
 
     def test_edges_between_equal_points_have_no_learned_curvature(self):
+        pytest.importorskip("ot", reason="exact optimal transport needs POT")
         h = torch.tensor([[0.0], [0.0], [1.0]])
         found = G.learned_curvature(Layer(h, torch.ones(3, 1)), edge_tensor([(0, 1), (1, 2)]))
         assert found.isnan().tolist() == [True, False, False]

@@ -53,6 +53,7 @@ class TestNodes:
         assert math.isnan(T.layer_table(table, bare, layers)["homophily"][0])
 
     def test_curvatures_come_on_request(self, graph, layers):
+        pytest.importorskip("ot", reason="exact optimal transport needs POT")
         assert not {"graph_ollivier", "learned_ollivier"} & {*T.node_table(graph, layers)}
         table = T.node_table(graph, layers, graph_ollivier=True, learned_ollivier=True)
         first = table[table["layer"] == 1]
@@ -190,6 +191,7 @@ def test_every_graph_has_tables(name):
 
 
 def test_a_model_without_a_metric_has_empty_tables_with_columns(graph, layers):
+    pytest.importorskip("ot", reason="exact optimal transport needs POT")
     asked = {"graph_ollivier": True, "learned_ollivier": True}
     full, empty = geometry_tables(graph, layers, **asked), geometry_tables(graph, [], **asked)
     for name, table in empty.items():

@@ -38,7 +38,7 @@ def _one_thread():
 
 
 def plan_of(data="mixed", *more, graph=None, **changes):
-    usual = {"task": "link", "decoder": "dot", "workers": 1}
+    usual = {"task": "link", "decoder": "dot", "workers": 1, "device": "cpu"}
     fields = {**usual, "overrides": (*TINY, *more), **changes}
     return prepare(Request(str(data), **fields), graph=graph)
 
@@ -132,7 +132,8 @@ def test_every_decoder_is_rebuilt(small_npz, tmp_path, decoder):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_predicts_links_with_its_usual_settings(small_npz, model):
-    plan = prepare(Request(str(small_npz()), task="link", model=model, overrides=("epochs=2",)))
+    wanted = {"task": "link", "model": model, "overrides": ("epochs=2",)}
+    plan = prepare(Request(str(small_npz()), device="cpu", **wanted))
     row = run_cell(plan.config, plan.graph, 0)
     assert row["config"]["link"]["decoder"] in DECODERS
     assert 0 <= row["test"]["auroc"] <= 1
@@ -220,7 +221,7 @@ if __name__ == "__main__":
     sizes = ("hidden_channels=8", "num_layers=1")
     overrides = (*sizes, "epochs=17", "checkpoint_every=5", "evaluate_every=1")
     wanted = {"task": "link", "decoder": "dot", "split": "0,1", "overrides": overrides}
-    plan = prepare(Request(sys.argv[1], workers=1, **wanted))
+    plan = prepare(Request(sys.argv[1], workers=1, device="cpu", **wanted))
     run_splits(plan, create_run(Path(sys.argv[2]), plan.config.to_json()), Killer())
 """
 

@@ -3,6 +3,7 @@
 import io
 import json
 import subprocess
+from importlib.metadata import version
 
 import pytest
 import torch
@@ -114,7 +115,7 @@ def test_whole_result(in_process):
     assert PerfConfig.from_json(result["config"]) == config
     assert result["seed"] == 0
     assert result["threads"] == 1
-    assert result["versions"]["torch"] == torch.__version__
+    assert result["versions"]["torch"] == version("torch")
     assert {"git_commit", "git_changed", "started", "finished", "device", "cpu"} <= result.keys()
     [found] = result["measurements"]
     assert found["edge_part"] is None

@@ -24,7 +24,8 @@ TINY = ("hidden_channels=8", "num_layers=2", "epochs=6", "checkpoint_every=2")
 
 
 def run(out, data="mixed", *more, watcher=None, **changes):
-    fields = {"preset": "reference", "workers": 1, "overrides": (*TINY, *more), **changes}
+    usual = {"preset": "reference", "workers": 1, "device": "cpu"}
+    fields = {**usual, "overrides": (*TINY, *more), **changes}
     plan = prepare(Request(str(data), **fields))
     folder = create_run(out, plan.config.to_json())
     return folder, run_splits(plan, folder, watcher)
@@ -217,10 +218,8 @@ def test_oracle_tells_the_best_test_epoch_and_changes_nothing(
 ):
     settings = (*TINY, "epochs=20", "evaluate_every=3", "lr=0.02")
     decoder = None if task == "node" else "dot"
-    request = Request(
-        str(small_npz()), preset="reference", task=task, decoder=decoder, overrides=settings
-    )
-    plan = prepare(request)
+    wanted = {"preset": "reference", "task": task, "decoder": decoder, "overrides": settings}
+    plan = prepare(Request(str(small_npz()), device="cpu", **wanted))
     with using_threads(1):
         plain, told = (run_cell(plan.config, plan.graph, 1, oracle=o) for o in (False, True))
 
@@ -246,7 +245,7 @@ def test_oracle_tells_the_best_test_epoch_and_changes_nothing(
 
 def test_oracle_has_nothing_to_say_without_test_nodes(small_npz):
     path = small_npz(test_mask=np.zeros((90, 3), dtype=bool))
-    plan = prepare(Request(str(path), preset="reference", overrides=TINY))
+    plan = prepare(Request(str(path), preset="reference", device="cpu", overrides=TINY))
     with using_threads(1):
         assert run_cell(plan.config, plan.graph, 0, oracle=True)["oracle"] is None
 
@@ -344,8 +343,8 @@ class Killer(Silent):
             os.kill(os.getpid(), signal.SIGKILL)
 
 overrides = ("hidden_channels=8", "num_layers=2", "epochs=23", "checkpoint_every=5")
-request = Request("mixed", preset="reference", split=sys.argv[3], workers=1, overrides=overrides)
-plan = prepare(request)
+wanted = {"preset": "reference", "split": sys.argv[3], "workers": 1, "overrides": overrides}
+plan = prepare(Request("mixed", device="cpu", **wanted))
 run_splits(plan, create_run(Path(sys.argv[1]), plan.config.to_json()), Killer())
 """
 
@@ -398,7 +397,8 @@ class Killer(Silent):
 
 if __name__ == "__main__":
     overrides = ("hidden_channels=8", "epochs=100000")
-    plan = prepare(Request(sys.argv[1], model="gcn", split="0,1", workers=2, overrides=overrides))
+    wanted = {"model": "gcn", "split": "0,1", "workers": 2, "overrides": overrides}
+    plan = prepare(Request(sys.argv[1], device="cpu", **wanted))
     run_splits(plan, create_run(Path(sys.argv[2]), plan.config.to_json()), Killer())
 """
     script = tmp_path / "script.py"

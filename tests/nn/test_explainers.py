@@ -109,12 +109,14 @@ def test_gnn_explainer_finds_edges_and_features(form):
 @pytest.mark.filterwarnings("ignore:Input Tensor .* did not already require gradients")
 @pytest.mark.parametrize("method", ["IntegratedGradients", "Saliency"])
 def test_captum_explainer_attributes_to_edges_and_features(method):
+    pytest.importorskip("captum")
     found = explained(CaptumExplainer(method), build(), node_mask_type="attributes")
     assert found.edge_mask.abs().sum() > 0
     assert found.node_mask.abs().sum() > 0
 
 
 def test_integrated_gradients_of_the_edges_add_up_to_what_the_messages_do():
+    pytest.importorskip("captum")
     model, x = build(), features()
     found = explained(CaptumExplainer("IntegratedGradients"), model)
     with torch.no_grad():
