@@ -41,3 +41,19 @@ def listing(tmp_path):
         return {name: path.read_bytes() if path.is_file() else None for name, path in names.items()}
 
     return read
+
+
+@pytest.fixture
+def refused(argnn, listing):
+    """Check that a command is refused with one line, and that nothing is created or changed."""
+
+    def check(*arguments: object, message: str) -> None:
+        before = listing()
+        done = argnn(*arguments)
+        assert (done.code, done.out) == (2, ""), done
+        assert len(done.err.splitlines()) == 1, done.err
+        assert done.err.startswith("argnn: error: ")
+        assert message in done.err
+        assert listing() == before
+
+    return check

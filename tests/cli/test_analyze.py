@@ -32,19 +32,6 @@ def run(argnn, small_npz, tmp_path_factory):
     return _TRAINED[0] / "small.npz"
 
 
-@pytest.fixture
-def refused(argnn, listing):
-    def check(*arguments, message):
-        before = listing()
-        done = argnn(*arguments)
-        assert (done.code, done.out) == (2, ""), done
-        assert len(done.err.splitlines()) == 1, done.err
-        assert message in done.err
-        assert listing() == before
-
-    return check
-
-
 def data_of(path: str) -> dict:
     text = Path(path).read_text(encoding="utf-8")
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S).group(1))

@@ -12,22 +12,6 @@ import torch
 TINY = ("--preset=reference", "--epochs=2", "--set=hidden_channels=4")
 
 
-@pytest.fixture
-def refused(argnn, listing):
-    def check(*arguments, message):
-        before = listing()
-        done = argnn(*arguments)
-        assert done.code == 2, done
-        assert done.out == ""
-        assert len(done.err.splitlines()) == 1, done.err
-        assert done.err.startswith("argnn: error: ")
-        assert "Traceback" not in done.err
-        assert message in done.err
-        assert listing() == before
-
-    return check
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,5 +1,6 @@
 """``argnn bench``: what a person sees, what a machine reads, and what a kill leaves behind."""
 
+import functools
 import io
 import json
 import os
@@ -199,18 +200,8 @@ def test_interrupted_bench_says_how_to_go_on_and_does(argnn, monkeypatch):
 
 
 @pytest.fixture
-def refused(argnn, listing):
-    def check(*arguments, message):
-        before = listing()
-        done = argnn("bench", *arguments)
-        assert done.code == 2, done
-        assert done.out == ""
-        (line,) = done.err.splitlines()
-        assert line.startswith("argnn: error: ")
-        assert message in line
-        assert listing() == before
-
-    return check
+def refused(refused):
+    return functools.partial(refused, "bench")
 
 
 @pytest.mark.parametrize(

@@ -132,20 +132,6 @@ def test_interrupted_run_continues(argnn, small_npz, monkeypatch):
 # -- refused --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def refused(argnn, listing):
-    def check(*arguments, message):
-        before = listing()
-        done = argnn(*arguments)
-        assert (done.code, done.out) == (2, ""), done
-        assert done.err.startswith("argnn: error: ")
-        assert len(done.err.splitlines()) == 1, done.err
-        assert message in done.err
-        assert listing() == before
-
-    return check
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

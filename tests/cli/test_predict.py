@@ -18,19 +18,6 @@ def run(argnn, small_npz):
     return path
 
 
-@pytest.fixture
-def refused(argnn, listing):
-    def check(*arguments, message):
-        before = listing()
-        done = argnn(*arguments)
-        assert (done.code, done.out) == (2, ""), done
-        assert len(done.err.splitlines()) == 1, done.err
-        assert message in done.err
-        assert listing() == before
-
-    return check
-
-
 def rows_of(path: str) -> list[dict[str, str]]:
     with Path(path).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

@@ -1,5 +1,6 @@
 """``argnn tune``: what a person sees, what a machine reads, and how a search is continued."""
 
+import functools
 import json
 from io import StringIO
 from pathlib import Path
@@ -19,19 +20,8 @@ TINY = ("--model=gcn", "--trials=3", "--epochs=2")
 
 
 @pytest.fixture
-def refused(argnn, listing):
-    """The command is refused with one line, and nothing is created or changed."""
-
-    def check(*arguments, message):
-        before = listing()
-        done = argnn("tune", *arguments)
-        assert (done.code, done.out) == (2, ""), done
-        (line,) = done.err.splitlines()
-        assert line.startswith("argnn: error: ")
-        assert message in line
-        assert listing() == before
-
-    return check
+def refused(refused):
+    return functools.partial(refused, "tune")
 
 
 def test_search_shows_the_best_trials_and_how_to_use_them(argnn, small_npz):
