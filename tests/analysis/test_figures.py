@@ -165,6 +165,13 @@ class TestHomophily:
         )
         assert "Not defined" not in words(figure)
 
+    def test_correlation_is_told_of_three_and_more(self):
+        points = [
+            DataPoint(f"{k}", *place, 0.1) for k, place in enumerate(((0, 1), (1, 3), (2, 2)))
+        ]
+        assert "correlation 0.50, n = 3" in words(homophily_figure(points))
+        assert "correlation" not in words(homophily_figure(points[:2]))
+
     def test_what_is_not_defined_is_named(self):
         bad = DataPoint.of("lonely", *poor("no edges"))
         assert "Not defined: lonely" in words(

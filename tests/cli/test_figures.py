@@ -59,6 +59,9 @@ def test_figures_of_runs_and_results_come_from_one_command(argnn, runs, quick_la
     expected = [f"watched-{name}" for name in names] + ["gcn-training", "homophily", "ablation"]
     assert report["files"] == [f"drawn/{name}.png" for name in expected]
     assert report["notes"] == ["gcn: gcn learns no metric: no map, hull, metric"]
+    [point] = report["points"]
+    assert point["name"] == "watched"
+    assert point["kappa"] > 0
     assert all((runs / file).stat().st_size > 5000 for file in report["files"])
 
 

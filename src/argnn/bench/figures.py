@@ -1,9 +1,9 @@
 """All figures of stored runs, in one go."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -75,10 +75,13 @@ class FigureReport:
     Attributes:
         files: The files, in order.
         notes: What could not be drawn, and why.
+        points: Name, homophily, mean kappa and NRMD of every run with a metric; None where a
+            number is not defined.
     """
 
     files: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    points: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,11 @@ def draw_figures(
     require_folder(order.out)
     bars = _bars(order.results)
     runs = [_opened(path, name, order) for path, name in _named(order.runs)]
-    figures, report = _planned(runs, bars), FigureReport()
+    points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in runs if run.layers]
+    figures, report = (
+        _planned(runs, points, bars),
+        FigureReport(points=[_numbers(point) for point in points]),
+    )
     report.notes = [
         f"{run.name}: {run.model} learns no metric: no {', '.join(RUN_FIGURES[:3])}"
         for run in runs
@@ -133,15 +140,20 @@ def draw_figures(
     return report
 
 
+def _numbers(point: DataPoint) -> dict[str, Any]:
+    found = asdict(point)
+    return {key: None if value != value else value for key, value in found.items()}  # NaN
+
+
 _Planned = tuple[str, Callable[[int], "Figure"]]
 
 
-def _planned(runs: Sequence[_Run], bars: Sequence[Bar]) -> list[_Planned]:
+def _planned(
+    runs: Sequence[_Run], points: Sequence[DataPoint], bars: Sequence[Bar]
+) -> list[_Planned]:
     """Name and drawing of every figure."""
     figures = [figure for run in runs for figure in _of_run(run)]
-    with_metric = [run for run in runs if run.layers]
-    if with_metric:
-        points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in with_metric]
+    if points:
         figures.append(("homophily", lambda _: homophily_figure(points)))
     if bars:
         score = f"Test {SCORES['node'][0].upper()}"

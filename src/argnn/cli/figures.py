@@ -54,5 +54,14 @@ def figures(
         return
     for note in report.notes:
         console.print(f"Note: {note}", soft_wrap=True, markup=False)
+    for point in report.points:
+        name, *numbers = (_shown(*item) for item in point.items())
+        console.print(f"{name}: {', '.join(numbers)}", soft_wrap=True, markup=False)
     for file in report.files:
         console.print(file, soft_wrap=True, markup=False)
+
+
+def _shown(name: str, value: float | str | None) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{name} not defined" if value is None else f"{name} {value:.3g}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 from torch_geometric.data import Data
 
 from argnn import functional as AF
@@ -23,6 +24,8 @@ from argnn.analysis.layers import Layer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Two points always lie on a line.
+_FEWEST_FOR_CORRELATION = 3
 # Of letters of eight points.
 _LETTER_WIDTH, _LETTER_HEIGHT = 4.9, 9.0
 # Where a name may stand beside its dot, the best first.
@@ -61,7 +64,7 @@ class DataPoint:
 
 @styled
 def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
-    """Homophily against mean kappa, NRMD as size and colour.
+    """Homophily against mean kappa, NRMD as size and colour, and their rank correlation.
 
     A data set of which a number is not defined is named below the figure instead.
 
@@ -84,6 +87,10 @@ def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
     )  # fmt: skip
     ax.set(xlabel="edge homophily", ylabel="mean learned curvature κ, last layer", xlim=(-0.1, 1.1))
     ax.set_xticks(np.linspace(0, 1, 6))
+    if len(known) >= _FEWEST_FOR_CORRELATION:
+        ax.set_title(
+            f"Spearman's rank correlation {spearmanr(x, y).statistic:.2f}, n = {len(known)}"
+        )
     ax.margins(y=0.25)
     ax.grid(color="#e6e6e6", linewidth=0.6, zorder=0)
     bar = figure.colorbar(dots, ax=ax)
