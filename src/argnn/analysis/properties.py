@@ -5,9 +5,26 @@ The graph is taken as undirected and simple. What is not defined at a node is Na
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from argnn import functional as AF
 from argnn.functional.neighborhood import neighborhood
+
+
+def labels_of(graph: Data) -> Tensor:
+    """Label of each node on the CPU, negative where there is none, ``[N]``."""
+    y = graph.get("y")
+    return torch.full((graph.num_nodes,), -1) if y is None else y.cpu()
+
+
+def class_names(graph: Data) -> list[str]:
+    """Names of the classes in the order of the labels, or their numbers."""
+    given = graph.get("class_names")
+    if given is not None:
+        return [str(name) for name in given]
+    known = graph.get("class_count")
+    count = int(labels_of(graph).max()) + 1 if known is None else known
+    return [str(number) for number in range(count)]
 
 
 def degree(edge_index: Tensor, num_nodes: int) -> Tensor:

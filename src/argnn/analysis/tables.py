@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
@@ -23,7 +22,14 @@ from argnn.analysis.geometry import (
     metric_statistics,
 )
 from argnn.analysis.layers import Layer
-from argnn.analysis.properties import clustering, degree, graph_curvature, local_homophily
+from argnn.analysis.properties import (
+    class_names,
+    clustering,
+    degree,
+    graph_curvature,
+    labels_of,
+    local_homophily,
+)
 from argnn.errors import ConfigError
 from argnn.functional.neighborhood import neighborhood
 
@@ -103,7 +109,7 @@ def node_table(
     names = ("layer", *shared, *STATISTICS, *requested)
     columns = {name: _joined([part[name] for part in parts]) for name in names}
     # In the order of the labels, not of the alphabet; two classes may share a name.
-    order = dict.fromkeys(_class_names(graph))
+    order = dict.fromkeys(class_names(graph))
     columns["class"] = require_pandas().Categorical(columns["class"], list(order))
     return require_pandas().DataFrame(columns)
 
@@ -260,7 +266,7 @@ def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]
     columns = {
         "node": np.arange(num_nodes),
         "class": _class_column(graph),
-        "homophily": local_homophily(edges, _labels(graph)).numpy(),
+        "homophily": local_homophily(edges, labels_of(graph)).numpy(),
         "degree": degree(edges, num_nodes).numpy(),
         "clustering": clustering(edges, num_nodes).numpy(),
     }
@@ -269,21 +275,9 @@ def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]
     return columns
 
 
-def _labels(graph: Data) -> Tensor:
-    """Label of each node, negative where there is none."""
-    y = graph.get("y")
-    return torch.full((graph.num_nodes,), -1) if y is None else y.cpu()
-
-
-def _class_names(graph: Data) -> list[str]:
-    """Names of the classes in the order of the labels, which stand in where there are none."""
-    count = max(int(_labels(graph).amax()) + 1, 0)
-    return [str(name) for name in graph.get("class_names") or range(count)]
-
-
 def _class_column(graph: Data) -> NDArray[Any]:
-    names = _class_names(graph)
-    shown = [names[label] if label >= 0 else None for label in _labels(graph).tolist()]
+    names = class_names(graph)
+    shown = [names[label] if label >= 0 else None for label in labels_of(graph).tolist()]
     return np.array(shown, dtype=object)
 
 
@@ -293,7 +287,7 @@ def _layer_facts(graph: Data, layer: Layer) -> dict[str, float]:
         "nodes": graph.num_nodes,
         "pairs": neighborhood(edges, graph.num_nodes).num_pairs,
         "axes": layer.g.size(1),
-        "homophily": AF.edge_homophily(edges, _labels(graph)),
+        "homophily": AF.edge_homophily(edges, labels_of(graph)),
         "nrmd": field_nrmd(layer.g, edges),
     }
 

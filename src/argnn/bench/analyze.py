@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from argnn.analysis.explorer import Subject, document, page
 from argnn.analysis.figures.training import CURVES
 from argnn.analysis.layers import learned_layers
+from argnn.analysis.properties import class_names
 from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_bytes
 from argnn.bench.config import RunConfig
 from argnn.bench.prepare import reopen
@@ -182,7 +183,7 @@ def _subject(
         model=model,
         embedding=_embedding(model, graph).numpy(),
         probabilities=estimator.proba(graph) if isinstance(estimator, ARGNNClassifier) else None,
-        class_names=_class_names(graph),
+        class_names=class_names(graph),
         masks=_masks(graph, split) if is_node else None,
         overview=overview,
         seed=order.seed,
@@ -210,11 +211,6 @@ def _embedding(model: AbstractNodeModel, graph: Data) -> Tensor:
     else:
         found = states(graph.x, graph.edge_index)[0][-1]
     return found.float()
-
-
-def _class_names(graph: Data) -> list[str]:
-    names = graph.get("class_names")
-    return [str(name) for name in (range(graph.class_count) if names is None else names)]
 
 
 def _masks(graph: Data, split: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -54,7 +54,7 @@ class FigureOrder:
         dpi: Dots per inch of images.
         force: Whether existing figures may be replaced.
         data_root: Folder of the raw benchmark files.
-        jobs: Threads of the layouts.
+        jobs: Threads of the layouts; those of torch where not given.
     """
 
     runs: Sequence[Path]
@@ -65,7 +65,7 @@ class FigureOrder:
     dpi: int = DOTS_PER_INCH
     force: bool = False
     data_root: str | None = None
-    jobs: int = 1
+    jobs: int = field(default_factory=torch.get_num_threads)
 
 
 @dataclass
@@ -253,8 +253,3 @@ def _require_free(order: FigureOrder, names: Sequence[str]) -> None:
     for name in names:
         for kind in order.formats:
             require_writable(order.out / f"{name}.{kind}", order.force)
-
-
-def layouts_use() -> int:
-    """Threads that layouts may use: those of torch."""
-    return torch.get_num_threads()

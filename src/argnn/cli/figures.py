@@ -33,7 +33,7 @@ def figures(
     from dataclasses import asdict
 
     from argnn.analysis.figures import FORMATS
-    from argnn.bench.figures import FigureOrder, draw_figures, layouts_use
+    from argnn.bench.figures import FigureOrder, draw_figures
 
     console = Console(quiet=True) if as_json else output_console()
     order = FigureOrder(
@@ -45,7 +45,6 @@ def figures(
         dpi=dpi,
         force=force,
         data_root=data_root,
-        jobs=layouts_use(),
     )
     with console.status("") as status:
         report = draw_figures(order, lambda name: status.update(f"drawing {name}"))

@@ -21,7 +21,7 @@ from argnn.analysis.geometry import field_nrmd, metric_statistics
 from argnn.analysis.layers import Layer, learned_layers
 from argnn.analysis.messages import Messages, layer_messages, ordered_pairs
 from argnn.analysis.projection import project
-from argnn.analysis.properties import clustering, degree, local_homophily
+from argnn.analysis.properties import clustering, degree, labels_of, local_homophily
 from argnn.analysis.rewiring import rewire
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import AbstractNodeModel
@@ -87,7 +87,7 @@ def _ids(graph: Data) -> list[str] | None:
 
 def _nodes(subject: Subject) -> dict[str, Packed | None]:
     graph, chances = subject.graph, subject.probabilities
-    labels = _labels(graph)
+    labels = labels_of(graph)
     edges, count = graph.edge_index, graph.num_nodes
     return {
         "label": pack_integers(labels.numpy()) if bool((labels >= 0).any()) else None,
@@ -98,11 +98,6 @@ def _nodes(subject: Subject) -> dict[str, Packed | None]:
         "homophily": pack_floats(local_homophily(edges, labels).numpy()),
         "clustering": pack_floats(clustering(edges, count).numpy()),
     }
-
-
-def _labels(graph: Data) -> Tensor:
-    y = graph.get("y")
-    return torch.full((graph.num_nodes,), -1) if y is None else y
 
 
 def _part_of(masks: tuple[Tensor, Tensor, Tensor]) -> NDArray[Any]:
@@ -129,7 +124,7 @@ def _rewired(subject: Subject, layers: Sequence[Layer]) -> dict[str, Any] | None
     num_pairs = neighborhood(graph.edge_index, graph.num_nodes).num_pairs
     if not layers or num_pairs < 2:
         return None
-    labels = _labels(graph)
+    labels = labels_of(graph)
     rounds = _ALL_ROUNDS if num_pairs <= _MOST_PAIRS_FOR_ALL_ROUNDS else _FEW_ROUNDS
     last = layers[-1]
     done = rewire(last.h, last.g, graph.edge_index, y=labels, seed=subject.seed, max_rounds=rounds)
@@ -148,7 +143,7 @@ def _held_out_homophily(subject: Subject, rewired: Tensor) -> list[float | None]
     """Homophily before and after between nodes that were not trained on; None without masks."""
     if subject.masks is None:
         return None
-    hidden = torch.where(subject.masks[0], -1, _labels(subject.graph))
+    hidden = torch.where(subject.masks[0], -1, labels_of(subject.graph))
     return [
         _plain(AF.edge_homophily(edges, hidden)) for edges in (subject.graph.edge_index, rewired)
     ]

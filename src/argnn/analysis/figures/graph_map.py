@@ -12,12 +12,12 @@ from argnn.analysis.figures.style import (
     MANY_MARKS,
     class_legend,
     classes_present,
-    labels_of,
     new_figure,
     styled,
 )
 from argnn.analysis.layers import Layer
 from argnn.analysis.projection import Points, project, upright
+from argnn.analysis.properties import labels_of
 from argnn.analysis.rewiring import rewire
 from argnn.functional.neighborhood import neighborhood
 
@@ -43,7 +43,7 @@ def map_figure(
         jobs: Number of threads of the layout.
     """
     points = upright(project(layer.h.numpy(), 2, seed, jobs).points)
-    y = torch.from_numpy(labels_of(graph))
+    y = labels_of(graph)
     before = graph.edge_index.cpu()
     after = rewire(layer.h, layer.g, before, seed=seed).edge_index
     figure, panels = _panels(points)

@@ -13,13 +13,13 @@ from argnn import functional as AF
 from argnn.analysis.figures.style import (
     CURVATURE_COLORS,
     empty_panel,
-    labels_of,
     new_figure,
     plain,
     styled,
 )
 from argnn.analysis.geometry import field_nrmd, mean_curvature
 from argnn.analysis.layers import Layer
+from argnn.analysis.properties import labels_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,12 +51,10 @@ class DataPoint:
     @staticmethod
     def of(name: str, graph: Data, layer: Layer) -> "DataPoint":
         """Read the numbers off a layer."""
-        import torch
-
         edges = graph.edge_index.cpu()
         return DataPoint(
             name=name,
-            homophily=AF.edge_homophily(edges, torch.from_numpy(labels_of(graph))),
+            homophily=AF.edge_homophily(edges, labels_of(graph)),
             kappa=float(mean_curvature(layer.g).mean()),
             nrmd=field_nrmd(layer.g, edges),
         )

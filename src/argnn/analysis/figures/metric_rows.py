@@ -11,10 +11,10 @@ from torch_geometric.data import Data
 from argnn.analysis.figures.style import (
     FIELD_COLORS,
     class_look,
-    class_names,
     color_limits,
-    labels_of,
+    label_array,
     new_figure,
+    shown_names,
     styled,
 )
 from argnn.analysis.layers import Layer
@@ -45,12 +45,12 @@ def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     if not layers:
         raise DataError("the model has no learned metric to draw")
     shown = list(enumerate(layers, start=1))[-_MAX_LAYERS:]
-    labels = labels_of(graph).clip(-1)
+    labels = label_array(graph)
     figure = new_figure(1.3 + 2.3 * len(shown), 4.4)
     widths = [0.09, *[1.0] * len(shown)]
     strip, *panels = figure.subplots(1, len(shown) + 1, width_ratios=widths, sharey=True)
     order = _order(shown[-1][1].g, labels)
-    _class_strip(strip, labels[order], class_names(graph))
+    _class_strip(strip, labels[order], shown_names(graph))
     for ax, (number, layer) in zip(panels, shown, strict=True):
         image, hardly_varies = _heat(ax, layer.g, order)
         _borders(ax, labels[order])

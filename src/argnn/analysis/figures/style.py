@@ -1,7 +1,7 @@
 """What all figures share: type, colours, classes, empty panels and files."""
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from argnn.analysis.properties import class_names, labels_of
 from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -162,20 +163,15 @@ def class_legend(figure: "Figure", ax: "Axes") -> None:
         handle.set_sizes([26])  # type: ignore[union-attr]
 
 
-def labels_of(graph: Data) -> NDArray[np.int64]:
-    """Label of each node, negative where there is none."""
-    y = graph.get("y")
-    if y is None:
-        return np.full(graph.num_nodes, -1, dtype=np.int64)
-    labels: NDArray[np.int64] = y.cpu().numpy()
+def label_array(graph: Data) -> NDArray[np.int64]:
+    """Label of each node, -1 where there is none."""
+    labels: NDArray[np.int64] = labels_of(graph).numpy().clip(-1)
     return labels
 
 
-def class_names(graph: Data) -> list[str]:
-    """Names of the classes, or their numbers."""
-    count = max(int(labels_of(graph).max(initial=-1)) + 1, 0)
-    given: Sequence[Any] | None = graph.get("class_names")
-    return [plain(name) for name in (range(count) if given is None else given)]
+def shown_names(graph: Data) -> list[str]:
+    """Names of the classes as they can be drawn."""
+    return [plain(name) for name in class_names(graph)]
 
 
 def class_look(label: int) -> dict[str, str]:
@@ -188,7 +184,7 @@ def class_look(label: int) -> dict[str, str]:
 
 def classes_present(graph: Data) -> Iterator[tuple[str, NDArray[np.bool_], dict[str, str]]]:
     """Name, members and look of every class that has nodes; those without a label come first."""
-    labels, names = labels_of(graph), class_names(graph)
-    for label in sorted(set(labels.clip(-1).tolist())):
+    labels, names = label_array(graph), shown_names(graph)
+    for label in sorted(set(labels.tolist())):
         name = "no label" if label < 0 else names[label]
-        yield name, labels.clip(-1) == label, class_look(label)
+        yield name, labels == label, class_look(label)
