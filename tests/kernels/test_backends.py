@@ -167,7 +167,9 @@ def run(kernels, case, built, save=True):
     if not save:
         return out, saved
     grad_out = torch.sin(torch.arange(out.numel(), device=out.device)).view_as(out).to(out.dtype)
-    grads = kernels.propagate_backward(forward, back, h, g, m, norm, *rest, saved, grad_out, True)
+    grads = kernels.propagate_backward(
+        forward, back, h, g, m, norm, *rest, saved, grad_out, True, True
+    )
     written = 2 + case.attention + (case.attention and case.target_norm)
     return out, saved[:, :written], grad_out, *grads
 

@@ -19,8 +19,9 @@ import numba
 import numpy as np
 import torch
 from numba import njit, prange
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 from torch import Tensor
 
 from argnn.kernels.choice import num_saved
@@ -53,25 +54,30 @@ _SCRATCH = threading.Lock()
 
 
 def _jit(function: Callable[..., Any]) -> Any:
-    return njit(**_OPTIONS)(function)
+    """For what a loop over edges calls: without inlining, the calls take as long as the sums."""
+    return njit(forceinline=True, **_OPTIONS)(function)
 
 
 def _exact_jit(function: Callable[..., Any]) -> Any:
     """For the few operations per edge: reordered products of large factors might overflow."""
-    return njit(**(_OPTIONS | {"fastmath": False}))(function)
+    return njit(forceinline=True, **(_OPTIONS | {"fastmath": False}))(function)
 
 
 def _parallel(function: Callable[..., Any]) -> Any:
     return njit(parallel=True, **_OPTIONS)(function)
 
 
-@intrinsic
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    """For what numba has no word for: a function that writes the compiler's own instructions."""
+    return intrinsic(function)
+
+
+@_intrinsic
 def _prefetch(typing_context, flat, index):
     """Ask for one cache line of a flat array."""
 
     def generate(context, builder, signature, arguments):
         from llvmlite import ir  # type: ignore[import-untyped]
-        from numba.np.arrayobj import make_array
 
         data = make_array(signature.args[0])(context, builder, arguments[0]).data
         byte_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -88,12 +94,31 @@ def _prefetch(typing_context, flat, index):
     return types.void(flat, index), generate
 
 
+@_intrinsic
+def _borrowed(typing_context, *arrays):
+    """The same arrays without their reference counts, which every view of a row would raise."""
+
+    def generate(context, builder, signature, arguments):
+        borrowed = []
+        values = cgutils.unpack_tuple(builder, arguments[0])
+        for kind, argument in zip(signature.args[0], values, strict=True):
+            array = make_array(kind)(context, builder, argument)
+            for name in ("meminfo", "parent"):
+                setattr(array, name, cgutils.get_null_value(getattr(array, name).type))
+            borrowed.append(array._getvalue())
+        return context.make_tuple(builder, signature.return_type, borrowed)
+
+    return types.Tuple(arrays)(types.StarArgTuple(arrays)), generate
+
+
 @_jit
 def _prefetch_row(flat, row, width):
-    start = np.int64(row) * width
     per_line = 64 // flat.itemsize
-    for offset in range(0, width, per_line):
-        _prefetch(flat, start + offset)  # type: ignore[call-arg]
+    offset = np.int64(row) * width
+    stop = offset + width
+    while offset < stop:  # a `for` with a step compiles to many more instructions
+        _prefetch(flat, offset)
+        offset += per_line
 
 
 # --- constant weights ---------------------------------------------------------------------
@@ -131,6 +156,7 @@ def _sum_row(row, flat, column, start, stop, end, x, weight):
 
 @_jit
 def _gather_rows(first, last, rowptr, column, x, left, right, diagonal, out):
+    x, out = _borrowed(x, out)
     flat = x.reshape(-1)
     end = rowptr[last]
     for i in range(first, last):
@@ -170,6 +196,7 @@ def gather_sum(
 
 @_jit
 def _moment_rows(first, last, rowptr, column, h, mean, dispersion):
+    h, mean, dispersion = _borrowed(h, mean, dispersion)
     width = h.shape[1]
     flat = h.reshape(-1)
     end = rowptr[last]
@@ -208,6 +235,7 @@ def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
 def _moment_gradient_rows(
     first, last, rowptr, column, share, h, mean, grad_mean, grad_dispersion, out
 ):
+    h, mean, grad_mean, grad_dispersion, out = _borrowed(h, mean, grad_mean, grad_dispersion, out)
     width = h.shape[1]
     flats = (h.reshape(-1), grad_mean.reshape(-1), grad_dispersion.reshape(-1))
     end = rowptr[last]
@@ -263,6 +291,7 @@ def moments_backward(
 
 @_jit
 def _laplacian_rows(first, last, rowptr, column, g, scale, factors, out, energy):
+    g, out = _borrowed(g, out)
     width = g.shape[1]
     flat = g.reshape(-1)
     end = rowptr[last]
@@ -309,6 +338,7 @@ def laplacian(
 
 @_jit
 def _energy_gradient_rows(first, last, rowptr, column, y, degree, share, coefficients, out):
+    y, out = _borrowed(y, out)
     flat = y.reshape(-1)
     end = rowptr[last]
     ricci, smooth = coefficients[0], coefficients[1]
@@ -403,6 +433,7 @@ def _gate(one, p, own_norm, other_norm, eps):
 
 @_jit
 def _metric_norms(first, last, h, g, norm):
+    h, g = _borrowed(h, g)
     for i in range(first, last):
         norm[i] = np.sqrt(_square_norm(h[i], g[i]))
 
@@ -440,6 +471,7 @@ def _propagate_rows(
     out,
     saved,
 ):
+    h, g, m, out, saved = _borrowed(h, g, m, out, saved)
     width, sent = h.shape[1], m.shape[1]
     flat_h, flat_m = h.reshape(-1), m.reshape(-1)
     end = rowptr[last]
@@ -657,7 +689,9 @@ def _square_one(total, own, a, wa):
 
 
 @_jit
-def _add_targets(row, grad_t, grad_inner, own, t, h, column, start, stop, edge_gradient, attention):
+def _add_targets(
+    row, grad_t, grad_inner, own, t, h, column, start, stop, edge_gradient, attention, need_h
+):
     """Add up what the edges of a block give to the features and the metric of their target."""
     e = start
     while e + 4 <= stop:
@@ -669,30 +703,32 @@ def _add_targets(row, grad_t, grad_inner, own, t, h, column, start, stop, edge_g
             edge_gradient[e + 3],
         )
         ta, tb, tc, td = w[_ALONG], x[_ALONG], y[_ALONG], z[_ALONG]
-        _pull_four(
-            row,
-            own,
-            t,
-            a,
-            b,
-            c,
-            d,
-            ta,
-            tb,
-            tc,
-            td,
-            w[_ACROSS],
-            x[_ACROSS],
-            y[_ACROSS],
-            z[_ACROSS],
-        )
+        if need_h:
+            _pull_four(
+                row,
+                own,
+                t,
+                a,
+                b,
+                c,
+                d,
+                ta,
+                tb,
+                tc,
+                td,
+                w[_ACROSS],
+                x[_ACROSS],
+                y[_ACROSS],
+                z[_ACROSS],
+            )
         _square_four(grad_t, own, a, b, c, d, ta, tb, tc, td)
         if attention:
             _add_four(grad_inner, a, b, c, d, w[_INNER], x[_INNER], y[_INNER], z[_INNER])
         e += 4
     while e < stop:
         a, w = h[column[e]], edge_gradient[e]
-        _pull_one(row, own, t, a, w[_ALONG], w[_ACROSS])
+        if need_h:
+            _pull_one(row, own, t, a, w[_ALONG], w[_ACROSS])
         _square_one(grad_t, own, a, w[_ALONG])
         if attention:
             _add_one(grad_inner, a, w[_INNER])
@@ -716,6 +752,7 @@ def _target_rows(
     attention,
     target_norm,
     separate,
+    need_h,
     saved,
     grad_out,
     packed,
@@ -725,6 +762,9 @@ def _target_rows(
     grad_norm,
     grad_eps0,
 ):
+    h, g, m, saved, grad_out, packed, edge_gradient, grad_h, grad_g = _borrowed(
+        h, g, m, saved, grad_out, packed, edge_gradient, grad_h, grad_g
+    )
     width, sent = h.shape[1], m.shape[1]
     flat_h, flat_m = h.reshape(-1), m.reshape(-1)
     end = rowptr[last]
@@ -735,10 +775,13 @@ def _target_rows(
     grad_inner = np.empty(width, h.dtype)
     for i in range(first, last):
         own, metric, row, metric_row = h[i], g[i], grad_h[i], grad_g[i]
-        _pack(packed[i], own, metric, grad_out[i])
+        if need_h:
+            _pack(packed[i], own, metric, grad_out[i])
         for k in range(width):
             t[k] = _modulation(metric[k], one, largest)
-            row[k] = grad_t[k] = grad_inner[k] = metric_row[k] = zero
+            grad_t[k] = grad_inner[k] = metric_row[k] = zero
+        if need_h:
+            row[:] = 0
         own_norm = norm[i] if attention else zero
         norm_total = eps0_total = zero
         for start in range(rowptr[i], rowptr[i + 1], _BLOCK):
@@ -783,12 +826,25 @@ def _target_rows(
                 edge_gradient[e, _INNER] = inner
                 edge_gradient[e, _NORM] = other_part
             _add_targets(
-                row, grad_t, grad_inner, own, t, h, column, start, stop, edge_gradient, attention
+                row,
+                grad_t,
+                grad_inner,
+                own,
+                t,
+                h,
+                column,
+                start,
+                stop,
+                edge_gradient,
+                attention,
+                need_h,
             )
         for k in range(width):
             slope = -(one - t[k] * t[k]) / metric[k]
             metric_row[k] += half * grad_t[k] * slope + grad_inner[k] * own[k]
-            row[k] += grad_inner[k] * metric[k]
+        if need_h:
+            for k in range(width):
+                row[k] += grad_inner[k] * metric[k]
         grad_norm[i] = norm_total
         grad_eps0[i] = eps0_total
 
@@ -809,6 +865,7 @@ def _target_pass(
     attention,
     target_norm,
     separate,
+    need_h,
     saved,
     grad_out,
     packed,
@@ -835,6 +892,7 @@ def _target_pass(
             attention,
             target_norm,
             separate,
+            need_h,
             saved,
             grad_out,
             packed,
@@ -844,6 +902,30 @@ def _target_pass(
             grad_norm,
             grad_eps0,
         )
+
+
+@_jit
+def _add_source(row, own, target, scalars, target_norm, separate):
+    """Add what an edge gives to the features of its source; ``target`` is what was packed."""
+    width = own.shape[0]
+    one = own.dtype.type(1)
+    largest = own.dtype.type(_LARGEST)
+    other, metric, arriving = target[:width], target[width : 2 * width], target[2 * width :]
+    weight, along = scalars[_WEIGHT], scalars[_ALONG]
+    across, inner = scalars[_ACROSS], scalars[_INNER]
+    if separate:
+        weight = one - one
+        arriving = metric
+    for k in range(width):
+        t = _modulation(metric[k], one, largest)
+        row[k] += (
+            weight * arriving[k]
+            + (along * t - across) * (own[k] - other[k])
+            + inner * metric[k] * other[k]
+        )
+    if target_norm:
+        for k in range(width):
+            row[k] += scalars[_NORM] * metric[k] * own[k]
 
 
 @_jit
@@ -859,6 +941,7 @@ def _source_rows(
     attention,
     target_norm,
     separate,
+    need_h,
     packed,
     edge_gradient,
     grad_h,
@@ -866,46 +949,38 @@ def _source_rows(
     grad_m,
     grad_norm,
 ):
+    h, g, packed, edge_gradient, grad_h, grad_g, grad_m = _borrowed(
+        h, g, packed, edge_gradient, grad_h, grad_g, grad_m
+    )
     width, length = h.shape[1], packed.shape[1]
     flat = packed.reshape(-1)
     flat_gradient = edge_gradient.reshape(-1)
     end = rowptr[last]
     one = h.dtype.type(1)
-    zero, half, largest = one - one, h.dtype.type(0.5), h.dtype.type(_LARGEST)
+    zero, half = one - one, h.dtype.type(0.5)
     for j in range(first, last):
         own, metric, row = h[j], g[j], grad_h[j]
         norm_total = grad_norm[j]
         if separate:
             grad_m[j][:] = 0
         for e in range(rowptr[j], rowptr[j + 1]):
-            _prefetch_row(flat, column[min(e + 2, end - 1)], length)
             _prefetch_row(flat_gradient, edge[min(e + 8, end - 1)], 5)
-            i, scalars = column[e], edge_gradient[edge[e]]
-            weight, along, across = scalars[_WEIGHT], scalars[_ALONG], scalars[_ACROSS]
-            inner = scalars[_INNER]
-            other, other_metric = packed[i, :width], packed[i, width : 2 * width]
-            arriving = packed[i, 2 * width :]
-            if separate:
-                _add_one(grad_m[j], arriving, weight)
-                weight = zero
-                arriving = other_metric
-            for k in range(width):
-                t = _modulation(other_metric[k], one, largest)
-                row[k] += (
-                    weight * arriving[k]
-                    + (along * t - across) * (own[k] - other[k])
-                    + inner * other_metric[k] * other[k]
-                )
-            if target_norm:
-                for k in range(width):
-                    row[k] += scalars[_NORM] * other_metric[k] * own[k]
-            else:
+            scalars = edge_gradient[edge[e]]
+            if need_h:
+                _prefetch_row(flat, column[min(e + 2, end - 1)], length)
+                target = packed[column[e]]
+                if separate:
+                    _add_one(grad_m[j], target[2 * width :], scalars[_WEIGHT])
+                _add_source(row, own, target, scalars, target_norm, separate)
+            if not target_norm:
                 norm_total += scalars[_NORM]
         if attention and norm[j] > zero:
             factor = norm_total / norm[j]
             for k in range(width):
-                row[k] += factor * metric[k] * own[k]
                 grad_g[j, k] += half * factor * own[k] * own[k]
+            if need_h:
+                for k in range(width):
+                    row[k] += factor * metric[k] * own[k]
 
 
 @_parallel
@@ -920,6 +995,7 @@ def _source_pass(
     attention,
     target_norm,
     separate,
+    need_h,
     packed,
     edge_gradient,
     grad_h,
@@ -940,6 +1016,7 @@ def _source_pass(
             attention,
             target_norm,
             separate,
+            need_h,
             packed,
             edge_gradient,
             grad_h,
@@ -964,11 +1041,16 @@ def propagate_backward(
     eps: float,
     saved: Tensor,
     grad_out: Tensor,
+    need_h: bool,
     need_eps0: bool,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Gradients of :func:`propagate` for features, metric, messages and, per node, ``eps0``."""
+) -> tuple[Tensor | None, Tensor, Tensor | None, Tensor | None]:
+    """Gradients of :func:`propagate` for features, metric, messages and, per node, ``eps0``.
+
+    Without that of the features, as in a first layer, no source has to gather rows.
+    """
     dtype = _wide(h)
     separate = m is not None
+    need_h = need_h or separate  # messages of their own come by the same pass
     sent = h if m is None else m
     norms = h.new_empty(0) if norm is None else norm
     grad_h, grad_g = (torch.empty(h.shape, dtype=dtype) for _ in range(2))
@@ -991,6 +1073,7 @@ def propagate_backward(
             attention,
             target_norm,
             separate,
+            need_h,
             saved,
             grad_out,
             packed,
@@ -1000,25 +1083,27 @@ def propagate_backward(
             grad_norm,
             grad_eps0,
         )
-        _launch(
-            _source_pass,
-            transpose,
-            transpose.edge,
-            h,
-            g,
-            norms,
-            attention,
-            target_norm,
-            separate,
-            packed,
-            edge_gradient,
-            grad_h,
-            grad_g,
-            grad_m,
-            grad_norm,
-        )
+        if need_h or attention:
+            _launch(
+                _source_pass,
+                transpose,
+                transpose.edge,
+                h,
+                g,
+                norms,
+                attention,
+                target_norm,
+                separate,
+                need_h,
+                packed,
+                edge_gradient,
+                grad_h,
+                grad_g,
+                grad_m,
+                grad_norm,
+            )
     return (
-        grad_h.to(h.dtype),
+        grad_h.to(h.dtype) if need_h else None,
         grad_g.to(g.dtype),
         grad_m.to(sent.dtype) if separate else None,
         grad_eps0 if need_eps0 else None,
@@ -1030,6 +1115,7 @@ def propagate_backward(
 
 @_jit
 def _modulate_rows(first, last, z, g, eps0, added, out):
+    z, g, added, out = _borrowed(z, g, added, out)
     one = z.dtype.type(1)
     largest, base = z.dtype.type(_LARGEST), eps0[0]
     for i in range(first, last):
@@ -1055,6 +1141,7 @@ def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) ->
 
 @_jit
 def _modulate_gradient_rows(first, last, z, g, eps0, grad, grad_z, grad_g, grad_eps0):
+    z, g, grad, grad_z, grad_g = _borrowed(z, g, grad, grad_z, grad_g)
     one = z.dtype.type(1)
     largest, base = z.dtype.type(_LARGEST), eps0[0]
     for i in range(first, last):

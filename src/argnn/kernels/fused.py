@@ -437,8 +437,9 @@ def _propagate_backward(
     saved: Tensor,
     hood: Neighborhood,
     weighing: Weighing,
+    need_h: bool,
     need_eps0: bool,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+) -> tuple[Tensor | None, Tensor, Tensor | None, Tensor | None]:
     left, right = hood.scales(weighing.normalization, _wide(h.dtype))
     grad_h, grad_g, grad_messages, grad_eps0 = backend(h).propagate_backward(
         hood.csr,
@@ -455,6 +456,7 @@ def _propagate_backward(
         weighing.eps,
         saved,
         grad.contiguous(),
+        need_h,
         need_eps0,
     )
     return grad_h, grad_g, grad_messages, _total(grad_eps0)
@@ -476,10 +478,10 @@ class _Propagate(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         h, g, messages, eps0, norm, saved = ctx.saved_tensors
         hood, weighing = ctx.rest
-        need_eps0 = ctx.needs_input_grad[3]
+        need_h, _, _, need_eps0, *_ = ctx.needs_input_grad
         grads = _only_once(
             lambda: _propagate_backward(
-                grad, h, g, messages, eps0, norm, saved, hood, weighing, need_eps0
+                grad, h, g, messages, eps0, norm, saved, hood, weighing, need_h, need_eps0
             ),
             *(grad, h, g, messages, eps0),
         )
@@ -560,8 +562,10 @@ def _propagate_backward_op(
         saved[: hood.source.numel()],
         hood,
         Weighing(attention, target_norm, normalization, eps),
+        need_h=True,
         need_eps0=True,
     )
+    assert grad_h is not None
     assert grad_eps0 is not None
     none = h.new_empty(0)
     return grad_h, grad_g, none if grad_messages is None else grad_messages, grad_eps0

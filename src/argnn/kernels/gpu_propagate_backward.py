@@ -45,6 +45,7 @@ def propagate_backward(
     eps: float,
     saved: Tensor,
     grad_out: Tensor,
+    need_h: bool,
     need_eps0: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
     """Gradients of :func:`argnn.kernels.gpu.propagate`.
@@ -64,6 +65,7 @@ def propagate_backward(
         eps: Added to denominators.
         saved: What the forward pass kept.
         grad_out: Gradient at the sums, ``[N, C]``.
+        need_h: Whether the gradient of ``h`` is wanted; here it is always computed.
         need_eps0: Whether the gradient of ``eps0`` is wanted.
 
     Returns:
