@@ -11,7 +11,8 @@ demo: $(VENV)/.demo
 	$(BIN)/argnn demo
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	# One thread for each of two processes, in the order of tests/conftest.py.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W -n docs build/site

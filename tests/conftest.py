@@ -16,9 +16,14 @@ if not torch.cuda.is_available():
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
+#: Compiles most of the kernels, which the other process then finds.
+FIRST = "test_fused.py"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file first: a process that gets it last would leave the other waiting."""
-    items.sort(key=lambda item: item.path.name != "test_docs.py")
+    """Long files first: a process that gets one last would leave the other waiting."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path.name != FIRST, item.path not in slow))
 
 
 @pytest.fixture(scope="session")
