@@ -647,12 +647,18 @@ def _edge_gradient(one, dw, scale, base, s, q, p, own_norm, other_norm, eps, att
 
 
 @_jit
+def _copy(row, other):
+    for k in range(row.shape[0]):  # assigning a slice would compile numba's error messages, too
+        row[k] = other[k]
+
+
+@_jit
 def _pack(row, own, metric, arriving):
     """Side by side what the sources gather of a node: one place in memory instead of three."""
     width = own.shape[0]
-    row[:width] = own
-    row[width : 2 * width] = metric
-    row[2 * width :] = arriving
+    _copy(row[:width], own)
+    _copy(row[width : 2 * width], metric)
+    _copy(row[2 * width :], arriving)
 
 
 # A vector loop may not write to too many arrays that might overlap: one sum per function.
