@@ -14,6 +14,7 @@ if sys.argv[1] == "keep":
     assert keep_freed_memory()
 rounds, blocks, size = map(int, sys.argv[2:])
 libc = ctypes.CDLL(None)
+libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: one fault of a huge page stands for many
 libc.malloc.restype = ctypes.c_void_p
 libc.free.argtypes = [ctypes.c_void_p]
 libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
