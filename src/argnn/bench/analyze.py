@@ -17,6 +17,7 @@ from argnn.analysis.properties import class_names
 from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_bytes
 from argnn.bench.config import RunConfig
 from argnn.bench.prepare import reopen
+from argnn.bench.problems import observed_graph
 from argnn.bench.report import PROTOCOLS, SCORES, SELECTION, summary
 from argnn.bench.run import Row, finished_row
 from argnn.bench.tables import SCORE_NAMES
@@ -105,6 +106,7 @@ def analyze(order: Order) -> Report:
     split = config.splits[0] if order.split is None else order.split
     rows = _rows(folder, config.splits)
     graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
+    graph = observed_graph(graph, split, config.link)
     subject = _subject(order, config, estimator, graph, split, rows)
     tables = _tables(order, subject)
     content = document(subject)
@@ -300,8 +302,8 @@ def _notes(
         notes.append(f"{unfinished} of {len(config.splits)} splits have no result.")
     if config.task == "link":
         notes.append(
-            "A model of links predicts no classes. The map shows the whole graph, "
-            "pairs that were held out of training included."
+            "A model of links predicts no classes. The map shows what the model saw: the "
+            "edges without the pairs that were held out of training."
         )
     if not isinstance(model, ARGNN):
         notes.append(f"{config.model} learns no metric: there is no geometry to show.")

@@ -26,7 +26,7 @@ from argnn.bench.config import RunConfig
 from argnn.bench.experiments.results import read_rows
 from argnn.bench.geometry_log import checked_records, read_geometry
 from argnn.bench.prepare import reopen
-from argnn.bench.problems import pose_problem
+from argnn.bench.problems import observed_graph
 from argnn.bench.report import INTERVAL, SCORES, statistic
 from argnn.bench.run import Row, finished_row, trained_model
 from argnn.data import split_masks
@@ -206,9 +206,7 @@ def _opened(path: Path, name: str, order: FigureOrder) -> _Run:
     row = _checked_row(folder, split)
     model = trained_model(folder, split)
     graph = reopen(config, order.data_root, None).graph
-    visible = pose_problem(graph, split, "cpu", config.link).visible
-    seen = graph.clone()  # what training saw: for links, without those to be predicted
-    seen.edge_index = visible.edge_index
+    seen = observed_graph(graph, split, config.link)
     encoder = model.encoder if isinstance(model, LinkModel) else model
     return _Run(
         name=name,

@@ -46,7 +46,7 @@ def write_model(
         precision=config.train.precision,
         directed=config.directed,
         row_normalize=config.row_normalize,
-        schema=graph.get("schema"),
+        schema=problem.schema,
         params=_params(config),
         facts={**_facts(config, row), **calibration},
     )

@@ -36,8 +36,9 @@ from argnn.io import (
 from argnn.train import EpochRecord
 
 _POLL_SECONDS = 0.1
-_TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
-#: What the description of a trained model says about its graph.
+#: What a graph is made of.
+TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
+#: What is said about it; ``schema`` tells which features have to be made again for links.
 _FACTS = ("name", "class_count", "class_names", "schema")
 _SLOTS = 3  # epoch, loss, validation score
 
@@ -198,7 +199,7 @@ def _at_once(
     stop = context.RawValue("b", 0)
     with tempfile.TemporaryDirectory(prefix="argnn-") as shared:
         for digest, graph in graphs.items():
-            _pack(graph, Path(shared) / digest)
+            pack(graph, Path(shared) / digest)
         arguments = (shared, list(graphs), board, stop, os.getpid())
         pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=arguments)
         try:
@@ -245,14 +246,15 @@ def _result(future: Future[Row], job: Job) -> Row:
         return failed_row(job.config, job.split, RunError("the worker process died"))
 
 
-def _pack(graph: Data, path: Path) -> None:
+def pack(graph: Data, path: Path) -> None:
     """Leave a graph where workers find it; sent through a pipe, it would start them in turn."""
-    tensors = {name: graph[name] for name in _TENSORS}
+    tensors = {name: graph[name] for name in TENSORS}
     facts = {name: graph[name] for name in _FACTS if graph.get(name) is not None}
     write_tensors(path, tensors, facts)
 
 
-def _unpacked(path: Path) -> Data:
+def unpacked(path: Path) -> Data:
+    """The graph that :func:`pack` left."""
     tensors, facts = read_tensors(path)
     return Data(**tensors, **facts)
 
@@ -267,7 +269,7 @@ class _Worker:
 
 def _start_worker(shared: str, digests: Sequence[str], board: Any, stop: Any, parent: int) -> None:
     threading.Thread(target=_leave_with_parent, args=(parent, shared), daemon=True).start()
-    _Worker.graphs = {digest: _unpacked(Path(shared) / digest) for digest in digests}
+    _Worker.graphs = {digest: unpacked(Path(shared) / digest) for digest in digests}
     _Worker.board, _Worker.stop = board, stop
 
 

@@ -4,13 +4,16 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
 
-from argnn.errors import ConfigError, DataError, RunError
+from argnn.bench.config import RunConfig
+from argnn.bench.prepare import reopen
+from argnn.bench.problems import observed_graph
+from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
 from argnn.estimators.base import GraphEstimator
 from argnn.io import RunFolder, open_run, require_writable, write_bytes
@@ -26,7 +29,8 @@ class Order:
     Attributes:
         run: Folder of a run or of a model.
         out: The table to write.
-        data: Name or path of the graph; that of the run where not given.
+        data: Name or path of the graph; where not given, what the model of the run saw: its
+            graph, for links without the pairs that were held out.
         split: Of a run, the split whose model is used; the first where not given.
         pairs: For links, a CSV file with the columns ``source`` and ``target``.
         force: Whether an existing table may be replaced.
@@ -82,7 +86,7 @@ def predict(order: Order) -> Report:
         raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
     if isinstance(estimator, ARGNNLinkPredictor) and order.pairs is None:
         raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
-    graph = estimator.read(_source(order), root=order.data_root)
+    graph = _graph(order, estimator)
     if isinstance(estimator, ARGNNClassifier):
         header, rows, decisions = _classes(estimator, graph)
     else:
@@ -103,16 +107,19 @@ def predict(order: Order) -> Report:
     )
 
 
-def _source(order: Order) -> str:
-    """The graph that was asked for, else that of the run."""
+def _graph(order: Order, estimator: GraphEstimator) -> Data:
+    """The graph that was asked for, else what the model of the run saw."""
     if order.data is not None:
-        return order.data
+        return estimator.read(order.data, root=order.data_root)
     if not RunFolder(order.run).config.exists():
         raise ConfigError(f"{order.run}: does not say which graph it is of; name it after the run")
-    folder, config = open_run(order.run)
-    if not isinstance(config.get("data"), str):
-        raise RunError(f"{folder.config}: damaged, has no 'data'")
-    return str(config["data"])
+    folder, stored = open_run(order.run)
+    config = RunConfig.from_json(stored, str(folder.config))
+    if config.link is None:
+        return estimator.read(config.data, root=order.data_root)
+    graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
+    split = config.splits[0] if order.split is None else order.split
+    return estimator.read(observed_graph(graph, split, config.link))
 
 
 _Table = tuple[list[str], Iterable[Sequence[Any]], list[str]]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import LinkSplit, split_links, split_masks
+from argnn.data import LinkSplit, split_links, split_masks, with_edges
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.train import (
     LinkPrediction,
@@ -64,11 +64,13 @@ class Problem:
         visible: Features and observed edges: all that a model computes from.
         task: Loss and validation score.
         judge: The rest; not for training.
+        schema: How the features that are seen were made; None where nobody knows.
     """
 
     visible: Data
     task: Task
     judge: Judge
+    schema: dict[str, Any] | None
 
 
 def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None = None) -> Problem:
@@ -87,30 +89,40 @@ def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None =
     )
 
 
+def observed_graph(graph: Data, split: int, link: LinkConfig | None) -> Data:
+    """A graph as a model of one split sees it: for links, with the training edges only."""
+    return graph if link is None else with_edges(graph, _divided(graph, split, link).edge_index)
+
+
+def _divided(graph: Data, split: int, link: LinkConfig) -> LinkSplit:
+    nodes, forest = graph.x.size(0), link.spanning_forest
+    return split_links(graph.edge_index, nodes, link.ratio, split, spanning_forest=forest)
+
+
 def _node_problem(graph: Data, split: int, device: str) -> Problem:
     train, val, test = split_masks(graph, split)
     return Problem(
         visible=Data(x=graph.x, edge_index=graph.edge_index).to(device),
         task=NodeClassification(graph.y.to(device), train.to(device), val.to(device)),
         judge=_NodeJudge(graph.y, val, test),
+        schema=graph.get("schema"),
     )
 
 
 def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Problem:
-    nodes = graph.x.size(0)
-    divided = split_links(
-        graph.edge_index, nodes, link.ratio, split, spanning_forest=link.spanning_forest
-    )
+    divided = _divided(graph, split, link)
+    seen = with_edges(graph, divided.edge_index)
     return Problem(
-        visible=Data(x=graph.x, edge_index=divided.edge_index).to(device),
+        visible=Data(x=seen.x, edge_index=seen.edge_index).to(device),
         task=LinkPrediction(
             divided.train.to(device),
             divided.val.to(device),
             divided.val_negatives.to(device),
-            num_nodes=nodes,
+            num_nodes=graph.x.size(0),
             y=graph.y.to(device) if graph.class_count else None,
         ),
         judge=_LinkJudge(divided),
+        schema=seen.get("schema"),
     )
 
 

@@ -5,6 +5,7 @@ from argnn.data.links import LinkSplit, split_links
 from argnn.data.loading import load
 from argnn.data.specs import DATASETS, DatasetSpec
 from argnn.data.splits import check_masks, split_masks, stratified_splits
+from argnn.data.structural_features import with_edges
 from argnn.data.synthetic import clique, cycle, grid, mixed, tree
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "split_masks",
     "stratified_splits",
     "tree",
+    "with_edges",
 ]

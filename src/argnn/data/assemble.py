@@ -26,6 +26,7 @@ def assemble(
     name: str,
     directed: bool = False,
     row_normalize: bool = False,
+    made_features: int = 0,
     undirected_source: bool = False,
     draw_split: bool = True,
 ) -> Data:
@@ -37,7 +38,9 @@ def assemble(
         origin: The file or data set, for error messages.
         name: Name of the graph.
         directed: Keep the directions of the edges.
-        row_normalize: Scale each row of the features to sum one.
+        row_normalize: Scale each row of the nodes' own features to sum one.
+        made_features: How many of the last features were made from the edges, and are no node's
+            own.
         undirected_source: Say in ``edge_rule`` that there were no directions to keep.
         draw_split: Draw a split where the source has none; without, masks that are not there or
             cannot be used are empty.
@@ -54,7 +57,11 @@ def assemble(
     keeps_directions = directed and not undirected_source
     edge_index, weight = _arranged(edge_index, weight, x.size(0), keeps_directions)
     edge_rule = _edge_rule(keeps_directions, said=directed)
-    x, feature_rule = _row_normalized(x, origin) if row_normalize else (x, "as stored")
+    feature_rule = "as stored"
+    if row_normalize:
+        own, made = x.split([x.size(1) - made_features, made_features], dim=1)
+        own, feature_rule = _row_normalized(own, origin)
+        x = torch.cat([own, made], dim=1)
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
     graph.edge_rule = edge_rule + _dropped(source)
@@ -278,6 +285,8 @@ def _dropped(source: Data) -> str:
 
 
 def _row_normalized(x: Tensor, origin: str) -> tuple[Tensor, str]:
+    if not x.size(1):
+        raise ConfigError(f"{origin}: row_normalize scales the nodes' own features; there are none")
     negative = (x < 0).nonzero()
     if len(negative):
         row, column = negative[0].tolist()

@@ -12,7 +12,12 @@ from argnn.data.import_graph import Imported, check_width
 from argnn.data.import_options import ImportOptions, NoFeaturesError
 from argnn.data.node_ids import NodeId
 from argnn.data.schema import SCHEMA_VERSION, Schema
-from argnn.data.structural_features import Structure, learned_structure, structural_features
+from argnn.data.structural_features import (
+    Structure,
+    check_edges,
+    learned_structure,
+    structural_features,
+)
 from argnn.errors import ConfigError, DataError
 
 _WEIGHT_NAMES = ("weight", "edge_weight")
@@ -39,7 +44,9 @@ def import_arrays(
     _refuse_columns(options, origin)
     reader = _Reader(source, options, schema, origin, notes or [])
     reader.choose_weights()
-    if not reader.is_encoded():
+    if reader.is_encoded():
+        reader.check_edges()
+    else:
         reader.standardize()
         reader.add_structure()
     return reader.imported()
@@ -65,7 +72,7 @@ class _Reader:
         self.names = _feature_names(self.data)
         self.center: list[float] | None = None
         self.scale: list[float] | None = None
-        self.structure: Structure | None = None
+        self.structure = None if schema is not None else _made_before(self.data, options, origin)
 
     def is_encoded(self) -> bool:
         """Whether the graph was loaded by this very schema, or has all of its features already."""
@@ -76,6 +83,12 @@ class _Reader:
         x = _dense(self.data)
         is_full = x is not None and x.size(1) == self.schema["num_features"]
         return is_full and self.schema["structure"] is not None
+
+    def check_edges(self) -> None:
+        """Raise where the edges are not those that the features of the schema hold for."""
+        assert self.schema is not None
+        if self.schema["structure"] is not None:
+            check_edges(self.schema["structure"], self._arranged_edges(), self.origin)
 
     def choose_weights(self) -> None:
         """Keep the weights of the edges if that was asked for."""
@@ -96,6 +109,8 @@ class _Reader:
             return
         if self.schema is not None:
             self.center, self.scale = self.schema.get("center"), self.schema.get("scale")
+        elif self.options.standardize and self.structure is not None:
+            raise ConfigError(f"{self.origin}: has made features already; standardize it first")
         elif self.options.standardize:
             deviation = x.double().std(dim=0, correction=0)
             self.center = x.double().mean(dim=0).tolist()
@@ -113,16 +128,17 @@ class _Reader:
     def add_structure(self) -> None:
         """Append features made from the edges, by the schema where there is one."""
         options = self.options
+        asked = options.features is not None if self.schema is None else self.schema["structure"]
+        if not asked:
+            return
+        edge_index = self._arranged_edges()
         if self.schema is not None:
             self.structure = self.schema["structure"]
-        elif options.features is not None:
+        else:
             self.structure = learned_structure(
-                options.features, options.seed, self.node_ids, options.directed
+                str(options.features), options.seed, self.node_ids, options.directed, edge_index
             )
-        if self.structure is None:
-            return
-        nodes = len(self.node_ids)
-        edge_index = arranged_edges(self._checked_edges(), nodes, options.directed)
+        assert self.structure is not None
         made, names = structural_features(self.structure, edge_index, self.node_ids, self.origin)
         parts = [torch.from_numpy(made).double()]
         if self.data.get("x") is not None:
@@ -130,6 +146,9 @@ class _Reader:
         self.data.x = torch.cat(parts, dim=1)
         self.names += names
         self.notes.append(f"{len(names)} features made from the edges ({self.structure['kind']})")
+
+    def _arranged_edges(self) -> Tensor:
+        return arranged_edges(self._checked_edges(), len(self.node_ids), self.options.directed)
 
     def _checked_edges(self) -> Tensor:
         edge_index, nodes = self.data.get("edge_index"), len(self.node_ids)
@@ -169,6 +188,25 @@ class _Reader:
             "structure": self.structure,
             "label": _label_rule(self.data),
         }
+
+
+def _made_before(data: Data, options: ImportOptions, origin: str) -> Structure | None:
+    """The rule of features that ``load`` made from the edges when it gave this very graph.
+
+    Whoever holds edges out has to know them from the nodes' own features.
+    """
+    rule: Structure | None = (data.get("schema") or {}).get("structure")
+    if rule is None:
+        return None
+    if options.features is not None:
+        raise ConfigError(f"{origin}: has {rule['kind']} features already")
+    x = _dense(data)
+    if x is None or x.size(1) != data.schema["num_features"]:
+        raise DataError(
+            f"{origin}: has features made from edges, but x was changed since it was loaded, so "
+            "that they cannot be told from the others; add columns before load makes features"
+        )
+    return rule
 
 
 def _refuse_columns(options: ImportOptions, origin: str) -> None:

@@ -179,11 +179,11 @@ class _Reader:
     def read_features(self) -> None:
         """Features of the columns, then those made from the edges."""
         encoded = self._encoded_columns()
-        structure = self._structure()
+        edge_index = arranged_edges(
+            self.data.edge_index, len(self.node_ids), self._keeps_directions
+        )
+        structure = self._structure(edge_index)
         if structure is not None:
-            edge_index = arranged_edges(
-                self.data.edge_index, len(self.node_ids), self._keeps_directions
-            )
             x, names = structural_features(
                 structure, edge_index, self.node_ids, self.tables.edges.origin
             )
@@ -228,14 +228,18 @@ class _Reader:
             taken.add(self.label_rule["column"])
         return [name for name in nodes.columns if name not in taken]
 
-    def _structure(self) -> dict[str, Any] | None:
+    def _structure(self, edge_index: Tensor) -> dict[str, Any] | None:
         if self.schema is not None:
             stored: dict[str, Any] | None = self.schema["structure"]
             return stored
         if self.options.features is None:
             return None
         return learned_structure(
-            self.options.features, self.options.seed, self.node_ids, self._keeps_directions
+            self.options.features,
+            self.options.seed,
+            self.node_ids,
+            self._keeps_directions,
+            edge_index,
         )
 
     def imported(self) -> Imported:

@@ -22,6 +22,7 @@ from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema, check_schema
 from argnn.data.specs import DATASETS, DatasetSpec, check_counts
+from argnn.data.structural_features import made_width
 from argnn.data.synthetic import mixed
 from argnn.data.tables import GraphTables
 from argnn.errors import ConfigError, DataError
@@ -59,9 +60,10 @@ def load(
             ``(A, X)``; a pandas table of edges, alone or as ``(edges, nodes)``.
         root: Folder of the raw benchmark files; else ``$ARGNN_DATA``, else the cache.
         directed: Keep the directions of the edges instead of listing both.
-        row_normalize: Scale each row of the features to sum one.
-        features: Features made from the edges, beside those that the nodes have: ``"degree"``,
-            ``"onehot"``, ``"random"`` or ``"laplacian"``.
+        row_normalize: Scale each row of the nodes' own features to sum one.
+        features: Features made from the edges, behind those that the nodes have: ``"degree"``,
+            ``"onehot"``, ``"random"`` or ``"laplacian"``. Where links are predicted they are made
+            again from the training edges of each split.
         label: Node column of the classes; ``label`` or ``y`` if not given.
         node_id: Node column of the ids; ``id`` or the first one if not given.
         weight: Edge column of the weights, kept as ``edge_weight``; left out if not given. Where
@@ -116,6 +118,7 @@ def load(
         name=name,
         directed=options.directed,
         row_normalize=options.row_normalize,
+        made_features=made_width(imported.schema["structure"]),
         undirected_source=imported.undirected,
         draw_split=draw_split and schema is None,
     )

@@ -1,5 +1,10 @@
-"""Features for nodes that have none, made from the edges alone."""
+"""Features for nodes that have none, made from the edges alone.
 
+They always stand behind the nodes' own features. Where some edges are held out, as for links,
+:func:`with_edges` makes them again from the edges that are left.
+"""
+
+import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -11,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from torch import Tensor
+from torch_geometric.data import Data
 
 from argnn.errors import DataError
 
@@ -21,6 +27,8 @@ FEATURE_KINDS: Mapping[str, str] = {
     "random": "random numbers, drawn with a seed",
     "laplacian": "eigenvectors of the normalized Laplacian",
 }
+#: The kinds that change with the edges.
+_FROM_EDGES = ("degree", "laplacian")
 MOST_ONE_HOT = 20_000
 _RANDOM_SIZE = 32
 _LAPLACIAN_SIZE = 16
@@ -37,9 +45,17 @@ _SIDES = (["both"], ["in", "out"])
 
 
 def learned_structure(
-    kind: str, seed: int, node_ids: Sequence[object], directed: bool
+    kind: str, seed: int, node_ids: Sequence[object], directed: bool, edge_index: Tensor
 ) -> Structure:
-    """The rule of structural features, as plain JSON values."""
+    """The rule of structural features, as plain JSON values.
+
+    Args:
+        kind: A key of :data:`FEATURE_KINDS`.
+        seed: Seed of random features.
+        node_ids: The user's names of the nodes.
+        directed: Whether edges in and edges out are counted apart.
+        edge_index: Edges without self-loops and duplicates, ``[2, E]``.
+    """
     rule: Structure = {"kind": kind}
     if kind == "degree":
         rule["sides"] = list(_SIDES[directed])
@@ -49,7 +65,58 @@ def learned_structure(
         rule |= {"size": _RANDOM_SIZE, "seed": seed}
     else:
         rule["size"] = min(_LAPLACIAN_SIZE, max(1, len(node_ids) - 1))
+        rule["edges"] = _edges_digest(edge_index)
     return rule
+
+
+def made_width(rule: Structure | None) -> int:
+    """How many features a rule makes; none without a rule."""
+    if rule is None:
+        return 0
+    if rule["kind"] == "degree":
+        return (_DEGREE_BINS + 2) * len(rule["sides"])
+    return int(rule["size"])
+
+
+def with_edges(graph: Data, edge_index: Tensor) -> Data:
+    """A graph when these are all of its edges that are known.
+
+    Features that ``load`` made from edges are made again from these alone: where links are
+    asked about, features must not know the held-out ones.
+
+    Args:
+        graph: A graph that ``load`` gave. It is not changed.
+        edge_index: Known edges without self-loops and duplicates, in both directions, ``[2, E]``.
+    """
+    seen = copy.copy(graph)  # of the object, not of its tensors
+    seen.edge_index = edge_index
+    rule = (graph.get("schema") or {}).get("structure")
+    if rule is None or rule["kind"] not in _FROM_EDGES:
+        return seen
+    if rule["kind"] == "laplacian":
+        rule = {**rule, "edges": _edges_digest(edge_index)}
+    nodes = range(graph.x.size(0))
+    made, _ = structural_features(rule, edge_index, nodes, str(graph.get("name")))
+    own = graph.x[:, : graph.x.size(1) - made.shape[1]]
+    seen.x = torch.cat([own, torch.from_numpy(made).to(own)], dim=1)
+    seen.schema = {**graph.schema, "structure": rule}
+    return seen
+
+
+def check_edges(rule: Structure, edge_index: Tensor, origin: str) -> None:
+    """Raise where features of these edges do not mean what they meant in training.
+
+    Eigenvectors of other edges are another basis: each column would mean something else.
+    """
+    if rule.get("edges") not in (None, _edges_digest(edge_index)):
+        raise DataError(
+            f"{origin}: laplacian features hold only for the edges that the model was trained "
+            "with, and these are others; choose degree features to predict on other edges"
+        )
+
+
+def _edges_digest(edge_index: Tensor) -> str:
+    return hashlib.sha256(edge_index.contiguous().numpy().tobytes()).hexdigest()[:16]
 
 
 def check_structure(rule: Structure, width: int) -> None:
@@ -86,6 +153,7 @@ def structural_features(
     if kind == "random":
         values = np.random.default_rng(rule["seed"]).standard_normal((nodes, rule["size"]))
         return values.astype(np.float32), _numbered("random", rule["size"])
+    check_edges(rule, edge_index, origin)
     try:
         return _laplacian(edge_index, nodes, rule["size"])
     except ArpackNoConvergence as error:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import LinkSplit, split_links
+from argnn.data import LinkSplit, split_links, with_edges
 from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
 from argnn.estimators.base import GraphEstimator, drawn_seed
@@ -108,12 +108,14 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         )
         settings = self._settings(self._usual(), (read.x.size(1), 1), seed, self._decoder())
         device = settings.device
-        observed = Data(x=read.x, edge_index=split.edge_index).to(device)
+        seen = with_edges(read, split.edge_index)
+        observed = Data(x=seen.x, edge_index=seen.edge_index).to(device)
         task = LinkPrediction(
             split.train.to(device), split.val.to(device), split.val_negatives.to(device), nodes
         )
         self._train(observed, task, settings)
         self._keep_graph_facts(read)
+        self.schema_ = seen.get("schema")
         self.classes_ = np.array([0, 1])
         self.split_, self.node_ids_ = split, _ids(read)
         self.split_rule_ = f"unordered pairs at {self.ratio}, drawn with seed {seed}"

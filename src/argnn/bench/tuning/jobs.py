@@ -28,15 +28,12 @@ from argnn.bench.config import (
 )
 from argnn.bench.curvature import load_curvature
 from argnn.bench.experiments.executors import EXECUTORS, ray_session
-from argnn.bench.parallel import children_ignoring_interrupts
+from argnn.bench.parallel import children_ignoring_interrupts, pack, unpacked
 from argnn.bench.problems import pose_problem
 from argnn.bench.threads import using_threads
 from argnn.bench.tuning.study import Params
 from argnn.errors import ArgnnError, ConfigError, RunError
-from argnn.io import read_tensors, write_tensors
 from argnn.train import fit
-
-TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
 
 
 @dataclass(frozen=True)
@@ -152,8 +149,7 @@ def _local_pool(config: RunConfig, graph: Data, workers: int) -> Iterator[Pool]:
         return
     with tempfile.TemporaryDirectory(prefix="argnn-") as folder:
         path = Path(folder) / "graph"
-        facts = {"name": graph.name, "class_count": graph.class_count}
-        write_tensors(path, {name: graph[name] for name in TENSORS}, facts)
+        pack(graph, path)
         pool = _Processes(config, path, workers)
         try:
             yield pool
@@ -244,8 +240,7 @@ def _work(pipe: connection.Connection, config: RunConfig, path: Path) -> None:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     keep_freed_memory()
     torch.set_num_threads(config.threads)
-    tensors, facts = read_tensors(path)
-    graph = Data(**tensors, **facts)
+    graph = unpacked(path)
     while True:
         try:
             job = pipe.recv()

@@ -33,11 +33,12 @@ from argnn.bench.config import (
     resolve_options,
     resolve_train,
 )
+from argnn.bench.parallel import TENSORS
 from argnn.bench.prepare import Request, prepare
 from argnn.bench.problems import pose_problem
 from argnn.bench.provenance import git_state
 from argnn.bench.threads import threads_for
-from argnn.bench.tuning.jobs import TENSORS, Outcome, Pool, SplitJob, sorted_params, trial_config
+from argnn.bench.tuning.jobs import Outcome, Pool, SplitJob, sorted_params, trial_config
 from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
 from argnn.bench.tuning.tuned import Tuned, read_tuned, write_tuned
 from argnn.errors import ConfigError, RunError
@@ -185,6 +186,7 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
         test_mask=torch.zeros_like(graph.test_mask),
         name=graph.name,
         class_count=graph.class_count,
+        schema=graph.get("schema"),
     )
 
 
