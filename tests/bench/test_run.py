@@ -11,6 +11,9 @@ import pytest
 import torch
 from sklearn.metrics import f1_score, roc_auc_score
 
+from argnn.bench.config import RunConfig
+from argnn.bench.experiments.cells import plan_bench
+from argnn.bench.experiments.files import parsed_experiment
 from argnn.bench.parallel import Silent, run_splits
 from argnn.bench.prepare import Request, prepare, reopen
 from argnn.bench.run import run_cell, trained_model
@@ -18,7 +21,7 @@ from argnn.bench.threads import using_threads
 from argnn.data import load, split_links
 from argnn.errors import DivergenceError, RunError
 from argnn.io import RunFolder, create_run, read_json
-from argnn.train import fit
+from argnn.train import fit, trial
 
 TINY = ("hidden_channels=8", "num_layers=2", "epochs=6", "checkpoint_every=2")
 
@@ -162,6 +165,94 @@ def test_test_labels_are_unseen_on_mixed(tmp_path, brief_trial):
 def test_test_labels_are_unseen_on_texas(tmp_path, brief_trial, benchmark_root):
     graph = load("texas", root=benchmark_root)
     check_test_labels_are_unseen(both_ways(graph, 0, tmp_path))
+
+
+@pytest.fixture
+def two_recipes(brief_trial, monkeypatch):
+    """Trials that are over soon, and can still choose."""
+    monkeypatch.setattr(trial, "RECIPES", trial.RECIPES[2:4])
+
+
+def corrupted(small_npz, name, split):
+    """Three splits of a graph nobody tuned; the labels that one of them tests are wrong."""
+    path = small_npz(f"{name}.npz")
+    if split is None:
+        return path
+    with np.load(path) as stored:
+        fields = dict(stored)
+    test = fields["test_mask"][:, split]
+    fields["y"] = np.where(test, (fields["y"] + 1) % 3, fields["y"])
+    return small_npz(f"{name}.npz", **fields)
+
+
+def same_choice(row, other):
+    """Whether two rows of a split were trained with the same settings and ended the same."""
+    config, wrong = row["config"], other["config"]
+    settings = all(config[key] == wrong[key] for key in ("options", "train", "source"))
+    course = all(row[key] == other[key] for key in ("val", "chosen_epoch", "epochs_run"))
+    return settings and course
+
+
+@pytest.mark.parametrize("split", [0, 1, 2])
+def test_no_split_sees_the_test_labels_of_its_own(small_npz, tmp_path, two_recipes, split):
+    """``--split all``: a node that one split tests is trained on by others, so each has a trial."""
+    fields = {"preset": "default", "overrides": ("epochs=4",), "split": "all"}
+    whole, rows = run(tmp_path / "true", corrupted(small_npz, "true", None), **fields)
+    wrong, wrong_rows = run(tmp_path / "wrong", corrupted(small_npz, "wrong", split), **fields)
+    assert [row["split"] for row in rows] == [0, 1, 2]
+    assert same_choice(rows[split], wrong_rows[split])
+    assert whole.weights(split).read_bytes() == wrong.weights(split).read_bytes()
+    assert rows[split]["test"] != wrong_rows[split]["test"]
+
+
+@pytest.mark.parametrize("split", [0, 1, 2])
+def test_no_cell_of_a_bench_sees_the_test_labels_of_its_split(
+    small_npz, tmp_path, two_recipes, split
+):
+    rows = []
+    for name, corrupt in (("right", None), ("wrong", split)):
+        data = corrupted(small_npz, name, corrupt)
+        text = f"{{name: {name}, title: t, task: node, data: [{data}], splits: all, "
+        text += "seeds: [0], score: f1, "
+        text += "methods: [{model: argnn, label: argnn, set: [epochs=4]}]}"
+        experiment = parsed_experiment(text, name, tmp_path)
+        bench = plan_bench([(experiment, tmp_path / f"{name}.jsonl")], workers=1, device="cpu")
+        [cell] = [cell for cell in bench.cells if cell.job.split == split]
+        graph = bench.graphs[cell.job.config.graph["digest"]]
+        rows.append(cell.row(run_cell(cell.job.config, graph, split)))
+    assert same_choice(*rows)
+    assert rows[0]["test"] != rows[1]["test"]
+
+
+def test_trials_of_splits_are_stored_and_continued(small_npz, tmp_path, two_recipes):
+    fields = {"preset": "default", "overrides": ("epochs=4",), "split": "all"}
+    folder, rows = run(tmp_path / "run", small_npz(), **fields)
+    config = RunConfig.from_json(read_json(folder.config)["run"], "config.json")
+    assert set(config.per_split) == {"0", "1", "2"}
+    for row in rows:
+        own = config.for_split(row["split"])
+        assert own.trial["split"] == row["split"]
+        assert row["config"] == own.to_json()
+        assert config.per_split[str(row["split"])]["trial"] == own.trial
+    again = run_splits(reopen(config, None, 1), folder)
+    assert again == rows
+
+
+def test_stored_settings_are_constants(benchmark_root):
+    """What was found by searches is read from the package, whatever the labels at hand say."""
+    found = [
+        prepare(Request("texas", data_root=str(benchmark_root)), graph=graph).config
+        for graph in (load("texas", root=benchmark_root), wrong_texas(benchmark_root))
+    ]
+    assert found[0].options == found[1].options
+    assert found[0].train == found[1].train
+    assert found[0].graph["digest"] != found[1].graph["digest"]
+
+
+def wrong_texas(root):
+    graph = load("texas", root=root)
+    graph.y = relabelled(graph, 0)
+    return graph
 
 
 def test_empty_test_mask_gives_no_test_scores(small_npz, tmp_path):
@@ -333,6 +424,9 @@ class Recorder(Silent):
 KILLED_RUN = """
 import os, signal, sys
 from pathlib import Path
+from argnn.bench.config import RunConfig
+from argnn.bench.experiments.cells import plan_bench
+from argnn.bench.experiments.files import parsed_experiment
 from argnn.bench.parallel import Silent, run_splits
 from argnn.bench.prepare import Request, prepare
 from argnn.io import create_run
@@ -386,6 +480,9 @@ def test_killed_parent_takes_its_workers_along(small_npz, tmp_path):
     code = """
 import os, signal, sys, time
 from pathlib import Path
+from argnn.bench.config import RunConfig
+from argnn.bench.experiments.cells import plan_bench
+from argnn.bench.experiments.files import parsed_experiment
 from argnn.bench.parallel import Silent, run_splits
 from argnn.bench.prepare import Request, prepare
 from argnn.io import create_run

@@ -194,14 +194,14 @@ def test_ids_and_class_names_come_back(argnn, folder):
 
 
 def test_worker_processes_know_names_and_schema(folder, tmp_path):
-    from argnn.bench.parallel import _pack, _unpacked
+    from argnn.bench.parallel import pack, unpacked
     from argnn.data import load
 
     graph = load(folder)
-    _pack(graph, tmp_path / "packed")
-    unpacked = _unpacked(tmp_path / "packed")
-    assert unpacked.class_names == graph.class_names == ["ant", "bee", "cat"]
-    assert unpacked.schema == json.loads(json.dumps(graph.schema))
+    pack(graph, tmp_path / "packed")
+    found = unpacked(tmp_path / "packed")
+    assert found.class_names == graph.class_names == ["ant", "bee", "cat"]
+    assert found.schema == json.loads(json.dumps(graph.schema))
 
 
 def test_card_of_a_run(argnn, folder):

@@ -83,7 +83,7 @@ def test_trial_is_shown_and_stored(argnn, small_npz, brief_trial):
     done = argnn("train", small_npz(), "--epochs=2", "--out=run")
     assert (done.code, done.err) == (0, "")
     trial = json.loads(Path("run/config.json").read_text())["run"]["trial"]
-    assert "its switches are chosen by at most" in done.out
+    assert "the switches of each split are chosen by at most" in done.out
     for run in trial["runs"]:
         mark = "*" if run["name"] == trial["chosen"] else " "
         cells = f"│ {mark} │ {run['name']} "

@@ -104,6 +104,7 @@ def analyze(order: Order) -> Report:
     config = RunConfig.from_json(stored, str(folder.config))
     estimator: GraphEstimator = load(order.run, split=order.split)
     split = config.splits[0] if order.split is None else order.split
+    config = config.for_split(split)
     rows = _rows(folder, config.splits)
     graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
     graph = observed_graph(graph, split, config.link)

@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -57,6 +57,8 @@ class RunConfig:
         graph: Sizes, rules and checksum of the graph.
         trial: The short runs that chose the settings, where there were any.
         columns: What the user said about the columns of their graph; see ``request.Columns``.
+        per_split: By the number of the split, ``options``, ``train``, ``source`` and ``trial`` of
+            its own, where each split had a trial; those above are then the first split's.
     """
 
     data: str
@@ -76,14 +78,20 @@ class RunConfig:
     graph: dict[str, Any] = field(default_factory=dict)
     trial: dict[str, Any] | None = None
     columns: dict[str, Any] = field(default_factory=dict)
+    per_split: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def for_split(self, split: int) -> "RunConfig":
+        """The configuration of one split, complete in itself."""
+        own = self.per_split.get(str(split))
+        if own is None:
+            return self
+        return replace(self, **{**own, "train": TrainConfig(**own["train"])}, per_split={})
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
         values = {**asdict(self), "splits": list(self.splits)}
-        if not self.columns:
-            # Fingerprints of runs that say nothing about columns stay what they were.
-            del values["columns"]
-        return values
+        # Fingerprints of runs that do not need these stay what they were.
+        return {k: v for k, v in values.items() if v or k not in ("columns", "per_split")}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], origin: str) -> "RunConfig":
@@ -95,7 +103,10 @@ class RunConfig:
                 "link": None if values["link"] is None else LinkConfig(**values["link"]),
                 "options": resolve_options(values["model"], values["preset"], values["options"]),
             }
-            return cls(**{**values, **parts})
+            config = cls(**{**values, **parts})
+            for split in config.splits:
+                config.for_split(split)  # raises for what is damaged
+            return config
         except (KeyError, TypeError, ConfigError) as error:
             raise RunError(f"{origin}: not a configuration of this version ({error})") from error
 

@@ -124,7 +124,7 @@ def _folder(out: Path, plan: Plan) -> RunFolder:
 def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) -> list[list[Row]]:
     """All splits of all plans in one set of workers; one list of rows per plan."""
     jobs = [
-        Job(plan.config, split, folder)
+        Job(plan.config.for_split(split), split, folder)
         for plan, folder in zip(plans, folders, strict=True)
         for split in SPLITS
     ]

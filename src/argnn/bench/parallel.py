@@ -102,7 +102,7 @@ def run_splits(
     config, watcher = plan.config, watcher or Silent()
     rows = {split: row for split in config.splits if (row := finished_row(folder, split))}
     jobs = [
-        Job(config, split, folder, dashboard=dashboard)
+        Job(config.for_split(split), split, folder, dashboard=dashboard)
         for split in config.splits
         if split not in rows
     ]

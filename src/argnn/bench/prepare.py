@@ -1,7 +1,7 @@
 """From what a user asked for to a complete configuration and a graph."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch_geometric.data import Data
@@ -17,7 +17,7 @@ from argnn.bench.config import (
     resolve_train,
 )
 from argnn.bench.problems import LinkConfig
-from argnn.bench.recipes import OnTrial, known_recipe, trial_recipe
+from argnn.bench.recipes import OnTrial, Recipe, known_recipe, trial_recipe
 from argnn.bench.request import Columns, Request, data_name
 from argnn.bench.threads import core_count, threads_for
 from argnn.data import load, split_links, split_masks
@@ -49,8 +49,8 @@ def prepare(
 ) -> Plan:
     """Check a request, load its graph, and settle every setting.
 
-    For argnn on a graph without stored settings the switches are chosen by a short trial on
-    the first requested split; it sees no test label.
+    For argnn on a graph without stored settings the switches are chosen by a short trial. Every
+    split has its own: a node that is tested in one split may be trained on in another.
 
     Args:
         request: What the user asked for.
@@ -72,15 +72,27 @@ def prepare(
     graph = load_graph(request.data, request) if graph is None else graph
     splits = chosen_splits(request.split, graph, request.task)
     workers = worker_count(request.workers, len(splits), device)
-    if recipe is None:
-        recipe = trial_recipe(request, graph, splits[0], device, on_trial)
-    options = resolve_options(model, preset, recipe.options, overrides.options)
-    link = _link_config(request, model, recipe.decoder)
-    train = resolve_train(model, preset, request.seed, recipe.train, overrides.train)
+    recipes = (
+        [trial_recipe(request, graph, split, device, on_trial) for split in splits]
+        if recipe is None
+        else [recipe]
+    )
+
+    def settled(recipe: Recipe) -> dict[str, Any]:
+        return {
+            "options": resolve_options(model, preset, recipe.options, overrides.options),
+            "train": resolve_train(model, preset, request.seed, recipe.train, overrides.train),
+            "source": recipe.source + _override_note(overrides),
+            "trial": recipe.trial,
+        }
+
+    choices = [settled(recipe) for recipe in recipes]
+    link = _link_config(request, model, recipes[0].decoder)
     if link is not None:
-        check_link_model(model, options, link.decoder, graph.x.size(1))
+        check_link_model(model, choices[0]["options"], link.decoder, graph.x.size(1))
         _check_link_splits(graph, splits, link)
-        if model == "argnn" and train.penalty_weights != "fixed" and graph.class_count < 1:
+        penalty_weights = choices[0]["train"].penalty_weights
+        if model == "argnn" and penalty_weights != "fixed" and graph.class_count < 1:
             raise ConfigError("penalty weights from theory need labels, and the graph has none")
     config = RunConfig(
         data=data_name(request.data),
@@ -93,15 +105,23 @@ def prepare(
         device=device,
         threads=threads_for(workers),
         splits=splits,
-        options=options,
-        train=train,
-        source=recipe.source + _override_note(overrides),
+        **choices[0],
         link=link,
         graph=graph_facts(graph),
-        trial=recipe.trial,
         columns=used_columns(request),
+        per_split=_per_split(splits, choices) if len(choices) > 1 else {},
     )
     return Plan(config, graph, workers)
+
+
+def _per_split(
+    splits: Sequence[int], choices: Sequence[dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The settings of each split as plain JSON values."""
+    return {
+        str(split): {**choice, "train": asdict(choice["train"])}
+        for split, choice in zip(splits, choices, strict=True)
+    }
 
 
 def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Plan:

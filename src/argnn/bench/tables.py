@@ -68,6 +68,17 @@ def trial_table(trial: Mapping[str, Any]) -> Table:
     return table
 
 
+def chosen_table(trials: Sequence[Mapping[str, Any]]) -> Table:
+    """What the trial of each split chose."""
+    table = Table(title="chosen by short runs on validation", title_justify="left")
+    for name in ("split", "switches", "validation accuracy, %"):
+        table.add_column(name, justify="left" if name == "switches" else "right")
+    for trial in trials:
+        [run] = [run for run in trial["runs"] if run["name"] == trial["chosen"]]
+        table.add_row(str(trial["split"]), run["name"], per_cent(run["val_score"]))
+    return table
+
+
 def dataset_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """All data sets."""
     table = Table()

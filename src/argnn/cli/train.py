@@ -184,7 +184,7 @@ def _required(data: str | None) -> str:
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
     from argnn.bench.prepare import prepare
-    from argnn.bench.tables import trial_table
+    from argnn.bench.tables import chosen_table, trial_table
     from argnn.data.tables import printable
     from argnn.io import create_run, default_run_path, require_free
 
@@ -194,9 +194,13 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     config = plan.config
     for note in plan.graph.notes:
         console.print(f"Note: {printable(note)}", soft_wrap=True, markup=False)
-    console.print(f"Settings: {config.source}", soft_wrap=True)
-    if config.trial is not None:
-        console.print(trial_table(config.trial))
+    if config.per_split:
+        console.print("Settings: each split has its own, chosen on its own validation nodes")
+        console.print(chosen_table([own["trial"] for own in config.per_split.values()]))
+    else:
+        console.print(f"Settings: {config.source}", soft_wrap=True)
+        if config.trial is not None:
+            console.print(trial_table(config.trial))
     path = out or default_run_path(config.graph["name"], config.model, config.preset)
     return create_run(path, config.to_json()), plan
 
@@ -209,8 +213,8 @@ def _trial_teller(console: Console) -> "Callable[[Trial], None]":
     def tell(trial: "Trial") -> None:
         if not told:
             console.print(
-                "No stored settings for this graph: its switches are chosen by at most "
-                f"{MAX_TRIALS} runs of {TRIAL_EPOCHS} epochs, on validation.",
+                "No stored settings for this graph: the switches of each split are chosen by at "
+                f"most {MAX_TRIALS} runs of {TRIAL_EPOCHS} epochs, on its validation nodes.",
                 soft_wrap=True,
             )
         told.append(trial.recipe.name)

@@ -173,7 +173,7 @@ def plan_bench(
             config, graph = _settled(experiment, request, shelf)
             graphs[config.graph["digest"]] = graph
             for split in config.splits:
-                job = Job(config, split, None, experiment.oracle)
+                job = Job(config.for_split(split), split, None, experiment.oracle)
                 cell = Cell(experiment.name, method.label, experiment.score, path, job)
                 _add(cell, found)
                 members.setdefault(experiment.name, []).append(cell.key)
