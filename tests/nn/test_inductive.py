@@ -130,11 +130,9 @@ def test_a_component_does_not_depend_on_others(case, strangers):
 def test_a_batch_equals_its_parts(case):
     model = trained(case)
     graphs = [A, STRANGERS["a random graph"], random_graph(3, 2, seed=8), STRANGERS["a clique"]]
-    batch = Batch.from_data_list(graphs)
-    parts = [told(model, graph) for graph in graphs]
-    assert_same(
-        told(model, batch), [torch.cat(list(column)) for column in zip(*parts, strict=True)]
-    )
+    parts = zip(*(told(model, graph) for graph in graphs), strict=True)
+    expected = [torch.cat(part) for part in parts]
+    assert_same(told(model, Batch.from_data_list(graphs)), expected)
 
 
 def near(graph: Data, node: int, hops: int) -> tuple[Data, int]:

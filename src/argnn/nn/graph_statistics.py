@@ -1,5 +1,6 @@
 """What a module knows of its training graph as a whole."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -9,8 +10,12 @@ from torch import Tensor, nn
 MADE_BEFORE = (
     "was made before models stored the statistics of their training graph; train the model again"
 )
-#: Part of the names of these numbers in the state of any model.
-STATISTICS = "statistics."
+
+
+def lacks_statistics(expected: Iterable[str], found: Iterable[str]) -> bool:
+    """Whether, of the names in the state of a model, these numbers' are missing and no others."""
+    missing = set(expected) - set(found)
+    return missing != set() and missing == {name for name in expected if "statistics." in name}
 
 
 class GraphStatistics(nn.Module):
@@ -51,12 +56,8 @@ class GraphStatistics(nn.Module):
         self.fitted.fill_(fitted)
         self.is_fitted = fitted
 
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, metadata: Any, strict: bool, *rest: Any
-    ) -> None:
-        if strict and f"{prefix}fitted" not in state_dict:
-            raise ValueError(f"the state {MADE_BEFORE}")
-        super()._load_from_state_dict(state_dict, prefix, metadata, strict, *rest)
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
         self.is_fitted = bool(self.fitted)
 
     def extra_repr(self) -> str:

@@ -151,7 +151,7 @@ class MetricNet(nn.Module):
         }
         needed = {} if self.inputs == "features" else columns
         if self.init == "degree":
-            needed = {**needed, "mean_size": (1.0, ())}
+            needed = {**needed, "mean_size": (1.0, (1,))}
         return GraphStatistics(**needed) if needed else None
 
     def reset_parameters(self) -> None:

@@ -1,12 +1,14 @@
 """The contract of every model in the registry."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
 from argnn.errors import ConfigError
 from argnn.functional.neighborhood import Edges
+from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 
 
 def check_sizes(in_channels: int, hidden_channels: int, out_channels: int, num_layers: int) -> None:
@@ -81,6 +83,14 @@ class AbstractNodeModel(nn.Module, ABC):
         the scores that it has in the whole graph.
         """
         return None
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
+        """Take over a state; one without the statistics of a training graph is refused."""
+        if strict and lacks_statistics(self.state_dict(), state_dict):
+            raise ValueError(f"the state {MADE_BEFORE}")
+        return super().load_state_dict(state_dict, strict, assign)
 
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters that only shape the metric, for a learning rate of their own."""

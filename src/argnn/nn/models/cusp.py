@@ -133,7 +133,7 @@ class CuspPooling(nn.Module):
         return (scores - self._center(scores)).sigmoid().softmax(-1)
 
     def _center(self, scores: Tensor) -> Tensor:
-        """Mean over the nodes, ``[L + 1, 1, Q]``: learned in training, then of a graph once."""
+        """Mean over the nodes, ``[L + 1, 1, Q]``, the stored one where there is one."""
         if self.statistics.is_fitted and not self.training:
             return self.statistics.get_buffer("center").to(scores)
         center = scores.mean(1, keepdim=True)
@@ -167,11 +167,12 @@ class CUSP(AbstractNodeModel):
     (:class:`CuspPooling`), a code of the nodes' curvatures is added (:class:`CurvatureCode`), and
     rows are scaled to length one.
 
-    Deviations from the authors' code: the mean over all nodes in the attention is that of the
-    training graph once a model is trained, so that nodes can be told about alone; messages are summed in the tangent space and not as points,
+    Deviations from the authors' code: messages are summed in the tangent space and not as points,
     whose sums may lie outside of the space, so that the maps between two hops cancel; frequencies
-    of the code are fixed in evaluation; in link prediction, curvatures are those of the training
-    edges, and weigh them, and the last linear map stays, before pairs are scored by their cosine.
+    of the code, and the mean over all nodes in the attention, are fixed in evaluation, so that no
+    prediction depends on other nodes of the graph; in link prediction, curvatures are those of the
+    training edges, and weigh them, and the last linear map stays, before pairs are scored by their
+    cosine.
 
     Args:
         in_channels: Size of the node features.
