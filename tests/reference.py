@@ -374,7 +374,7 @@ def networkx_clustering(edges: EdgeList, num_nodes: int) -> list[float]:
     return [float(found[i]) for i in range(num_nodes)]
 
 
-def structural_descriptor(edges: EdgeList, num_nodes: int) -> Rows:
+def structural_columns(edges: EdgeList, num_nodes: int) -> Rows:
     near = undirected_sets(edges, num_nodes)
     proper = [(j, i) for j, i in edges if j != i]
     log_degree = [math.log(1 + len(near[i])) for i in range(num_nodes)]
@@ -384,9 +384,13 @@ def structural_descriptor(edges: EdgeList, num_nodes: int) -> Rows:
         sum(log_degree[j] for j in near[i]) / len(near[i]) if near[i] else 0.0
         for i in range(num_nodes)
     ]
-    columns = [log_degree, log_in, log_out, around, clustering_coefficient(edges, num_nodes)]
+    return [log_degree, log_in, log_out, around, clustering_coefficient(edges, num_nodes)]
+
+
+def structural_descriptor(edges: EdgeList, num_nodes: int) -> Rows:
+    """Standardised over the nodes, as on the graph that a metric network is fitted to."""
     scaled = []
-    for column in columns:
+    for column in structural_columns(edges, num_nodes):
         mean = sum(column) / num_nodes
         spread = math.sqrt(sum((value - mean) ** 2 for value in column) / num_nodes)
         scaled.append([(value - mean) / spread if spread > 1e-9 else 0.0 for value in column])

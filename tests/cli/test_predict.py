@@ -58,6 +58,21 @@ def test_another_graph_without_labels(argnn, run, tmp_path):
     assert len(rows_of("p.csv")) == 7
 
 
+def test_another_graph_is_told_about_by_what_training_learned(argnn, small_npz, tmp_path):
+    options = ("--preset=paper", "--set=metric=both", "--epochs=3")
+    assert argnn("train", small_npz(), *options, "--out=run").code == 0
+    rng = np.random.default_rng(1)
+    x, edge_index = rng.normal(size=(57, 3)), rng.integers(0, 7, size=(2, 20))
+    np.savez(tmp_path / "alone.npz", x=x[:7], edge_index=edge_index)
+    np.savez(tmp_path / "beside.npz", x=x, edge_index=edge_index)
+    for name in ("alone", "beside"):
+        assert argnn("predict", "run", tmp_path / f"{name}.npz", f"--out={name}.csv").code == 0
+    for alone, beside in zip(rows_of("alone.csv"), rows_of("beside.csv")[:7], strict=True):
+        for label in range(3):
+            chance = float(alone[f"p_{label}"])
+            assert float(beside[f"p_{label}"]) == pytest.approx(chance, abs=1e-5)
+
+
 def test_existing_table_is_kept_unless_forced(argnn, refused, run):
     Path("p.csv").write_text("mine")
     refused("predict", "run", "--out=p.csv", message="p.csv: is there already; --force replaces")

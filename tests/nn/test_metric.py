@@ -135,12 +135,8 @@ def test_metric_equals_the_network_on_concatenated_inputs(inputs, depth, norm, c
         inputs=inputs, num_layers=depth, norm=norm, closed=closed, hidden_channels=5, ceiling=4.0
     )
     perturbed(net)
-    torch.testing.assert_close(  # the descriptor is float32
-        net(X, EDGE_INDEX),
-        slow_metric(net, X, EDGES),
-        **(
-            {"rtol": 1e-10, "atol": 1e-10} if inputs == "features" else {"rtol": 1e-5, "atol": 1e-5}
-        ),
+    torch.testing.assert_close(
+        net(X, EDGE_INDEX), slow_metric(net, X, EDGES), rtol=1e-10, atol=1e-10
     )
 
 

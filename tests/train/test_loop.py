@@ -214,9 +214,9 @@ def changes(config, **options):
         on_epoch=lambda record: last.update(weights(model)),
     )
     moved = {"metric": 0.0, "weights": 0.0}
-    for name, tensor in last.items():
+    for name, _ in model.named_parameters():
         kind = "metric" if ".metric_net." in name else "weights"
-        moved[kind] = max(moved[kind], float((tensor - before[name]).abs().max()))
+        moved[kind] = max(moved[kind], float((last[name] - before[name]).abs().max()))
     return moved
 
 

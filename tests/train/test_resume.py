@@ -8,7 +8,7 @@ import torch
 from safetensors import torch as safetensors
 
 from argnn.errors import RunError
-from argnn.nn import GCN, MLP
+from argnn.nn import GCN, MLP, MODELS
 from argnn.train import Snapshot, TrainConfig, fit
 
 from .cases import assert_same_weights, model_of, task_of, two_blocks, weights
@@ -233,3 +233,30 @@ def test_snapshot_that_lost_a_part_is_refused(lost):
             TrainConfig(epochs=EPOCHS),
             resume_from=Snapshot(tensors, values),
         )
+
+
+def test_snapshot_from_before_statistics_were_stored_is_refused_in_one_line():
+    *_, snapshots = uninterrupted({}, {})
+    tensors = {n: t for n, t in snapshots[2].tensors.items() if "statistics." not in n}
+    with pytest.raises(RunError, match="was made before .*; train the model again$") as caught:
+        fit(
+            model_of(GRAPH),
+            GRAPH,
+            task_of(GRAPH),
+            TrainConfig(epochs=EPOCHS),
+            resume_from=Snapshot(tensors, snapshots[2].values),
+        )
+    assert "\n" not in str(caught.value)
+
+
+def test_resuming_a_model_whose_statistics_follow_its_weights():
+    def cusp():
+        torch.manual_seed(3)
+        return MODELS["cusp"](6, 8, 2, hops=2)
+
+    model, other, snapshots = cusp(), cusp(), []
+    config = TrainConfig(epochs=EPOCHS, checkpoint_every=1, evaluate_every=2)
+    first = fit(model, GRAPH, task_of(GRAPH), config, save=snapshots.append)
+    again = fit(other, GRAPH, task_of(GRAPH), config, resume_from=snapshots[2])
+    assert_same_run(first, again, model, other)
+    assert model.pooling.statistics.is_fitted

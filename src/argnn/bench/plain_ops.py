@@ -153,10 +153,7 @@ def _descriptor(edges: Tensor, both: Tensor, num_nodes: int) -> Tensor:
         possible > 0, _triangles(both, degree) / possible.clamp_min(1), possible
     )
     into, out = (_degree(nodes, num_nodes).double().log1p() for nodes in (edges[1], edges[0]))
-    s = torch.stack([log_degree, into, out, mean, clustering], dim=-1)
-    centred = s - s.mean(0)
-    spread = centred.square().mean(0).sqrt()
-    return torch.where(spread > 1e-9, centred / spread.clamp_min(1e-9), 0.0).float()
+    return torch.stack([log_degree, into, out, mean, clustering], dim=-1)
 
 
 def _triangles(both: Tensor, degree: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from argnn.estimators.building import ModelSpec, check_options, seeded
 from argnn.estimators.wording import shortened
 from argnn.io import fingerprint, read_tensors, write_bytes, write_json, write_tensors
 from argnn.nn import DECODERS, MODELS, AbstractNodeModel
+from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 from argnn.train.precision import PRECISIONS
 
 FORMAT = 1
@@ -377,6 +378,8 @@ def _expected_shapes(spec: ModelSpec, path: Path) -> dict[str, list[int]]:
 def _compare(
     expected: Mapping[str, list[int]], found: Mapping[str, tuple[str, list[int]]], path: Path
 ) -> None:
+    if lacks_statistics(expected, found):
+        raise RunError(f"{path}: {MADE_BEFORE}")
     for name in sorted(set(expected) ^ set(found)):
         what = "lacks" if name in expected else "has an unknown"
         raise RunError(f"{path}: {what} weight '{shortened(name)}'")

@@ -11,16 +11,18 @@ from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 DESCRIPTOR_NAMES = ("log_degree", "log_in", "log_out", "neighbor_log_degree", "clustering")
 NUM_DESCRIPTORS = len(DESCRIPTOR_NAMES)
 
+#: A column with a smaller standard deviation says nothing about the nodes.
+MIN_DEVIATION = 1e-9
+
 # Two-step walks expanded at a time; bounds the memory of the triangle count.
 _WALKS_PER_CHUNK = 20_000_000
 
 
 def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
-    """Five numbers per node, standardised over the nodes, ``[N, 5]`` in float32.
+    """Five numbers per node, ``[N, 5]`` in float64; they depend on nodes within two hops only.
 
     The logarithms of one plus the number of neighbours, of edges in and of edges out, the
-    mean of the first over the neighbours, and the clustering coefficient. A column that is
-    the same for all nodes is zero.
+    mean of the first over the neighbours, and the clustering coefficient.
     """
     hood = neighborhood(edge_index, num_nodes)
     if torch.compiler.is_compiling():
@@ -40,7 +42,7 @@ def _descriptor_op(edge_index: Tensor, num_nodes: int) -> Tensor:
 
 @_descriptor_op.register_fake
 def _(edge_index, num_nodes):  # type: ignore[no-untyped-def]
-    return edge_index.new_empty(num_nodes, NUM_DESCRIPTORS, dtype=torch.float32)
+    return edge_index.new_empty(num_nodes, NUM_DESCRIPTORS, dtype=torch.float64)
 
 
 def _descriptor(hood: Neighborhood) -> Tensor:
@@ -53,10 +55,25 @@ def _descriptor(hood: Neighborhood) -> Tensor:
         (both.operator("rw", torch.float64) @ log_degree.unsqueeze(-1)).squeeze(-1),
         clustering_coefficient(hood, hood.num_nodes),
     ]
-    s = torch.stack(columns, dim=-1)
-    centred = s - s.mean(0)
-    spread = centred.square().mean(0).sqrt()
-    return torch.where(spread > 1e-9, centred / spread.clamp_min(1e-9), 0.0).float()
+    return torch.stack(columns, dim=-1)
+
+
+def column_statistics(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each column, ``[N, F] -> [F]`` twice."""
+    mean = values.mean(0)
+    return mean, (values - mean).square().mean(0).sqrt()
+
+
+def standardized(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """Columns less a given mean, over a given deviation, ``[N, F]``; zero where that is none.
+
+    Example:
+        >>> values = torch.tensor([[3.0, 7.0], [5.0, 8.0]])
+        >>> standardized(values, torch.tensor([4.0, 7.0]), torch.tensor([0.5, 0.0])).tolist()
+        [[-2.0, 0.0], [2.0, 0.0]]
+    """
+    centred = values - mean
+    return torch.where(deviation > MIN_DEVIATION, centred / deviation.clamp_min(MIN_DEVIATION), 0.0)
 
 
 def clustering_coefficient(edge_index: Edges, num_nodes: int) -> Tensor:

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from torch_geometric.nn import MLP
 
 from argnn.functional import geodesic_distance
+from argnn.functional.neighborhood import Edges
 from argnn.nn.models.base import AbstractNodeModel
 from argnn.registry import resolve
 
@@ -212,6 +213,14 @@ class LinkModel(AbstractNodeModel):
     def metric_parameters(self) -> list[nn.Parameter]:
         """Those of the encoder."""
         return self.encoder.metric_parameters()
+
+    def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
+        """See the encoder."""
+        self.encoder.fit_to_graph(edge_index, num_nodes)
+
+    def reach(self) -> int | None:
+        """How many hops around a node its embedding depends on."""
+        return self.encoder.reach()
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""

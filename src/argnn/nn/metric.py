@@ -11,7 +11,9 @@ from torch_geometric.nn.inits import reset
 from argnn import functional as AF
 from argnn.functional.metric import xavier_half_width
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
-from argnn.functional.structure import NUM_DESCRIPTORS
+from argnn.functional.precision import accumulation_dtype
+from argnn.functional.structure import NUM_DESCRIPTORS, column_statistics, standardized
+from argnn.nn.graph_statistics import GraphStatistics
 
 METRIC_INPUTS = ("features", "structure", "both")
 METRIC_INITS = ("uniform", "ones", "degree", "xavier")
@@ -37,6 +39,9 @@ class ConstantMetric(nn.Module):
     def reset_parameters(self) -> None:
         """Nothing is learned here."""
 
+    def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
+        """Nothing is learned here."""
+
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
         """Metric diagonals, ``[N, D]``."""
         return h.new_full((h.size(0), self.metric_channels), self.value)
@@ -55,6 +60,11 @@ class MetricNet(nn.Module):
     the network starts at zero weight, so that the metric starts exactly at the named
     initialisation.
 
+    The structural descriptor :math:`\mathbf{s}_i` is standardised by means and deviations of the
+    training graph, and the degree start is divided by a mean of it. These numbers are stored with
+    the weights. :meth:`fit_to_graph` takes them from a graph; without it, the first call in
+    training mode does, from the graph that it is given. Until then they are zeros and ones.
+
     Args:
         in_channels: Size of the node features.
         metric_channels: Size :math:`D` of the metric.
@@ -66,8 +76,8 @@ class MetricNet(nn.Module):
         num_layers: Number of linear layers: 1, 2 or 3.
         init: Metric at the start, before ``start`` scales it: ``"ones"``; ``"uniform"`` in
             [0.5, 1.5] and ``"xavier"`` in :math:`1 \pm \sqrt{3/D}`, drawn per channel; or
-            ``"degree"``, :math:`(1+\log(1+d_i))` divided by its mean over the nodes (the paper
-            names a degree-based start without defining it).
+            ``"degree"``, :math:`(1+\log(1+d_i))` divided by its mean over the training graph
+            (the paper names a degree-based start without defining it).
         start: Factor on the metric at the start; away from 1 messages flow from the first step.
         spread: Scale of the last layer's random weights at the start, 1 being PyTorch's own.
         floor: Smallest metric :math:`\epsilon`.
@@ -118,6 +128,7 @@ class MetricNet(nn.Module):
         self.start, self.spread = start, spread
         self.floor, self.ceiling = floor, ceiling
         self.sharpness, self.clamp = sharpness, clamp
+        self.statistics = self._neutral_statistics()
         sizes = [self._input_size(), *[hidden_channels] * (num_layers - 1), metric_channels]
         self.lins = nn.ModuleList(Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
         self.norms = nn.ModuleList(
@@ -132,10 +143,22 @@ class MetricNet(nn.Module):
             "both": 3 * self.in_channels + NUM_DESCRIPTORS,
         }[self.inputs]
 
+    def _neutral_statistics(self) -> GraphStatistics | None:
+        """What has to be known of the training graph; most metrics need nothing."""
+        columns: dict[str, tuple[float, tuple[int, ...]]] = {
+            "mean": (0.0, (NUM_DESCRIPTORS,)),
+            "deviation": (1.0, (NUM_DESCRIPTORS,)),
+        }
+        needed = {} if self.inputs == "features" else columns
+        if self.init == "degree":
+            needed = {**needed, "mean_size": (1.0, (1,))}
+        return GraphStatistics(**needed) if needed else None
+
     def reset_parameters(self) -> None:
-        """Draw the weights anew and put the metric back to its start."""
+        """Draw the weights anew, put the metric back to its start and forget the graph."""
         reset(self.lins)
         reset(self.norms)
+        reset(self.statistics)
         last: Any = self.lins[-1]
         with torch.no_grad():
             last.weight.mul_(self.spread)
@@ -153,6 +176,24 @@ class MetricNet(nn.Module):
             g.clamp_min(lowest), floor=self.floor, sharpness=self.sharpness, clamp=self.clamp
         )
 
+    def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
+        """Take the means and deviations that are stored from a graph, the training graph.
+
+        Args:
+            edge_index: Source and target of each edge, ``[2, E]``.
+            num_nodes: Number of nodes.
+        """
+        if self.statistics is None or num_nodes == 0:
+            return
+        hood = neighborhood(edge_index, num_nodes)
+        values = {}
+        if self.inputs != "features":
+            descriptor = AF.structural_descriptor(hood, num_nodes)
+            values["mean"], values["deviation"] = column_statistics(descriptor)
+        if self.init == "degree":
+            values["mean_size"] = _log_size(hood).mean()
+        self.statistics.store(**values)
+
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
         """Metric diagonals, ``[N, D]``.
 
@@ -162,6 +203,8 @@ class MetricNet(nn.Module):
                 without regard to direction.
         """
         hood = neighborhood(edge_index, h.size(0))
+        if self.training and self.statistics is not None and not self.statistics.is_fitted:
+            self.fit_to_graph(hood, h.size(0))
         raw = self._first_layer(h, hood)
         for norm, lin in zip(self.norms, self.lins[1:], strict=True):
             raw = lin(norm(raw).relu_())  # in place: no gradient needs what was there
@@ -184,14 +227,20 @@ class MetricNet(nn.Module):
 
     def _inputs(self, h: Tensor, hood: Neighborhood) -> list[Tensor]:
         if self.inputs == "structure":
-            return [AF.structural_descriptor(hood, h.size(0)).to(h)]
+            return [self._descriptor(h, hood)]
         both = hood.relation("undirected")
         if self.inputs == "features":
             return [h, self._neighbor_mean(h, both)]
         mean, dispersion = AF.neighbor_moments(h, both)
         if self.closed:
             mean = self._neighbor_mean(h, both)
-        return [h, mean, dispersion, AF.structural_descriptor(hood, h.size(0)).to(h)]
+        return [h, mean, dispersion, self._descriptor(h, hood)]
+
+    def _descriptor(self, h: Tensor, hood: Neighborhood) -> Tensor:
+        assert self.statistics is not None
+        mean, deviation = (self.statistics.get_buffer(name) for name in ("mean", "deviation"))
+        s = standardized(AF.structural_descriptor(hood, h.size(0)), mean, deviation)
+        return s.to(accumulation_dtype(h.dtype)).to(h)
 
     def _neighbor_mean(self, h: Tensor, both: Neighborhood) -> Tensor:
         if not self.closed:
@@ -201,14 +250,20 @@ class MetricNet(nn.Module):
 
     def _degree_offset(self, hood: Neighborhood) -> Tensor:
         """Raw values that move the start from ``start`` to the degree profile, ``[N, 1]``."""
-        size = 1 + hood.relation("undirected").degree.float().log1p()
-        g = self.start * size / size.mean().clamp_min(1.0)
+        assert self.statistics is not None
+        size = _log_size(hood)
+        g = self.start * size / self.statistics.get_buffer("mean_size").to(size).clamp_min(1.0)
         base = torch.full_like(g, self.start)
         return (self._raw(g) - self._raw(base)).unsqueeze(-1)
 
     def extra_repr(self) -> str:
         """What the network sees and where it starts."""
         return f"inputs={self.inputs!r}, init={self.init!r}, start={self.start}"
+
+
+def _log_size(hood: Neighborhood) -> Tensor:
+    r""":math:`1 + \log(1 + d_i)` of every node, ``[N]`` in float32."""
+    return 1 + hood.relation("undirected").degree.float().log1p()
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

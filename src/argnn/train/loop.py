@@ -152,6 +152,7 @@ class _Loop:
         self.recorded_step: Recorded | None = None
         self.recorded_forward: Recorded | None = None
         self.warm_up = WARM_UP
+        model.fit_to_graph(graph.edge_index, graph.x.size(0))
         with torch.no_grad():
             metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
         self.penalties = build_penalties(

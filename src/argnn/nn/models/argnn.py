@@ -1,7 +1,7 @@
 """Adaptive Riemannian Graph Neural Networks."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge, Linear
@@ -115,6 +115,18 @@ class ARGNN(AbstractNodeModel):
             self.head,
         ):
             reset(part)
+
+    def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
+        """Let the metric networks keep the statistics of the training graph."""
+        for conv in self.convs:
+            cast(ARConv, conv).metric_net.fit_to_graph(edge_index, num_nodes)
+
+    def reach(self) -> int:
+        """Hops that scores depend on."""
+        form = self.formulation
+        # Attention reads the metric of the neighbour, which is made from its own neighbours.
+        far = form.modulation == "scalar" and form.attention and form.neighbor_norm == "own"
+        return self.num_layers * max(form.hops, 2 if far else 1) + 1
 
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters of all metric networks."""

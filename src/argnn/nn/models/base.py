@@ -1,11 +1,14 @@
 """The contract of every model in the registry."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
 from argnn.errors import ConfigError
+from argnn.functional.neighborhood import Edges
+from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 
 
 def check_sizes(in_channels: int, hidden_channels: int, out_channels: int, num_layers: int) -> None:
@@ -65,6 +68,29 @@ class AbstractNodeModel(nn.Module, ABC):
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
+
+    def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
+        """Keep what the model has to know of its training graph as a whole; mostly nothing.
+
+        Whatever is a mean or maximum over all nodes belongs here and into buffers: a node's scores
+        must not depend on what else is in the graph. Called once, before the first step.
+        """
+
+    def reach(self) -> int | None:
+        """How many hops around a node its scores depend on; None where that is not known.
+
+        The graph that the nodes within so many hops induce, directions left aside, gives the node
+        the scores that it has in the whole graph.
+        """
+        return None
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
+        """Take over a state; one without the statistics of a training graph is refused."""
+        if strict and lacks_statistics(self.state_dict(), state_dict):
+            raise ValueError(f"the state {MADE_BEFORE}")
+        return super().load_state_dict(state_dict, strict, assign)
 
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters that only shape the metric, for a learning rate of their own."""

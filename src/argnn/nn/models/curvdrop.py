@@ -87,6 +87,10 @@ class CurvDrop(AbstractNodeModel):
         reset(self.convs)
         self.head.reset_parameters()
 
+    def reach(self) -> int:
+        """Hops that scores depend on, one more for degrees."""
+        return len(self.convs) + 1
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h, layers = x, []

@@ -17,6 +17,7 @@ from argnn.functional.curvature_weights import cusp_adjacency
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.edge_values import ordered_edges, weighted_aggregate
 from argnn.functional.ollivier import CURVATURE_METHODS, node_curvature
+from argnn.nn.graph_statistics import GraphStatistics
 from argnn.nn.input_linear import InputLinear
 from argnn.nn.manifolds import StereographicProduct
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
@@ -91,7 +92,9 @@ class CuspPooling(nn.Module):
         \zeta = \sum_l \mathrm{softmax}(\epsilon)_l\,
         [\beta_{lq} \otimes \exp_0 z_{lq}]_q
 
-    where :math:`\bar z` is the mean over nodes. Hops act on nodes and :math:`W_q` on channels, so
+    where :math:`\bar z` is the mean over the nodes of the training graph: training takes it from
+    the graph that it is given, and the first evaluation after it from its own, which is that of
+    validation, and stores it with the weights. Hops act on nodes and :math:`W_q` on channels, so
     that it does not matter which comes first: the features are mapped once, before all hops.
 
     Args:
@@ -108,6 +111,7 @@ class CuspPooling(nn.Module):
         self.bias = nn.Parameter(torch.empty(channels))
         self.theta = nn.Parameter(torch.empty(factors, width))
         self.epsilon = nn.Parameter(torch.empty(hops + 1))
+        self.statistics = GraphStatistics(center=(0.0, (hops + 1, 1, factors)))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -117,6 +121,7 @@ class CuspPooling(nn.Module):
         nn.init.uniform_(self.bias, -bound, bound)
         nn.init.normal_(self.theta)
         nn.init.normal_(self.epsilon)
+        self.statistics.reset_parameters()
 
     def mapped(self, u: Tensor) -> Tensor:
         """The linear maps of all factors, without their biases, ``[N, D] -> [N, D]``."""
@@ -125,7 +130,18 @@ class CuspPooling(nn.Module):
 
     def factor_weights(self, scores: Tensor) -> Tensor:
         """Weights of the factors, ``[L + 1, N, Q] -> [L + 1, N, Q]``; they sum to one."""
-        return (scores - scores.mean(1, keepdim=True)).sigmoid().softmax(-1)
+        return (scores - self._center(scores)).sigmoid().softmax(-1)
+
+    def _center(self, scores: Tensor) -> Tensor:
+        """Mean over the nodes, ``[L + 1, 1, Q]``, the stored one where there is one."""
+        if self.statistics.is_fitted and not self.training:
+            return self.statistics.get_buffer("center").to(scores)
+        center = scores.mean(1, keepdim=True)
+        if self.training:  # every step changes what the mean is of
+            self.statistics.reset_parameters()
+        elif scores.size(1) > 0:
+            self.statistics.store(center=center)
+        return center
 
     def forward(self, hops: Tensor) -> Tensor:
         """Pooled vectors of :meth:`mapped` tangent vectors ``[L + 1, N, D]``, ``[N, D]``."""
@@ -153,8 +169,10 @@ class CUSP(AbstractNodeModel):
 
     Deviations from the authors' code: messages are summed in the tangent space and not as points,
     whose sums may lie outside of the space, so that the maps between two hops cancel; frequencies
-    of the code are fixed in evaluation; in link prediction, curvatures are those of the training
-    edges, and weigh them, and the last linear map stays, before pairs are scored by their cosine.
+    of the code, and the mean over all nodes in the attention, are fixed in evaluation, so that no
+    prediction depends on other nodes of the graph; in link prediction, curvatures are those of the
+    training edges, and weigh them, and the last linear map stays, before pairs are scored by their
+    cosine.
 
     Args:
         in_channels: Size of the node features.
@@ -238,6 +256,10 @@ class CUSP(AbstractNodeModel):
         curvature = node_curvature(edge_index, x.size(0), method=self.ricci)
         out = F.normalize(torch.cat([pooled, self.code(curvature.to(x.dtype))], -1), dim=-1)
         return self.head(out), []
+
+    def reach(self) -> int:
+        """Hops that scores depend on; a curvature depends on two."""
+        return self.hops + 2
 
     def metric_parameters(self) -> list[nn.Parameter]:
         """The learned curvatures of the factors."""

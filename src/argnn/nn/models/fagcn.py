@@ -69,6 +69,10 @@ class FAGCN(AbstractNodeModel):
             nn.init.xavier_normal_(lin.weight, gain=FAConv.GAIN)
         reset(self.convs)
 
+    def reach(self) -> int:
+        """Hops that scores depend on, one more for degrees."""
+        return len(self.convs) + 1
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         first = h = drop(self.encoder(x).relu(), self.dropout, self.training)

@@ -79,6 +79,10 @@ class GAT(AbstractNodeModel):
         """Draw all weights anew."""
         reset(self.convs)
 
+    def reach(self) -> int:
+        """Hops that scores depend on."""
+        return len(self.convs)
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h = x

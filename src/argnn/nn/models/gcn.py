@@ -67,6 +67,10 @@ class GCN(AbstractNodeModel):
         """Draw all weights anew."""
         reset(self.convs)
 
+    def reach(self) -> int:
+        """Hops that scores depend on, one more for degrees."""
+        return len(self.convs) + 1
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h = x

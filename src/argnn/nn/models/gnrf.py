@@ -82,6 +82,10 @@ class GNRF(AbstractNodeModel):
         for part in (self.encoder, self.norm, self.field, self.head):
             reset(part)
 
+    def reach(self) -> int:
+        """Hops that scores depend on: a step is four speeds, of two hops each."""
+        return 8 * self.num_layers
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h = self.encoder(x).relu()

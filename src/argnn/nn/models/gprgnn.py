@@ -83,6 +83,10 @@ class GPRGNN(AbstractNodeModel):
         reset(self.lins)
         self.gamma.copy_(torch.tensor(pagerank_coefficients(self.teleport, self.hops)))
 
+    def reach(self) -> int:
+        """Hops that scores depend on, one more for degrees."""
+        return self.hops + 1
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h = x

@@ -80,6 +80,10 @@ class H2GCN(AbstractNodeModel):
         self.encoder.reset_parameters()
         self.head.reset_parameters()
 
+    def reach(self) -> int:
+        """Hops that scores depend on, two more for degrees of pairs two apart."""
+        return 2 * self.num_layers + 2
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         near = neighborhood(edge_index, x.size(0)).relation("undirected")

@@ -90,6 +90,10 @@ class KappaGCN(AbstractManifoldModel):
         for part in (self.spaces, self.convs, self.classifier):
             reset(part)
 
+    def reach(self) -> int:
+        """Hops that scores depend on, one more for degrees."""
+        return len(self.spaces) + 1
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""
         u = normalized_rows(x) if self.normalize_input else x

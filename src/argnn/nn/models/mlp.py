@@ -58,6 +58,10 @@ class MLP(AbstractNodeModel):
         """Draw all weights anew."""
         self.net.reset_parameters()
 
+    def reach(self) -> int:
+        """Hops that scores depend on."""
+        return 0
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         return self.net(x), []

@@ -87,6 +87,10 @@ class QGCN(AbstractManifoldModel):
         for part in (self.curvature, self.convs, self.classifier):
             reset(part)
 
+    def reach(self) -> int:
+        """Hops that scores depend on."""
+        return len(self.convs)
+
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""
         u = normalized_rows(x) if self.normalize_input else x

@@ -1,0 +1,65 @@
+"""What a module knows of its training graph as a whole."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+#: Why a state without these numbers is of no use.
+MADE_BEFORE = (
+    "was made before models stored the statistics of their training graph; train the model again"
+)
+
+
+def lacks_statistics(expected: Iterable[str], found: Iterable[str]) -> bool:
+    """Whether, of the names in the state of a model, these numbers' are missing and no others."""
+    missing = set(expected) - set(found)
+    return missing != set() and missing == {name for name in expected if "statistics." in name}
+
+
+class GraphStatistics(nn.Module):
+    """Numbers such as means over all nodes, taken from the training graph and kept in float64.
+
+    They are part of a model's state, as its weights are, so that what a model says about a node
+    does not change with whatever else is in the graph that it is shown.
+
+    Args:
+        **neutral: Value before any graph was seen, and shape, of each number by its name.
+    """
+
+    fitted: Tensor
+
+    def __init__(self, **neutral: tuple[float, tuple[int, ...]]) -> None:
+        super().__init__()
+        self._neutral = {name: value for name, (value, _) in neutral.items()}
+        for name, (value, shape) in neutral.items():
+            self.register_buffer(name, torch.full(shape, value, dtype=torch.float64))
+        self.register_buffer("fitted", torch.tensor(False))
+        #: The same as a number of Python, which nobody has to wait for.
+        self.is_fitted = False
+
+    @torch.no_grad()
+    def store(self, **values: Tensor) -> None:
+        """Keep these numbers from now on."""
+        for name, value in values.items():
+            self.get_buffer(name).copy_(value)
+        self._set_fitted(True)
+
+    def reset_parameters(self) -> None:
+        """Back to the neutral numbers."""
+        for name, value in self._neutral.items():
+            self.get_buffer(name).fill_(value)
+        self._set_fitted(False)
+
+    def _set_fitted(self, fitted: bool) -> None:
+        self.fitted.fill_(fitted)
+        self.is_fitted = fitted
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
+        self.is_fitted = bool(self.fitted)
+
+    def extra_repr(self) -> str:
+        """Which numbers."""
+        return ", ".join(self._neutral)
