@@ -309,6 +309,6 @@ def _twin_warnings(twins: dict[str, Any] | None) -> list[str]:
     )
     return [
         f"{100 * twins['share']:.1f} % of the test nodes (over all splits) have a twin, a training "
-        f"node with the same neighbours.{agreement} A model can copy the class of a twin, so look "
-        "at the scores without twins, too: they say what it does on other nodes"
+        f"node with the same neighbours.{agreement} A model can copy the class of a "
+        "twin: only the scores without twins say what it does on other nodes"
     ]

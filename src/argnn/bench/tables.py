@@ -76,7 +76,8 @@ def twin_sentence(summary: Mapping[str, Any]) -> str | None:
     twins = summary["twins"]
     return (
         f"Twins: {per_cent(twins['with_twin'] / twins['test'], 1)} % of the test nodes have the "
-        "same neighbours as a training node, whose class can be copied; without twins: the others."
+        "same neighbours as a training node, whose class can be copied. Without twins: the other "
+        "test nodes."
     )
 
 
