@@ -127,7 +127,7 @@ def test_inspect_counts_twins_of_all_splits(tmp_path):
     assert found["same_class"] == 1.0
     assert json.loads(json.dumps(found)) == found
     [warning] = [text for text in report["warnings"] if "twin" in text]
-    assert warning.startswith("44.4 % of the test nodes (over all splits) have a twin")
+    assert warning.startswith("8 of 18 test nodes over all splits (44.4 %) have a twin")
     assert "100 % are of its class" in warning
 
 

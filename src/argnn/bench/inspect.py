@@ -308,7 +308,8 @@ def _twin_warnings(twins: dict[str, Any] | None) -> list[str]:
         else f" Of validation nodes with such a twin, {100 * alike:.0f} % are of its class."
     )
     return [
-        f"{100 * twins['share']:.1f} % of the test nodes (over all splits) have a twin, a training "
-        f"node with the same neighbours.{agreement} A model can copy the class of a "
-        "twin: only the scores without twins say what it does on other nodes"
+        f"{twins['with_twin']} of {twins['test']} test nodes over all splits "
+        f"({100 * twins['share']:.1f} %) have a twin, a training node with the same neighbours."
+        f"{agreement} A model can copy the class of a twin: only the scores without twins say what "
+        "it does on other nodes"
     ]

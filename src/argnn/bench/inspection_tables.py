@@ -39,7 +39,6 @@ def _facts(report: Mapping[str, Any]) -> Table:
         "homophily": _homophily(report["homophily"]),
         "unlabelled nodes": str(report["unlabelled"]),
         "splits": _splits(report["splits"], report["rules"]["splits"]),
-        "test nodes with a twin": _twins(report["twins"]),
     }
     table = _table(("", str(report["name"])), list(facts.items()))
     table.columns[0].no_wrap = True
@@ -58,12 +57,6 @@ def _splits(splits: Mapping[str, int], rule: str) -> str:
         return rule
     sizes = "/".join(str(splits[part]) for part in ("train", "val", "test"))
     return f"{splits['count']} ({rule}); {sizes} nodes in the first"
-
-
-def _twins(twins: Mapping[str, Any] | None) -> str:
-    if twins is None or not twins["test"]:
-        return "-"
-    return f"{twins['with_twin']} of {twins['test']} over all splits"
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
