@@ -356,6 +356,12 @@ def learned_ollivier_ricci(h: Rows, g: Rows, edges: EdgeList, alpha: float) -> l
 # -- structure ------------------------------------------------------------------------------------
 
 
+def twin_groups(edges: EdgeList, num_nodes: int) -> list[int]:
+    """The smallest node that points at the same nodes; -1 for a node that points at none."""
+    near = [{i for j, i in edges if j == node and i != node} for node in range(num_nodes)]
+    return [near.index(near[node]) if near[node] else -1 for node in range(num_nodes)]
+
+
 def clustering_coefficient(edges: EdgeList, num_nodes: int) -> list[float]:
     near = undirected_sets(edges, num_nodes)
     out = []

@@ -365,3 +365,77 @@ def test_what_is_no_score_is_refused(value):
 def test_an_unknown_task_is_refused():
     with pytest.raises(RunError, match="a: task must be one of node, link"):
         merged([("a", [{**finished(0.5), "task": "graph"}])])
+
+
+# -- twins ----------------------------------------------------------------------------------------
+
+
+def with_twins(value, others, **who):
+    """A row whose test set has 60 nodes with a twin and 40 without."""
+    twins = {"test": 100, "with_twin": 60}
+    return {**finished(value, **who), "twins": twins, "test_without_twins": node_scores(others)}
+
+
+def twin_rows():
+    """Two methods on a graph with twins, the better one worse without; one on a graph without."""
+    rows = []
+    for split in range(3):
+        where = {"data": "chameleon", "split": split}
+        rows.append(with_twins(0.80 + 0.01 * split, 0.40, **where))
+        rows.append(with_twins(0.70 + 0.01 * split, 0.45, method="gcn", **where))
+        plain = finished(0.9, data="mixed", split=split)
+        rows.append({**plain, "twins": {"test": 100, "with_twin": 0}})
+    return rows
+
+
+def test_a_graph_with_twins_has_a_second_column():
+    board = first_board(twin_rows())
+    names = [column["name"] for column in board["columns"]]
+    assert names == ["chameleon", "chameleon, without twins", "mixed"]
+    assert [column["without_twins"] for column in board["columns"]] == [False, True, False]
+    found = {m: cell(board, m, "chameleon, without twins") for m in ("argnn", "gcn")}
+    assert [found[m]["mean"] for m in found] == [pytest.approx(0.40), pytest.approx(0.45)]
+    assert [found[m]["mark"] for m in found] == ["second", "best"]
+    assert [cell(board, m, "chameleon")["mark"] for m in found] == ["best", "second"]
+    [paired] = [p for p in board["paired"] if p["column"] == "chameleon, without twins"]
+    assert paired["difference"] == pytest.approx(-0.05)
+    assert any(note.startswith("chameleon, without twins: 60.0 % of") for note in board["notes"])
+
+
+def test_a_part_is_no_data_set_of_its_own():
+    rows = [
+        with_twins(0.5, 0.4, data=data, method=method, split=split, oracle=0.6)
+        for data in ("chameleon", "squirrel")
+        for method in ("argnn", "gcn", "mlp")
+        for split in range(2)
+    ]
+    document = leaderboard(rows, scores=["f1"])
+    [board] = document["boards"]
+    assert board["ranks"]["columns"] == ["chameleon", "squirrel"]
+    assert {entry["column"] for entry in board["comparability"]} == {"chameleon", "squirrel"}
+    for entry in board["published"]:
+        assert not any("twins" in name for name in entry["values"])
+    costs = [row["column"] for cost in document["efficiency"] for row in cost["rows"]]
+    assert set(costs) == {"chameleon", "squirrel"}
+    json.dumps(document, allow_nan=False)
+
+
+def test_old_rows_and_failures_have_no_score_without_twins():
+    old = [finished(0.9, data="chameleon", method="mlp", split=split) for split in range(3)]
+    broken = [failed(data="chameleon", method="gat", split=0)]
+    board = first_board([*twin_rows(), *old, *broken])
+    found = cell(board, "mlp", "chameleon, without twins")
+    assert (found["n"], found["expected"], found["complete"]) == (0, 3, False)
+    assert cell(board, "gat", "chameleon, without twins")["failed"] == 1
+    assert sum("gat on chameleon" in note for note in board["notes"]) == 1
+
+
+def test_without_twins_tables_are_as_before():
+    rows = several({"cora": {"argnn": [0.8, 0.9], "gcn": [0.7, 0.9]}})
+    counted = [{**row, "twins": {"test": 100, "with_twin": 0}} for row in rows]
+    assert leaderboard(counted) == leaderboard(rows)
+
+
+def test_a_score_without_twins_must_be_one():
+    with pytest.raises(RunError, match="f1 must be from 0 to 1"):
+        merged([("a.jsonl", [with_twins(0.5, 7.0)])])

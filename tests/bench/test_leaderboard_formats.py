@@ -281,3 +281,33 @@ def test_csv_quotes_strange_names():
     lines = list(csv.DictReader(io.StringIO(to_csv(strange_document()))))
     assert STRANGE in {line["method"] for line in lines}
     assert all(None not in line for line in lines)
+
+
+def test_every_format_shows_the_scores_without_twins():
+    counts = {"test": 100, "with_twin": 60}
+    others = {"twins": counts, "test_without_twins": node_scores(0.41)}
+    found = document(
+        [
+            {**finished(0.78, data="chameleon"), **others},
+            finished(0.7, data="chameleon", method="mlp"),  # by an older version
+        ],
+        published=False,
+    )
+    table = markdown_table(to_markdown(grids(found)), "## Node classification, F1 (weighted), %")
+    assert table[0] == ["method", "chameleon (n = 1)", "chameleon, without twins (n = 1)"]
+    assert [row for row in table[2:] if row[0] == "argnn"] == [["argnn", "**78.00**", "41.00"]]
+    assert [row for row in table[2:] if row[0] == "mlp"] == [["mlp", "<u>70.00</u>", "-"]]
+    latex = to_latex(grids(found))
+    assert r"chameleon, without twins (n = 1) \\" in latex
+    assert r"mlp & \underline{70.00} & - \\" in latex
+    console = Console(file=io.StringIO(), width=160)
+    for grid in grids(found):
+        console.print(to_rich(grid))
+    assert "chameleon, without twins" in console.file.getvalue()
+    assert "60.0 % of the test nodes" in console.file.getvalue()
+    lines = list(csv.DictReader(io.StringIO(to_csv(found))))
+    shown = {
+        (line["data"], line["method"]): line["mean"] for line in lines if line["score"] == "f1"
+    }
+    assert shown["chameleon, without twins", "argnn"] == "41.0"
+    assert shown["chameleon, without twins", "mlp"] == ""

@@ -275,3 +275,21 @@ def test_several_processes_do_not_mix_their_lines(path, request):
     assert {item["cell"] for item in read_rows(path)} == {
         f"{n}-{number}" for n in range(2) for number in range(25)
     }
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"twins": 3},
+        {"twins": {"test": 5}},
+        {"twins": {"test": 5, "with_twin": "2"}},
+        {"twins": {"test": 5, "with_twin": 2}},
+        {"twins": {"test": 5, "with_twin": 2}, "test_without_twins": 0.5},
+    ],
+    ids=str,
+)
+def test_counts_of_twins_are_checked(tmp_path, damage):
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps({"format": FORMAT, **row(**damage)}) + "\n")
+    with pytest.raises(RunError, match="line 1: damaged"):
+        read_rows(path)

@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 from browser import CHROMIUM, Browser
+from planted_twins import write_twins
 
 TINY = ("--epochs=3", "--set=num_layers=2", "--set=hidden_channels=8")
 EVIL = "<img src=x onerror=alert(1)>"
@@ -247,3 +248,16 @@ def test_wrong_values_in_a_result(refused, run, change):
     path = Path("run/split-0/result.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     refused("analyze", "run", "--out=r.html", message="a result.json is damaged")
+
+
+def test_page_shows_scores_without_twins(argnn, tmp_path):
+    path = write_twins(tmp_path / "twins.npz")
+    options = ("--split=all", "--workers=1", "--preset=paper", "--out=twins")
+    assert argnn("train", path, *TINY, *options).code == 0
+    assert argnn("analyze", "twins", "--out=twins.html").code == 0
+    found = data_of("twins.html")
+    row = json.loads(Path("twins/split-0/result.json").read_text())
+    shown = {line["name"]: line for line in found["scores"]}
+    line = shown["test accuracy, without twins"]
+    assert (line["here"], line["n"]) == (row["test_without_twins"]["accuracy"], 2)
+    assert any(note.startswith("Twins: 44.4 % of the test nodes") for note in found["notes"])

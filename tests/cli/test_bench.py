@@ -19,6 +19,7 @@ from rich.console import Console
 from argnn.bench import parallel
 from argnn.bench.experiments.results import read_rows
 from argnn.cli.bench_progress import CellBar
+from planted_twins import COUNTS, write_twins
 
 MINE = {
     "name": "mine",
@@ -324,3 +325,23 @@ def test_bar_of_a_terminal(argnn, monkeypatch):
     assert "left" in shown[-2][3]
     assert "4/4" in screen.getvalue()
     assert "Next: argnn table" in screen.getvalue()
+
+
+def test_closing_table_has_a_column_without_twins(argnn, tmp_path):
+    path = str(write_twins(tmp_path / "twins.npz"))
+    done = argnn("bench", write(data=[path, "mixed"], splits=[0]), "--workers=1")
+    assert (done.code, done.err) == (0, "")
+    rows = [row for row in stored().values() if row["data"] == path]
+    assert [row["twins"] for row in rows] == [COUNTS[0]] * 2
+    header = next(line for line in done.out.splitlines() if "method" in line)
+    names = [name.strip() for name in header.strip("┃").split("┃")]
+    assert names == ["method", "twins", "twins, without twins", "mixed"]
+    for row in rows:
+        f1, others = row["test"]["f1"], row["test_without_twins"]["f1"]
+        assert f"test F1 (weighted) {100 * f1:.2f} (without twins {100 * others:.2f})" in done.out
+        shown = next(
+            line for line in done.out.splitlines() if line.startswith(f"│ {row['method']}")
+        )
+        cells = [text.strip() for text in shown.strip("│").split("│")]
+        assert cells[1:3] == [f"{100 * f1:.2f}", f"{100 * others:.2f}"]
+    assert "twins.npz, without twins" in argnn("table", "results/mine.jsonl").out

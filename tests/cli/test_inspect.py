@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from planted_twins import write_twins
+
 
 @pytest.fixture
 def people():
@@ -156,3 +158,19 @@ def test_error_is_one_line(argnn, people):
     assert done.err == (
         "argnn: error: people/edges.csv, line 3, column target: unknown node 'x9'\n"
     )
+
+
+def test_twins_are_warned_about(argnn, tmp_path):
+    path = write_twins(tmp_path / "twins.npz")
+    done = argnn("inspect", path)
+    assert (done.code, done.err) == (0, "")
+    assert "Warning: 8 of 18 test nodes over all splits (44.4 %) have a twin" in done.out
+    assert "Of validation nodes with such a twin, 100 % are of its class." in done.out
+    assert inspected(argnn, path)["twins"] == {
+        "test": 18,
+        "with_twin": 8,
+        "share": 8 / 18,
+        "same_class": 1.0,
+    }
+    # With directions kept, every leaf points at its hubs and no hub points anywhere.
+    assert inspected(argnn, path, "--directed")["twins"]["with_twin"] == 8

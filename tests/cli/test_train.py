@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from planted_twins import COUNTS, write_twins
+
 TINY = (
     "--preset=reference",
     "--epochs=3",
@@ -43,6 +45,8 @@ def test_one_split_of_an_embedded_graph(argnn):
     for label, name in names.items():
         mean = scores["summary"]["test"][name]["mean"]
         assert shown[label] == [f"{100 * mean:.2f}"], label
+    assert "twins" not in done.out.lower()
+    assert scores["summary"]["twins"]["with_twin"] == 0
     val = scores["summary"]["val"]["accuracy"]["mean"]
     assert shown["validation accuracy"] == [f"{100 * val:.2f}"]
 
@@ -161,6 +165,27 @@ def test_unforeseen_error_in_a_split_keeps_its_traceback(argnn, monkeypatch):
     done = argnn("train", "mixed", *TINY)
     assert done.code == 1
     assert "Traceback (most recent call last)" in done.err
+
+
+def test_scores_without_twins(argnn, tmp_path):
+    path = write_twins(tmp_path / "twins.npz")
+    done = argnn(
+        "train", path, "--model=gcn", "--epochs=3", "--split=all", "--workers=1", "--out=r"
+    )
+    assert (done.code, done.err) == (0, "")
+    rows = [json.loads(Path(f"r/split-{i}/result.json").read_text()) for i in range(2)]
+    assert [row["twins"] for row in rows] == list(COUNTS)
+    assert "test_without_twins" not in rows[1]
+    others = [rows[0]["test_without_twins"]["accuracy"], rows[1]["test"]["accuracy"]]
+    found = json.loads(Path("r/scores.json").read_text())
+    assert found["summary"]["test_without_twins"]["accuracy"]["mean"] == pytest.approx(
+        np.mean(others)
+    )
+    assert found["splits"][0]["test_without_twins"] == rows[0]["test_without_twins"]
+    [line] = [text for text in done.out.splitlines() if text.startswith("│ test accuracy")]
+    assert line.rstrip("│ ").split("│")[-1].strip().startswith(f"{100 * np.mean(others):.2f} ± ")
+    assert f"(without twins {100 * others[0]:.2f})" in done.out
+    assert "Twins: 44.4 % of the test nodes" in done.out
 
 
 def test_real_graph(argnn, benchmark_root):

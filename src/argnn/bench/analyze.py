@@ -18,9 +18,9 @@ from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_b
 from argnn.bench.config import RunConfig
 from argnn.bench.prepare import reopen
 from argnn.bench.problems import observed_graph
-from argnn.bench.report import PROTOCOLS, SCORES, SELECTION, summary
+from argnn.bench.report import PROTOCOLS, SCORES, SELECTION, summary, without_twins
 from argnn.bench.run import Row, finished_row
-from argnn.bench.tables import SCORE_NAMES
+from argnn.bench.tables import SCORE_NAMES, twin_sentence
 from argnn.data import split_masks
 from argnn.errors import RunError
 from argnn.estimators import ARGNNClassifier, load
@@ -225,6 +225,7 @@ def _overview(
     config: RunConfig, graph: Data, row: Row, rows: Sequence[Row], model: AbstractNodeModel
 ) -> dict[str, Any]:
     found = summary(rows)
+    sentence = twin_sentence(found)
     return {
         "task": config.task,
         "facts": _facts(config, graph, row),
@@ -233,7 +234,7 @@ def _overview(
         "scores": _scores(config.task, row, found),
         "curves": _curves(row),
         "chosen_epoch": int(row["chosen_epoch"]),
-        "notes": _notes(config, graph, row, rows, model),
+        "notes": [*_notes(config, graph, row, rows, model), *([sentence] if sentence else [])],
     }
 
 
@@ -265,13 +266,16 @@ def _split_rule(config: RunConfig, graph: Data) -> str:
 
 def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One line per score: this split, and the mean over all."""
-    test = row["test"] or {}
+    parts = {"test": ("", row["test"] or {})}
+    if "test_without_twins" in found:
+        parts["test_without_twins"] = (", without twins", without_twins(row) or {})
     lines = [
         {
-            "name": f"test {SCORE_NAMES[name]}",
-            "here": _number(test.get(name)),
-            **found["test"][name],
+            "name": f"test {SCORE_NAMES[name]}{word}",
+            "here": _number(scores.get(name)),
+            **found[part][name],
         }
+        for part, (word, scores) in parts.items()
         for name in SCORES[task]
     ]
     chosen = SELECTION[task]

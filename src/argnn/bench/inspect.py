@@ -16,7 +16,8 @@ from argnn.data import load
 from argnn.data.assemble import TooFewLabelsError
 from argnn.data.columns import described, feature_count
 from argnn.data.import_options import NoFeaturesError
-from argnn.functional import edge_homophily, node_homophily
+from argnn.data.splits import split_masks
+from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
 
 Report = dict[str, Any]
 
@@ -79,6 +80,7 @@ def _report(graph: Data, data: str, has_features: bool) -> Report:
         "classes": _classes(graph),
         "unlabelled": int((graph.y < 0).sum()),
         "splits": _splits(graph),
+        "twins": _twins(graph),
         "columns": _columns(graph, has_features),
         "rules": {
             "edges": graph.edge_rule,
@@ -146,6 +148,34 @@ def _splits(graph: Data) -> dict[str, int]:
     return {"count": graph.train_mask.size(1) if sizes["train"] else 0, **sizes}
 
 
+def _twins(graph: Data) -> dict[str, float | None] | None:
+    """How many test nodes have the same neighbours as a training node, over all splits.
+
+    No test label is looked at: how often twins are of one class is found on validation nodes,
+    each with the share of its training twins that have its class. None without splits.
+    """
+    if not graph.train_mask.any():
+        return None
+    groups = twin_groups(graph.edge_index, graph.num_nodes)
+    tested, with_twin, agreeing = 0, 0, []
+    for split in range(graph.train_mask.size(1)):
+        train, val, test = split_masks(graph, split)
+        twins = twin_counts(groups, train)
+        tested += int(test.sum())
+        with_twin += int((test & (twins > 0)).sum())
+        for label in graph.y[val].unique():
+            asked = val & (graph.y == label) & (twins > 0)
+            alike = twin_counts(groups, train & (graph.y == label))
+            agreeing.append(alike[asked] / twins[asked])
+    shares = torch.cat(agreeing)
+    return {
+        "test": tested,
+        "with_twin": with_twin,
+        "share": with_twin / tested if tested else None,
+        "same_class": shares.mean().item() if len(shares) else None,
+    }
+
+
 def _columns(graph: Data, has_features: bool) -> list[dict[str, str]]:
     """What became of each column of the user's own table."""
     schema = graph.schema
@@ -169,6 +199,7 @@ def _warnings(report: Report, graph: Data, has_features: bool) -> list[str]:
         *_leak_warnings(graph),
         *_class_warnings(report, graph),
         *_edge_warnings(report),
+        *_twin_warnings(report["twins"]),
     ]
     return [warning for warning in found if warning]
 
@@ -265,3 +296,20 @@ def _edge_warnings(report: Report) -> list[str]:
             f"{largest} of {report['nodes']} nodes"
         )
     return warnings
+
+
+def _twin_warnings(twins: dict[str, Any] | None) -> list[str]:
+    if twins is None or not twins["with_twin"]:
+        return []
+    alike = twins["same_class"]
+    agreement = (
+        ""
+        if alike is None
+        else f" Of validation nodes with such a twin, {100 * alike:.0f} % are of its class."
+    )
+    return [
+        f"{twins['with_twin']} of {twins['test']} test nodes over all splits "
+        f"({100 * twins['share']:.1f} %) have a twin, a training node with the same neighbours."
+        f"{agreement} A model can copy the class of a twin: only the scores without twins say what "
+        "it does on other nodes"
+    ]

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data import LinkSplit, split_links, split_masks, with_edges
+from argnn.functional import twin_counts, twin_groups
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.train import (
     LinkPrediction,
@@ -46,6 +47,9 @@ class Judge(Protocol):
 
     def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
         """The same scores on the validation set."""
+
+    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
+        """What a row says about twins; nothing where the task has none."""
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         """Only the score that the paper's tables lead with, and therefore quickly."""
@@ -104,7 +108,7 @@ def _node_problem(graph: Data, split: int, device: str) -> Problem:
     return Problem(
         visible=Data(x=graph.x, edge_index=graph.edge_index).to(device),
         task=NodeClassification(graph.y.to(device), train.to(device), val.to(device)),
-        judge=_NodeJudge(graph.y, val, test),
+        judge=_NodeJudge(graph.y, val, test, train, graph.edge_index),
         schema=graph.get("schema"),
     )
 
@@ -131,12 +135,26 @@ class _NodeJudge:
     y: Tensor
     val: Tensor
     test: Tensor
+    train: Tensor
+    edge_index: Tensor
 
     def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
         return self._scores(outputs, self.test)
 
     def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
         return self._scores(outputs, self.val)
+
+    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
+        """How many test nodes have a training node with the same neighbours, and the rest's scores.
+
+        The class of such a node can be copied, so the others tell more about a method.
+        """
+        groups = twin_groups(self.edge_index, self.y.numel())
+        twin = self.test & (twin_counts(groups, self.train) > 0)
+        counts = {"test": int(self.test.sum()), "with_twin": int(twin.sum())}
+        if not counts["with_twin"]:
+            return {"twins": counts}
+        return {"twins": counts, "test_without_twins": self._scores(outputs, self.test & ~twin)}
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         if not self.test.any():
@@ -165,6 +183,9 @@ class _LinkJudge:
 
     def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
         return self._scores(model, outputs, self.pairs.val, self.pairs.val_negatives)
+
+    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
+        return {}
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         logits = [

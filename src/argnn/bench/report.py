@@ -61,6 +61,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             name: statistic([_score(row, "test", name) for row in finished])
             for name in SCORES[task]
         },
+        **_twins(finished, SCORES[task]),
         "val": {selection: statistic([_score(row, "val", selection) for row in finished])},
         "absent_classes": {
             str(row["split"]): row["test"]["absent_classes"]
@@ -69,6 +70,35 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         },
         "seconds": sum(row["seconds"] for row in finished),
     }
+
+
+def _twins(finished: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Numbers of test nodes of all splits, and the scores without twins where there are any."""
+    counts = [row["twins"] for row in finished if "twins" in row]
+    if not counts:
+        return {}
+    total = {key: sum(count[key] for count in counts) for key in ("test", "with_twin")}
+    if not total["with_twin"]:
+        return {"twins": total}
+    parts = [without_twins(row) or {} for row in finished]
+    scores = {name: statistic([part.get(name) for part in parts]) for name in names}
+    return {"twins": total, "test_without_twins": scores}
+
+
+def has_twins(row: Mapping[str, Any]) -> bool:
+    """Whether a training node has the same neighbours as some test node of a finished row."""
+    return bool(row.get("twins", {}).get("with_twin"))
+
+
+def without_twins(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The scores of a row on the test nodes that have no twin in the training set.
+
+    None where there is no such node, and where an older version wrote the row.
+    """
+    if "twins" not in row:
+        return None
+    scores: Mapping[str, Any] | None = row["test_without_twins" if has_twins(row) else "test"]
+    return scores
 
 
 def _score(row: Mapping[str, Any], part: str, name: str) -> float | None:

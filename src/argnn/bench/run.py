@@ -223,7 +223,11 @@ def _scores(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[
     """Scores of the chosen epoch on test and validation set, in the precision it had."""
     visible, judge = problem.visible, problem.judge
     outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
-    return {"test": judge.test_scores(model, outputs), "val": judge.val_scores(model, outputs)}
+    return {
+        "test": judge.test_scores(model, outputs),
+        **judge.twin_scores(model, outputs),
+        "val": judge.val_scores(model, outputs),
+    }
 
 
 def _course(result: FitResult) -> Row:

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from argnn.bench.report import SCORES, SELECTION
+from argnn.bench.report import SCORES, SELECTION, has_twins, without_twins
 
 SCORE_NAMES = {
     "f1": "F1 (weighted)",
@@ -35,21 +35,50 @@ def with_interval(statistic: Mapping[str, Any]) -> str:
     return text if statistic["interval"] is None else f"{text} ± {per_cent(statistic['interval'])}"
 
 
+def test_text(row: Mapping[str, Any], score: str) -> str:
+    """A test score of one split, with that of the nodes without twins where there are twins.
+
+    Example:
+        >>> twins = {"test": 9, "with_twin": 4}
+        >>> test_text({"test": {"f1": 0.9}, "twins": twins, "test_without_twins": None}, "f1")
+        '90.00 (without twins -)'
+    """
+    text = per_cent((row["test"] or {}).get(score))
+    if not has_twins(row):
+        return text
+    return f"{text} (without twins {per_cent((without_twins(row) or {}).get(score))})"
+
+
 def score_table(summary: Mapping[str, Any]) -> Table:
     """Test scores of a run, and the validation score that chose its epochs."""
-    several = summary["splits"] > 1
+    several, others = summary["splits"] > 1, summary.get("test_without_twins")
     table = Table()
     table.add_column("score")
     table.add_column("mean ± interval, %" if several else "%", justify="right")
     if several:
         table.add_column("sd", justify="right")
         table.add_column("splits", justify="right")
-    rows = [(f"test {SCORE_NAMES[name]}", value) for name, value in summary["test"].items()]
-    rows += [(f"validation {SCORE_NAMES[name]}", value) for name, value in summary["val"].items()]
-    for name, value in rows:
-        cells = [per_cent(value["sd"]), str(value["n"])] if several else []
-        table.add_row(name, with_interval(value), *cells)
+    if others:
+        table.add_column("without twins, %", justify="right")
+    for part, word in (("test", "test"), ("val", "validation")):
+        for name, value in summary[part].items():
+            cells = [per_cent(value["sd"]), str(value["n"])] if several else []
+            if others:
+                cells.append(with_interval(others[name]) if part == "test" else "-")
+            table.add_row(f"{word} {SCORE_NAMES[name]}", with_interval(value), *cells)
     return table
+
+
+def twin_sentence(summary: Mapping[str, Any]) -> str | None:
+    """What the column without twins leaves out; None where there is no such column."""
+    if "test_without_twins" not in summary:
+        return None
+    twins = summary["twins"]
+    return (
+        f"Twins: {per_cent(twins['with_twin'] / twins['test'], 1)} % of the test nodes have the "
+        "same neighbours as a training node, whose class can be copied. Without twins: the other "
+        "test nodes."
+    )
 
 
 def trial_table(trial: Mapping[str, Any]) -> Table:

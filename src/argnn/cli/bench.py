@@ -179,10 +179,14 @@ def _outcome_table(report: dict[str, Any]) -> "Table":
     table.add_column("method")
     found = {(row["method"], _graph(row)): row for row in report["outcomes"]}
     graphs = list(dict.fromkeys(graph for _, graph in found))
-    for graph in graphs:
-        table.add_column(graph, justify="right")
+    columns = [(graph, "test") for graph in graphs]
+    for graph in {_graph(row) for row in found.values() if "test_without_twins" in row}:
+        columns.insert(columns.index((graph, "test")) + 1, (graph, "test_without_twins"))
+    for graph, part in columns:
+        table.add_column(graph + ("" if part == "test" else ", without twins"), justify="right")
     for method in dict.fromkeys(method for method, _ in found):
-        table.add_row(Text(method), *(_mean(found.get((method, graph))) for graph in graphs))
+        cells = (_mean(found.get((method, graph)), part) for graph, part in columns)
+        table.add_row(Text(method), *cells)
     return table
 
 
@@ -190,13 +194,13 @@ def _graph(row: dict[str, Any]) -> str:
     return Path(row["data"]).stem + (" (directed)" if row["directed"] else "")
 
 
-def _mean(row: dict[str, Any] | None) -> str:
+def _mean(row: dict[str, Any] | None, part: str) -> str:
     from argnn.bench.tables import per_cent
 
     if row is None:
         return ""
     failed = f" ({row['failed']} failed)" if row["failed"] else ""
-    return per_cent(row["test"]["mean"]) + failed
+    return per_cent(row[part]["mean"] if part in row else None) + failed
 
 
 def _report_failures(planned: "Bench", rows: "Mapping[CellKey, Row]") -> None:

@@ -74,15 +74,14 @@ def counted(cells: int) -> str:
 
 def _outcome(cell: "Cell", row: "Row") -> str:
     from argnn.bench.report import SELECTION
-    from argnn.bench.tables import SCORE_NAMES, per_cent
+    from argnn.bench.tables import SCORE_NAMES, per_cent, test_text
 
     if "error" in row:
         return f"failed: {row['error']}"
     chosen_by = SELECTION[row["task"]]
-    test = None if row["test"] is None else row["test"][cell.score]
     val = None if row["val"] is None else row["val"][chosen_by]
     return (
-        f"test {SCORE_NAMES[cell.score]} {per_cent(test)}, validation "
+        f"test {SCORE_NAMES[cell.score]} {test_text(row, cell.score)}, validation "
         f"{SCORE_NAMES[chosen_by]} {per_cent(val)}, epoch {row['chosen_epoch']} of "
         f"{row['epochs_run']}, {row['seconds']:.1f} s"
     )

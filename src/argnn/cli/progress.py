@@ -34,13 +34,12 @@ class Lines:
     def finished(self, job: "Job", row: "Row") -> None:
         """One line with its scores; errors are reported at the end."""
         from argnn.bench.report import SELECTION
-        from argnn.bench.tables import SCORE_NAMES, per_cent
+        from argnn.bench.tables import SCORE_NAMES, per_cent, test_text
 
         if "error" not in row:
             score = SELECTION[row["task"]]
-            test = None if row["test"] is None else row["test"][score]
             self.console.print(
-                f"{job_label(job)}: test {SCORE_NAMES[score]} {per_cent(test)}, validation "
+                f"{job_label(job)}: test {SCORE_NAMES[score]} {test_text(row, score)}, validation "
                 f"{per_cent(row['val'][score])}, epoch {row['chosen_epoch']} of "
                 f"{row['epochs_run']}, {row['seconds']:.1f} s",
                 soft_wrap=True,

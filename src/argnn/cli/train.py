@@ -277,7 +277,7 @@ def _print_document(plan: "Plan", folder: "RunFolder", rows: "list[Row]") -> Non
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
     from argnn.bench.report import summary
-    from argnn.bench.tables import score_table
+    from argnn.bench.tables import score_table, twin_sentence
 
     config, total = plan.config, summary(rows)
     if total["splits"]:
@@ -288,6 +288,8 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
         console.print(score_table(total))
         if total["splits"] > 1:
             console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
+        if sentence := twin_sentence(total):
+            console.print(sentence, soft_wrap=True)
         for label in sorted({c for absent in total["absent_classes"].values() for c in absent}):
             holders = [
                 split for split, absent in total["absent_classes"].items() if label in absent

@@ -47,6 +47,7 @@ from argnn.functional.ricci import (
 from argnn.functional.schedules import theory_weights
 from argnn.functional.smoothness import metric_energies, nrmd, smoothness_energy
 from argnn.functional.structure import clustering_coefficient, structural_descriptor
+from argnn.functional.twins import twin_counts, twin_groups
 
 __all__ = [
     "aggregate",
@@ -86,4 +87,6 @@ __all__ = [
     "smoothness_energy",
     "structural_descriptor",
     "theory_weights",
+    "twin_counts",
+    "twin_groups",
 ]

@@ -16,7 +16,7 @@ from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.experiments.results import FORMAT, ResultsFile, encoded
 from argnn.bench.parallel import Job, Watcher
 from argnn.bench.prepare import Request, load_graph, prepare, worker_count
-from argnn.bench.report import statistic
+from argnn.bench.report import has_twins, statistic, without_twins
 from argnn.bench.run import Row, failed_row
 from argnn.bench.threads import threads_for
 from argnn.errors import ConfigError, RunError
@@ -350,20 +350,25 @@ def outcomes(rows: Sequence[Row], score: str) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, bool], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["method"], row["data"], row["directed"]), []).append(row)
-    return [
-        {
+    found = []
+    for (method, data, directed), group in groups.items():
+        finished = [row for row in group if "error" not in row]
+        outcome = {
             "method": method,
             "data": data,
             "directed": directed,
             "score": score,
-            "test": statistic([_test_score(row, score) for row in group if "error" not in row]),
-            "finished": sum("error" not in row for row in group),
-            "failed": sum("error" in row for row in group),
+            "test": statistic([_score(row["test"], score) for row in finished]),
+            "finished": len(finished),
+            "failed": len(group) - len(finished),
         }
-        for (method, data, directed), group in groups.items()
-    ]
+        if any(has_twins(row) for row in finished):
+            others = [_score(without_twins(row), score) for row in finished]
+            outcome["test_without_twins"] = statistic(others)
+        found.append(outcome)
+    return found
 
 
-def _test_score(row: Row, score: str) -> float | None:
-    value: float | None = None if row["test"] is None else row["test"][score]
+def _score(scores: Mapping[str, Any] | None, score: str) -> float | None:
+    value: float | None = None if scores is None else scores[score]
     return value

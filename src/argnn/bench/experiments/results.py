@@ -45,6 +45,8 @@ _FINISHED: Mapping[str, Any] = {
     "seconds": _NUMBER,
 }
 _FAILED: Mapping[str, Any] = {"error": str}
+#: Of rows that count twins; those of older versions do not.
+_TWINS: Mapping[str, Any] = {"test": int, "with_twin": int}
 #: How every line begins: tells a line of ours that was cut from a file of somebody else.
 _START = b'{"format": '
 
@@ -239,13 +241,22 @@ def _checked(row: Any, where: str) -> Row:
             f"{where}: has format {row['format']!r}, {_writer(row)}; this version reads format "
             f"{FORMAT}; nothing was changed"
         )
-    for key, kind in {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}.items():
-        if key not in row:
+    _check_types(row, {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}, where)
+    if "twins" in row:
+        _check_types(row, {"twins": dict}, where)
+        _check_types(row["twins"], _TWINS, where)
+        if row["twins"]["with_twin"]:
+            _check_types(row, {"test_without_twins": dict | None}, where)
+    return row
+
+
+def _check_types(values: Row, kinds: Mapping[str, Any], where: str) -> None:
+    for key, kind in kinds.items():
+        if key not in values:
             raise RunError(f"{where}: damaged, has no '{key}'; nothing was changed")
-        value = row[key]
+        value = values[key]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise RunError(f"{where}: damaged, '{key}' is {value!r:.40}; nothing was changed")
-    return row
 
 
 def _writer(row: Row) -> str:

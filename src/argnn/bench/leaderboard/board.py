@@ -34,8 +34,9 @@ def board(results: Results, score: str, reference: str | None, published: bool) 
         published: Whether to look up published figures.
     """
     values = _values(results, score)
-    expected = {column: expected_runs(results, column, score) for column in results.columns}
+    expected = {column: expected_runs(results, column, score) for column in results.shown}
     cells = _marked([_cell(results, values, expected, *key) for key in _keys(results)])
+    graphs = {column.name for column in results.columns}
     return {
         "task": results.task,
         "score": score,
@@ -46,23 +47,24 @@ def board(results: Results, score: str, reference: str | None, published: bool) 
                 "data": column.data,
                 "directed": column.directed,
                 "ratio": column.ratio,
+                "without_twins": column.without_twins,
                 "expected": len(expected[column]),
             }
-            for column in results.columns
+            for column in results.shown
         ],
         "methods": [{"name": name, "model": model} for name, model in results.models.items()],
         "cells": cells,
         "published": _published(results, score) if published else [],
         "reference": reference,
         "paired": [] if reference is None else _paired(results, values, reference),
-        "ranks": rank_summary(cells),
+        "ranks": rank_summary([cell for cell in cells if cell["column"] in graphs]),
         "comparability": _comparability(results, score, published),
         "notes": board_notes(results, score, expected),
     }
 
 
 def _keys(results: Results) -> list[tuple[str, Column]]:
-    return [(method, column) for column in results.columns for method in results.models]
+    return [(method, column) for column in results.shown for method in results.models]
 
 
 def _values(results: Results, score: str) -> Values:
@@ -128,7 +130,7 @@ def _printed(cell: Mapping[str, Any]) -> float:
 
 def _paired(results: Results, values: Values, reference: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for column in results.columns:
+    for column in results.shown:
         ours = values[reference, column]
         rivals = [name for name in results.models if name != reference and values[name, column]]
         if not ours:
@@ -216,6 +218,8 @@ def _comparability(results: Results, score: str, published: bool) -> list[dict[s
     """
     found = []
     for method, column in _keys(results):
+        if column.without_twins:  # the best epoch was looked for on all test nodes
+            continue
         both = [
             (score_of(row, score), score_of(row["oracle"], score))
             for row in results.finished(method, column).values()

@@ -1,11 +1,11 @@
 """Rows of results files, sorted by method, data set and run."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argnn.bench.leaderboard.compare import Pair
-from argnn.bench.report import SCORES
+from argnn.bench.report import SCORES, has_twins, without_twins
 from argnn.data import DATASETS
 from argnn.errors import RunError
 from argnn.nn import MODELS
@@ -21,16 +21,19 @@ class Column:
         data: Name of the data set, or the path of a file.
         directed: Whether directions of edges were kept.
         ratio: Shares of the edges, for links.
+        without_twins: Whether only test nodes without a twin in the training set are scored.
     """
 
     data: str
     directed: bool = False
     ratio: str | None = None
+    without_twins: bool = False
 
     @property
     def name(self) -> str:
         """How it is written above its column."""
-        words = (self.data, "directed" if self.directed else "", self.ratio or "")
+        twins = "without twins" if self.without_twins else ""
+        words = (self.data, "directed" if self.directed else "", self.ratio or "", twins)
         return ", ".join(word for word in words if word)
 
 
@@ -41,12 +44,14 @@ class Results:
     Attributes:
         task: ``"node"`` or ``"link"``.
         columns: Every data set, in the order of the registry.
+        shown: The same, each followed by its part without twins where it has twins.
         models: The model of every method, in the order in which methods are shown.
         rows: Rows by method and data set, then by run.
     """
 
     task: str
     columns: tuple[Column, ...]
+    shown: tuple[Column, ...]
     models: dict[str, str]
     rows: dict[tuple[str, Column], dict[Pair, Row]]
 
@@ -98,7 +103,8 @@ def _check(row: Row, name: str) -> None:
     """Raise unless the scores of a row are scores; the reader of the file looks at rows only."""
     if row["task"] not in SCORES:
         raise RunError(f"{name}: task must be one of {', '.join(SCORES)} (got {row['task']!r})")
-    for part in (row.get("test"), (row.get("oracle") or {}).get("test")):
+    oracle = row.get("oracle") or {}
+    for part in (row.get("test"), row.get("test_without_twins"), oracle.get("test")):
         for score in SCORES[row["task"]]:
             value = (part or {}).get(score)
             if value is not None and not (_is_number(value) and 0 <= value <= 1):
@@ -127,7 +133,26 @@ def gathered(rows: Sequence[Row], task: str) -> Results:
         by_cell.setdefault((method, column_of(row)), {})[_pair(row)] = row
     ordered = sorted(models, key=lambda method: _method_order(method, models[method]))
     columns = sorted({column for _, column in by_cell}, key=_column_order)
-    return Results(task, tuple(columns), {name: models[name] for name in ordered}, by_cell)
+    by_cell |= _cells_without_twins(by_cell)
+    shown = sorted({column for _, column in by_cell}, key=_column_order)
+    known = {name: models[name] for name in ordered}
+    return Results(task, tuple(columns), tuple(shown), known, by_cell)
+
+
+def _cells_without_twins(
+    cells: Mapping[tuple[str, Column], Mapping[Pair, Row]],
+) -> dict[tuple[str, Column], dict[Pair, Row]]:
+    """The same runs, scored without twins, on the data sets that have any."""
+    rows = [(column, row) for (_, column), runs in cells.items() for row in runs.values()]
+    with_twins = {column for column, row in rows if has_twins(row)}
+    return {
+        (method, replace(column, without_twins=True)): {
+            pair: row if "error" in row else {**row, "test": without_twins(row)}
+            for pair, row in runs.items()
+        }
+        for (method, column), runs in cells.items()
+        if column in with_twins
+    }
 
 
 def column_of(row: Row) -> Column:
@@ -156,4 +181,4 @@ def _method_order(method: str, model: str) -> tuple[Any, ...]:
 def _column_order(column: Column) -> tuple[Any, ...]:
     known = list(DATASETS)
     place = known.index(column.data) if column.data in known else len(known)
-    return place, column.data, column.directed, column.ratio or ""
+    return place, column.data, column.directed, column.ratio or "", column.without_twins

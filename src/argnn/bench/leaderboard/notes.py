@@ -10,9 +10,12 @@ from argnn.bench.leaderboard.gather import Column, Results, Row
 def board_notes(results: Results, score: str, expected: Mapping[Column, set[Pair]]) -> list[str]:
     """All notes below a table."""
     notes: list[str] = []
-    for column in results.columns:
+    for column in results.shown:
         notes += _undefined(column, score, results.tried(column) - expected[column])
         notes += _absent(column, results.on(column))
+        if column.without_twins:
+            notes += _twins(column, results.on(column))
+            continue
         for method in results.models:
             notes += _failures(method, column, results.runs(method, column))
             notes += _mixed(method, column, results.runs(method, column))
@@ -34,6 +37,16 @@ def _absent(column: Column, rows: Iterable[Row]) -> list[str]:
     return [
         f"{column.name}: no test node of class {label} in {_splits(holders[label])}."
         for label in sorted(holders)
+    ]
+
+
+def _twins(column: Column, rows: Iterable[Row]) -> list[str]:
+    """How many test nodes are left out; each split is the same for all methods."""
+    counts = {row["split"]: row["twins"] for row in rows if "twins" in row}
+    share = sum(c["with_twin"] for c in counts.values()) / sum(c["test"] for c in counts.values())
+    return [
+        f"{column.name}: {100 * share:.1f} % of the test nodes, those with the same neighbours as "
+        "a training node, are left out."
     ]
 
 
