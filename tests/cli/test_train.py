@@ -111,6 +111,16 @@ def test_baselines(argnn, model):
     assert (config["train"]["lr"], config["train"]["epochs"]) == (0.01, 2)
 
 
+def test_rival_keeps_its_settings_with_directed_edges(argnn, small_npz):
+    run = ("train", small_npz(), "--model=h2gcn", "--epochs=1", "--json")
+    undirected, directed = (
+        json.loads(argnn(*run, *more).out)["config"] for more in ((), ("--directed",))
+    )
+    assert (directed["options"], directed["train"]) == (undirected["options"], undirected["train"])
+    assert directed["train"]["patience"] == 300
+    assert "for undirected edges, as none are stored for directed ones" in directed["source"]
+
+
 def test_settings_of_the_user_win_over_flags(argnn):
     done = argnn("train", "mixed", "--model=gcn", "--epochs=9", "--set", "epochs=2", "--json")
     assert json.loads(done.out)["config"]["train"]["epochs"] == 2
