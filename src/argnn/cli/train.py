@@ -272,7 +272,7 @@ def _print_document(plan: "Plan", folder: "RunFolder", rows: "list[Row]") -> Non
 
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
-    from argnn.bench.report import summary
+    from argnn.bench.report import LEAST_SEEDS, SMALL_GRAPH, summary
     from argnn.bench.tables import score_table
 
     config, total = plan.config, summary(rows)
@@ -284,6 +284,12 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
         console.print(score_table(total))
         if total["splits"] > 1:
             console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
+        if total["splits"] > 1 and config.graph["nodes"] < SMALL_GRAPH:
+            console.print(
+                f"With {config.graph['nodes']} nodes one seed is noise: take at least "
+                f"{LEAST_SEEDS} (--seed 0, --seed 1, ..., or an experiment of argnn bench).",
+                soft_wrap=True,
+            )
         for label in sorted({c for absent in total["absent_classes"].values() for c in absent}):
             holders = [
                 split for split, absent in total["absent_classes"].items() if label in absent
