@@ -5,7 +5,8 @@ from its search space around them, all with at most 1000 epochs and a patience o
 of them has been stored, one more candidate is that with the other choice about scaling the rows of
 the features. The record holds the best validation accuracy of every training; test labels are never
 read. Trainings that the record has already are not repeated. ``--summary`` then writes the mean of
-each candidate's splits, which is what ``docs/rivals_search.jsonl`` holds.
+each candidate's splits, which is what ``docs/rivals_search.jsonl`` holds. A record keeps the
+candidates it was made with: after a change of the search spaces, begin another one.
 
     python scripts/search_baselines.py OUT.jsonl --data cora,texas --workers 2
     python scripts/search_baselines.py OUT.jsonl --data cora,texas --workers 2 --last
@@ -54,6 +55,10 @@ class Job(NamedTuple):
     data: str
     number: int
     split: int
+
+
+#: Of a row of the record: what is no setting of its candidate.
+_NO_SETTINGS = (*Job._fields, "val_accuracy", "error", "epochs_run", "seconds")
 
 
 @cache
@@ -126,6 +131,18 @@ def _job(row: dict[str, Any]) -> Job:
     return Job(*(row[name] for name in Job._fields))
 
 
+def _candidate(row: dict[str, Any]) -> Candidate:
+    return {name: value for name, value in row.items() if name not in _NO_SETTINGS}
+
+
+def require_same_space(rows: list[dict[str, Any]], path: Path) -> None:
+    """Raise unless the draws in a record are those of the search spaces of today."""
+    for row in rows:
+        drawn = 0 < row["number"] < LAST
+        if drawn and _candidate(row) != candidate(*_job(row)[:3]):
+            raise SystemExit(f"{path}: {_job(row)} was drawn from another search space")
+
+
 def summary(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """One row per candidate: its complete settings and its mean validation accuracy."""
     by_candidate = defaultdict(list)
@@ -137,7 +154,7 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             "method": method,
             "data": data,
             "number": number,
-            "settings": {**_stored(method, data), **BUDGET, **candidate(method, data, number)},
+            "settings": {**_stored(method, data), **BUDGET, **_candidate(found[0])},
             "splits": sorted(row["split"] for row in found),
             "val_accuracy": None if None in scores else round(sum(scores) / len(scores), 6),
         }
@@ -168,7 +185,9 @@ def main() -> None:
         text = "".join(json.dumps(row) + "\n" for row in summary(_rows(asked.out)))
         asked.summary.write_text(text, encoding="utf-8")
         return
-    known = {_job(row) for row in _rows(asked.out)}
+    rows = _rows(asked.out)
+    require_same_space(rows, asked.out)
+    known = {_job(row) for row in rows}
     numbers = [LAST] if asked.last else range(LAST)
     wanted = jobs(asked.methods.split(","), asked.data.split(","), numbers)
     left = [(job, asked.device) for job in wanted if job not in known]

@@ -80,6 +80,51 @@ def test_search_space_values_are_accepted_by_the_model_or_the_training(name):
                 build(name, **{key: value})
 
 
+every_rival = pytest.mark.parametrize("name", [name for name in MODELS if name != "argnn"])
+
+
+@every_rival
+def test_search_space_of_a_rival_has_the_widths_and_penalties_of_argnn(name):
+    space, argnn = MODELS[name].search_space, MODELS["argnn"].search_space
+    for key in ("hidden_channels", "input_dropout", "weight_decay"):
+        assert set(argnn[key]) <= set(space[key])
+    assert min(space["dropout"]) == min(argnn["dropout"])
+    assert max(space["dropout"]) == max(argnn["dropout"])
+
+
+def training_scores(name, **options):
+    """Scores in training, the same numbers drawn every time, of a model without other dropout."""
+    graph, model = toy(), build(name, **{"dropout": 0.0, **options})
+    torch.manual_seed(2)
+    return model(graph.x, graph.edge_index).detach()
+
+
+@every_rival
+def test_input_dropout_acts_on_the_node_features_in_training(name):
+    graph = toy()
+    with_it, without = build(name, input_dropout=0.9), build(name, input_dropout=0.0)
+    assert all(torch.equal(a, b) for a, b in zip(*map(values, (with_it, without)), strict=True))
+    scores = (model.eval()(graph.x, graph.edge_index) for model in (with_it, without))
+    assert torch.equal(*scores)
+    changed = training_scores(name, input_dropout=0.9) - training_scores(name, input_dropout=0.0)
+    assert changed.abs().max() > 1e-3
+
+
+def values(model):
+    return list(model.state_dict().values())
+
+
+@every_rival
+def test_usual_input_dropout_is_none_or_that_of_the_hidden_layers(name):
+    usual = inspect.signature(MODELS[name]).parameters["input_dropout"].default
+    assert usual in (0.0, None)
+    same = 0.5 if usual is None else 0.0
+    expected = training_scores(name, dropout=0.5)
+    assert torch.equal(training_scores(name, dropout=0.5, input_dropout=same), expected)
+    other = training_scores(name, dropout=0.5, input_dropout=0.5 - same)
+    assert not torch.equal(other, expected)
+
+
 @every_model
 def test_model_learns_one_step_on_every_parameter(name):
     graph, model = toy(), build(name)

@@ -16,6 +16,8 @@ FORMS = {
     "both": {"direction": "both"},
     "scalar": {"modulation": "scalar", "attention": True, "metric_spread": 1.0},
     "paper": {"preset": "paper", "metric_start": 0.5, "metric_spread": 1.0},
+    "control": {"metric": "fixed", "structure_features": True},
+    "structure": {"preset": "paper", "metric_start": 0.5, "structure_features": True},
 }
 
 
@@ -37,7 +39,7 @@ def test_messages_are_those_of_the_first_layer(form):
     """Their sum is what the convolution adds to the node's own part."""
     model, graph = case(**FORMS[form])
     conv = model.eval().convs[0]
-    h = graph.x if model.encoder is None else model._encode(graph.x)
+    h = model._encode(graph.x, EDGES)
     g = conv.metric(h, EDGES)
     found = explain_node(model, graph, 2).neighbors
     rows = found[found["layer"] == 1]

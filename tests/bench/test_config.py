@@ -13,6 +13,7 @@ from argnn.bench.config import (
 )
 from argnn.errors import ConfigError, RunError
 from argnn.estimators.building import ModelSpec
+from argnn.io import fingerprint
 from argnn.nn import MODELS
 from argnn.train.devices import resolve_device
 
@@ -42,6 +43,48 @@ def test_json_round_trip():
     assert RunConfig.from_json(json.loads(text), "config.json") == before
 
 
+#: Of complete options before the first of those that came later; see ``recorded_options``.
+FINGERPRINTS = {
+    ("argnn", "default"): "0e4120b0736c",
+    ("argnn", "paper"): "34fa453d3128",
+    ("argnn", "reference"): "c7a6fc408d72",
+    ("gcn", "default"): "d8ff7c618864",
+    ("gat", "default"): "42fed79d1d22",
+    ("graphsage", "default"): "f066f663a77c",
+    ("hgcn", "default"): "3b9c73f85f0f",
+    ("hgat", "default"): "df469ea73332",
+    ("kappa-gcn", "default"): "c88b99f2bb9f",
+    ("q-gcn", "default"): "0aa8663dca90",
+    ("h2gcn", "default"): "d25531058bbe",
+    ("gprgnn", "default"): "4e38cc519e4f",
+    ("fagcn", "default"): "5bde4b2b3bd1",
+    ("cusp", "default"): "c37bf8784daf",
+    ("gnrf", "default"): "d6a34923771a",
+    ("curvdrop", "default"): "2a6fa8f35e86",
+    ("mlp", "default"): "45fedbe112d5",
+    ("linkx", "default"): "2e4a067e9662",
+}
+
+
+@pytest.mark.parametrize(("model", "preset"), FINGERPRINTS)
+def test_new_options_leave_the_record_of_finished_runs_alone(model, preset):
+    """With the old options, a run has the fingerprint that it was stored with."""
+    options, train = resolve_options(model, preset), resolve_train(model, preset, 3)
+    run = config(model=model, preset=preset, options=options, train=train)
+    stored = run.to_json()
+    assert fingerprint(stored["options"])[:12] == FINGERPRINTS[model, preset]
+    assert RunConfig.from_json(stored, "config.json") == run
+
+
+@pytest.mark.parametrize("model", sorted(set(MODELS) - {"gcn"}))
+def test_new_option_is_recorded_where_it_changes_something(model):
+    new = {"structure_features": True} if model == "argnn" else {"input_dropout": 0.3}
+    options = resolve_options(model, "default", new)
+    run = config(model=model, preset="default", options=options)
+    assert new.items() <= run.to_json()["options"].items()
+    assert RunConfig.from_json(run.to_json(), "config.json") == run
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -50,6 +93,7 @@ def test_json_round_trip():
         lambda values: values["train"].update(lr=-1.0),
         lambda values: values["train"].update(momentum=0.9),
         lambda values: values["options"].update(dropout=7.0),
+        lambda values: values["options"].update(input_dropout=-0.5),
         lambda values: values.update(model="nonsense"),
     ],
 )

@@ -50,7 +50,7 @@ def test_tables_of_the_paper_have_every_graph_and_every_model(name):
     experiment = packaged_experiments()[name]
     assert {choice.name for choice in experiment.data} == NINE
     assert [method.model for method in experiment.methods] == list(MODELS)
-    assert experiment.num_cells() == 9 * len(MODELS) * 10
+    assert experiment.num_cells() == (6 + 3 * 5) * len(MODELS) * 10
     assert len(experiment.tables) in (3, 4)
     assert experiment.oracle
 
@@ -65,7 +65,20 @@ def test_small_experiment_is_what_the_issue_asks_for():
     small = packaged_experiments()["node-small"]
     assert [choice.name for choice in small.data] == ["texas", "wisconsin", "cora"]
     assert [method.label for method in small.methods] == ["argnn", "gcn", "mlp"]
-    assert (small.splits, small.num_cells()) == ((0, 1), 18)
+    assert (small.splits, small.num_cells()) == ((0, 1), 2 * 3 * (5 + 5 + 1))
+
+
+@pytest.mark.parametrize("name", packaged_experiments())
+def test_packaged_experiments_give_small_graphs_at_least_five_seeds(name):
+    experiment = packaged_experiments()[name]
+    for choice in experiment.data:
+        nodes = DATASETS[choice.name].nodes
+        assert len(experiment.seeds_for(nodes)) >= (5 if nodes < 1000 else 1)
+
+
+def test_seeds_are_five_on_small_graphs_unless_the_file_names_some():
+    assert [parsed().seeds_for(nodes) for nodes in (999, 1000)] == [(0, 1, 2, 3, 4), (0,)]
+    assert [parsed(seeds=[7]).seeds_for(nodes) for nodes in (999, 1000)] == [(7,), (7,)]
 
 
 def test_embedded_experiment_needs_no_files():
@@ -74,7 +87,7 @@ def test_embedded_experiment_needs_no_files():
 
 def test_defaults():
     found = parsed()
-    assert (found.splits, found.seeds, found.score, found.oracle) == (None, (0,), "f1", False)
+    assert (found.splits, found.seeds, found.score, found.oracle) == (None, None, "f1", False)
     assert found.data == (DataChoice("mixed"),)
     assert found.methods == (Method("gcn", "gcn"),)
     assert parsed(**LINK).score == "auroc"
@@ -131,7 +144,8 @@ def test_all_models_and_all_splits():
 def test_number_of_cells_of_a_file_is_not_known_without_reading_it(tmp_path):
     (tmp_path / "own.npz").touch()
     assert parsed(tmp_path, data=["own.npz"]).num_cells() is None
-    assert parsed(tmp_path, data=["own.npz"], splits=[0]).num_cells() == 1
+    assert parsed(tmp_path, data=["own.npz"], splits=[0]).num_cells() is None
+    assert parsed(tmp_path, data=["own.npz"], splits=[0], seeds=[0]).num_cells() == 1
 
 
 WRONG = [

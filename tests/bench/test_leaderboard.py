@@ -40,6 +40,53 @@ def test_splits_and_seeds_are_runs_of_one_mean():
     ]
     found = cell(first_board(rows), "argnn")
     assert (found["n"], found["mean"]) == (6, pytest.approx(0.205))
+    # Seeds of a split share its test nodes: the interval is that of three means, not of six runs.
+    assert found["interval"] == pytest.approx(4.30265 * 0.1 / math.sqrt(3), rel=1e-5)
+
+
+def test_seeds_of_one_split_are_the_runs():
+    rows = [finished(value, seed=seed) for seed, value in enumerate([0.8, 0.9, 0.85])]
+    found = cell(first_board(rows), "argnn")
+    assert found["interval"] == pytest.approx(4.30265 * 0.05 / math.sqrt(3), rel=1e-5)
+
+
+def test_tests_compare_splits_and_not_seeds():
+    rows = [
+        finished(
+            0.5 + 0.1 * split + 0.01 * seed + 0.02 * (method == "argnn") * (split + 1),
+            method=method,
+            split=split,
+            seed=seed,
+        )
+        for split in range(3)
+        for seed in range(4)
+        for method in ("argnn", "gcn")
+    ]
+    [found] = first_board(rows)["paired"]
+    assert (found["pairs"], found["difference"]) == (3, pytest.approx(0.04))
+    assert found["wilcoxon"]["p"] == pytest.approx(0.25)  # three signs, all alike
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seeds", "note"),
+    [
+        (183, 1, "183 nodes and 1 seed;"),
+        (999, 4, "999 nodes and 4 seeds;"),
+        (183, 5, None),
+        (1000, 1, None),
+    ],
+)
+def test_small_graph_with_few_seeds_is_noted(nodes, seeds, note):
+    rows = [
+        finished(0.5, method=m, split=split, seed=seed)
+        for m in ("argnn", "gcn")
+        for split in range(2)
+        for seed in range(seeds if m == "gcn" else 5)
+    ]
+    for row in rows:
+        row["config"]["graph"] = {"nodes": nodes}
+    found = [text for text in first_board(rows)["notes"] if "seed" in text]
+    assert found == [] if note is None else [note in text for text in found] == [True]
 
 
 def marks(means):

@@ -63,7 +63,7 @@ def test_notes_of_a_score():
     text = to_markdown(grids(document()))
     assert "- **bold**: best; <u>underlined</u>: second best." in text
     assert (
-        "Mean over n runs (splits x seeds) ± 95 % Student-t interval; epoch chosen by val" in text
+        "± 95 % Student-t interval over splits, their seeds averaged; epoch chosen by val" in text
     )
     assert "- (k of n): only k of the n runs have a score" in text
     assert "- actor: no test node of class 3 in split 0." in text

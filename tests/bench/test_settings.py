@@ -1,10 +1,17 @@
 import pytest
 
 from argnn.bench.config import resolve_options, resolve_train
-from argnn.bench.settings import ANY, find_settings, parsed_settings, stored_settings
+from argnn.bench.settings import (
+    ANY,
+    Settings,
+    find_settings,
+    parsed_settings,
+    stored_settings,
+)
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
-from argnn.nn import PRESETS
+from argnn.estimators.usual import FOR_UNDIRECTED
+from argnn.nn import MODELS, PRESETS
 
 ENTRY = "{data: cora, edges: undirected, preset: default, source: a search}"
 
@@ -54,6 +61,46 @@ def test_links_of_any_graph_have_settings():
 def test_unknown_graph_has_no_settings():
     assert find_settings("/some/file.npz", directed=False, preset="default") is None
     assert find_settings("cora", directed=False, preset="paper") is None
+
+
+def both_edges(data, **method):
+    return [
+        find_settings(data, directed=directed, preset="default", **method)
+        for directed in (False, True)
+    ]
+
+
+@pytest.mark.parametrize("data", ["texas", "chameleon", "/some/file.npz"])
+@pytest.mark.parametrize("task", ["node", "link"])
+@pytest.mark.parametrize("method", sorted(MODELS.keys() - {"argnn"}))
+def test_rival_keeps_its_settings_with_directed_edges(method, task, data):
+    undirected, directed = both_edges(data, method=method, task=task)
+    if undirected is None:  # mlp has the usual settings of any network where it was not tuned
+        assert (method, directed) == ("mlp", None)
+        return
+    assert (directed.model, directed.train) == (undirected.model, undirected.train)
+    assert (directed.data, directed.decoder) == (undirected.data, undirected.decoder)
+    assert directed.source == undirected.source + FOR_UNDIRECTED
+
+
+def test_argnn_takes_no_undirected_settings_for_directed_edges():
+    for data, task in (("texas", "node"), ("/some/file.npz", "node"), ("texas", "link")):
+        assert both_edges(data, task=task)[1] is None
+    for own in (both_edges("chameleon")[1], both_edges("squirrel")[1]):
+        assert own.edges == "directed"
+        assert FOR_UNDIRECTED not in own.source
+
+
+def test_entries_are_asked_for_in_a_stated_order(monkeypatch):
+    order = [("texas", "directed"), ("texas", "undirected"), (ANY, "directed"), (ANY, "undirected")]
+    entries = [
+        Settings(data, edges, "default", f"{data} {edges}", method="gcn") for data, edges in order
+    ]
+    for left in range(len(entries)):
+        monkeypatch.setattr("argnn.bench.settings.stored_settings", lambda n=left: entries[n:])
+        found = find_settings("texas", directed=True, preset="default", method="gcn")
+        note = FOR_UNDIRECTED if entries[left].edges == "undirected" else ""
+        assert found.source == entries[left].source + note
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def test_first_trial_is_what_argnn_train_does(searched, small_npz):
     assert first.params == {
         "hidden_channels": 64,
         "dropout": 0.5,
+        "input_dropout": 0.0,
         "lr": 0.01,
         "weight_decay": 0.0005,
     }
@@ -168,7 +169,8 @@ def test_no_configuration_is_tried_twice(planned, searched, faked):
 
 def test_search_ends_when_everything_was_tried(planned, searched, faked, tmp_path):
     jobs = faked(lambda job: 0.5)
-    search = planned(50, overrides=("hidden_channels=4", "dropout=0.5", "weight_decay=0"))
+    fixed = ("hidden_channels=4", "dropout=0.5", "input_dropout=0", "weight_decay=0")
+    search = planned(50, overrides=fixed)
     assert search.space.keys() == {"lr"}
     records = searched(search)
     assert sorted(record.params["lr"] for record in records) == [0.002, 0.01, 0.05]

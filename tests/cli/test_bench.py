@@ -54,7 +54,7 @@ def test_list_names_every_experiment_and_its_size(argnn):
     assert (done.code, done.err) == (0, "")
     rows = json.loads(argnn("bench", "--list", "--json").out)
     by_name = {row["name"]: row for row in rows}
-    assert by_name["node-small"]["cells"] == 18
+    assert by_name["node-small"]["cells"] == 66
     assert by_name["link-prediction"]["task"] == "link"
     assert "tab:link_prediction" in by_name["link-prediction"]["tables"]
     for row in rows:

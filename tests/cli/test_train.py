@@ -62,6 +62,14 @@ def test_several_splits_have_an_interval(argnn):
     shown = [float(number) for number in table_numbers(done.out)["test accuracy"]]
     assert shown == pytest.approx([100 * accuracy.mean(), 100 * half], abs=0.00501)
     assert "95 % Student-t interval of the mean over splits, n = 3" in done.out
+    assert "one seed is noise" not in done.out  # 1,648 nodes
+
+
+def test_hint_that_one_seed_of_a_small_graph_is_noise(argnn, small_npz):
+    run = ("train", small_npz(), "--model=gcn", "--epochs=1", "--workers=1")
+    hint = "With 90 nodes one seed is noise: take at least 5 (--seed 0, --seed 1"
+    assert hint in argnn(*run, "--split=all").out
+    assert hint not in argnn(*run).out
 
 
 def test_json_is_one_document(argnn):
@@ -113,6 +121,16 @@ def test_baselines(argnn, model):
     config = json.loads(done.out)["config"]
     assert (config["model"], config["options"]["hidden_channels"]) == (model.lower(), 64)
     assert (config["train"]["lr"], config["train"]["epochs"]) == (0.01, 2)
+
+
+def test_rival_keeps_its_settings_with_directed_edges(argnn, small_npz):
+    run = ("train", small_npz(), "--model=h2gcn", "--epochs=1", "--json")
+    undirected, directed = (
+        json.loads(argnn(*run, *more).out)["config"] for more in ((), ("--directed",))
+    )
+    assert (directed["options"], directed["train"]) == (undirected["options"], undirected["train"])
+    assert directed["train"]["patience"] == 300
+    assert "for undirected edges, as none are stored for directed ones" in directed["source"]
 
 
 def test_settings_of_the_user_win_over_flags(argnn):

@@ -45,6 +45,10 @@ MEMBERS = {
     "batch norm": {"norm": "batch"},
     "no norm": {"norm": "none"},
     "conv head": {"head": "conv", "jump": "last"},
+    "structure features": {"structure_features": True},
+    "control": {"structure_features": True, "metric": "fixed", "self_path": False},
+    "control, conv head": {"structure_features": True, "head": "conv", "jump": "last"},
+    "control, no encoder": {"structure_features": True, "encoder": False, "norm": "none"},
 }
 every_member = pytest.mark.parametrize("options", MEMBERS.values(), ids=MEMBERS.keys())
 

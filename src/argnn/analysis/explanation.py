@@ -26,6 +26,7 @@ from argnn.analysis.messages import message_gain
 from argnn.analysis.tables import require_pandas
 from argnn.errors import DataError
 from argnn.functional.neighborhood import Neighborhood, neighborhood
+from argnn.functional.structure import DESCRIPTOR_NAMES
 from argnn.nn import ARGNN, AbstractNodeModel, ARConv
 
 if TYPE_CHECKING:
@@ -205,7 +206,8 @@ def _axes(layer: int, g: Tensor, node: int, names: list[str] | None) -> list[dic
 
 def _feature_names(graph: Data) -> list[str]:
     given = graph.get("feature_names")
-    return [f"feature {k}" for k in range(graph.num_features)] if given is None else list(given)
+    names = [f"feature {k}" for k in range(graph.num_features)] if given is None else list(given)
+    return [*names, *DESCRIPTOR_NAMES]  # the last where a model has structure_features
 
 
 def _class_names(graph: Data, model: ARGNN) -> list[str]:

@@ -67,7 +67,8 @@ def learned_inputs(model: ARGNN, graph: Data) -> tuple[Tensor, list[tuple[Tensor
         graph: A graph on the device of the model.
     """
     entered, states, metrics = _observed(model, graph)
-    return model.read_out(states), list(zip(entered, metrics, strict=True))
+    scores = model.read_out(states, graph.edge_index)
+    return scores, list(zip(entered, metrics, strict=True))
 
 
 def _observed(model: ARGNN, graph: Data) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:

@@ -31,6 +31,17 @@ _SIZES: Mapping[str, dict[str, int]] = {
 #: Of every other model: the usual settings of a graph convolutional network.
 _BASELINE_SIZES = {"hidden_channels": 64, "num_layers": 2}
 _BASELINE_TRAIN = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
+#: Options that came after results were stored, with the value that changes nothing. At that value
+#: the record leaves them out: fingerprints of finished runs and cells stay what they were.
+_LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "argnn": {"structure_features": False},
+    **dict.fromkeys(
+        ("graphsage", "hgcn", "q-gcn", "h2gcn", "curvdrop", "mlp", "linkx"), {"input_dropout": 0.0}
+    ),
+    **dict.fromkeys(
+        ("gat", "hgat", "kappa-gcn", "gprgnn", "fagcn", "cusp", "gnrf"), {"input_dropout": None}
+    ),
+}
 _NOT_OPTIONS = ("self", "in_channels", "out_channels", "preset")
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a word"}
 
@@ -89,7 +100,8 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        values = {**asdict(self), "splits": list(self.splits)}
+        options = recorded_options(self.model, self.options)
+        values = {**asdict(self), "splits": list(self.splits), "options": options}
         # Fingerprints of runs that do not need these stay what they were.
         return {k: v for k, v in values.items() if v or k not in ("columns", "per_split")}
 
@@ -241,6 +253,14 @@ def _completed(model: str, preset: str, options: Mapping[str, Any]) -> dict[str,
     parameters = inspect.signature(MODELS[model].__init__).parameters
     defaults = {name: parameters[name].default for name in option_types(model)}
     return {**defaults, **options}
+
+
+def recorded_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete options without those that came later and change nothing."""
+    later = _LATER_OPTIONS.get(model, {})
+    return {
+        name: value for name, value in options.items() if name not in later or value != later[name]
+    }
 
 
 def check_link_model(

@@ -14,6 +14,8 @@ SCORES: Mapping[str, tuple[str, ...]] = {
 }
 #: The validation score that chooses the epoch.
 SELECTION: Mapping[str, str] = {"node": "accuracy", "link": "auroc"}
+#: Below so many nodes one seed is noise: a table needs at least so many seeds.
+SMALL_GRAPH, LEAST_SEEDS = 1000, 5
 INTERVAL = "95 % Student-t interval of the mean over splits"
 PROTOCOLS: Mapping[str, str] = {
     "node": "epoch chosen by validation accuracy; test nodes scored once, after training",

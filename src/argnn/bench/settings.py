@@ -1,7 +1,7 @@
 """Settings that were found for known graphs, stored as data with their source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -10,6 +10,7 @@ import yaml
 
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
+from argnn.estimators.usual import FOR_UNDIRECTED, edge_kinds
 from argnn.nn import DECODERS, MODELS
 from argnn.registry import resolve, suggestion
 
@@ -114,7 +115,15 @@ def _parsed_entry(entry: Any, origin: str) -> Settings:
 def find_settings(
     data: str, *, directed: bool, preset: str, task: str = "node", method: str = "argnn"
 ) -> Settings | None:
-    """The entry of a data set, else the usual one of its task, else nothing."""
+    """The entry of a data set, else the usual one of its task, else nothing.
+
+    Each of the two is looked up for the edges of :func:`argnn.estimators.usual.edge_kinds`, in
+    that order; the source says so where an entry for undirected edges serves directed ones.
+    """
     entries = {settings.key: settings for settings in stored_settings()}
-    keys = [(method, task, name, _EDGES[directed], preset) for name in (data, ANY)]
-    return next((entries[key] for key in keys if key in entries), None)
+    kinds = edge_kinds(method, directed)
+    keys = [(method, task, name, kind, preset) for name in (data, ANY) for kind in kinds]
+    found = next((entries[key] for key in keys if key in entries), None)
+    if found is None or found.edges == kinds[0]:
+        return found
+    return replace(found, source=found.source + FOR_UNDIRECTED)

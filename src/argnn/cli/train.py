@@ -276,7 +276,7 @@ def _print_document(plan: "Plan", folder: "RunFolder", rows: "list[Row]") -> Non
 
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
-    from argnn.bench.report import summary
+    from argnn.bench.report import LEAST_SEEDS, SMALL_GRAPH, summary
     from argnn.bench.tables import score_table, twin_sentence
 
     config, total = plan.config, summary(rows)
@@ -290,6 +290,12 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
             console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
         if sentence := twin_sentence(total):
             console.print(sentence, soft_wrap=True)
+        if total["splits"] > 1 and config.graph["nodes"] < SMALL_GRAPH:
+            console.print(
+                f"With {config.graph['nodes']} nodes one seed is noise: take at least "
+                f"{LEAST_SEEDS} (--seed 0, --seed 1, ..., or an experiment of argnn bench).",
+                soft_wrap=True,
+            )
         for label in sorted({c for absent in total["absent_classes"].values() for c in absent}):
             holders = [
                 split for split, absent in total["absent_classes"].items() if label in absent

@@ -113,7 +113,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
 
     def _usual(self) -> Usual:
         model, preset = self._names()
-        return usual_settings(model, self.task, preset)
+        return usual_settings(model, self.task, preset, directed=self.directed)
 
     # ---- training ------------------------------------------------------------------------------
 

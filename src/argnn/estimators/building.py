@@ -76,9 +76,13 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name, size in (("hidden_channels", width), ("num_layers", depth)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ConfigError(f"{name} must be a positive whole number (got {size!r})")
-    dropout = options.get("dropout", 0)
-    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-        raise ConfigError(f"dropout must be in [0, 1) (got {dropout!r})")
+    # None: as dropout, where the model has such a choice.
+    shares = {"dropout": options.get("dropout", 0), "input_dropout": options.get("input_dropout")}
+    for name, share in shares.items():
+        if share is None and name == "input_dropout":
+            continue
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+            raise ConfigError(f"{name} must be in [0, 1) (got {share!r})")
 
 
 @contextmanager

@@ -14,7 +14,9 @@ import yaml
 from argnn.nn import MODELS
 
 _FOLDER = "bench/settings"
-_KEY = {"data": "any", "edges": "undirected", "preset": "default"}
+_KEY = {"data": "any", "preset": "default"}
+#: Said of settings that are used with directed edges although they were found without.
+FOR_UNDIRECTED = "; for undirected edges, as none are stored for directed ones"
 #: Where nothing is stored: the sizes of argnn's presets, and those of a usual network.
 _ARGNN_SIZES: Mapping[str, dict[str, int]] = {
     "paper": {"hidden_channels": 128, "num_layers": 3},
@@ -42,15 +44,16 @@ class Usual:
     decoder: str | None = field(default=None)
 
 
-def usual_settings(model: str, task: str, preset: str) -> Usual:
+def usual_settings(model: str, task: str, preset: str, *, directed: bool = False) -> Usual:
     """The usual settings of a method, by its own name.
 
     Args:
         model: A name in ``argnn.nn.MODELS``.
         task: ``"node"`` or ``"link"``.
         preset: A name in ``argnn.nn.PRESETS``.
+        directed: Whether directions of edges are kept.
     """
-    entry = _stored().get((model, task)) if preset == "default" else None
+    entry = _entry(model, task, directed) if preset == "default" else None
     options: dict[str, Any] = dict(_ARGNN_SIZES[preset] if model == "argnn" else _OTHER_SIZES)
     options.update(MODELS[model].link_options if task == "link" else {})
     train: dict[str, Any] = {} if model == "argnn" else dict(_OTHER_TRAIN)
@@ -65,12 +68,33 @@ def usual_settings(model: str, task: str, preset: str) -> Usual:
     )
 
 
+def edge_kinds(model: str, directed: bool) -> tuple[str, ...]:
+    """The edges whose stored settings a method may use, the best first.
+
+    With directed edges a rival takes settings found on undirected ones where it has no others.
+    argnn does not: its switches decide what directions are good for, so a trial chooses them.
+    """
+    if not directed:
+        return ("undirected",)
+    return ("directed",) if model == "argnn" else ("directed", "undirected")
+
+
+def _entry(model: str, task: str, directed: bool) -> dict[str, Any] | None:
+    kinds = edge_kinds(model, directed)
+    kind = next((kind for kind in kinds if (model, task, kind) in _stored()), None)
+    if kind is None:
+        return None
+    entry = _stored()[model, task, kind]
+    return entry if kind == kinds[0] else {**entry, "source": entry["source"] + FOR_UNDIRECTED}
+
+
 @cache
-def _stored() -> dict[tuple[str, str], dict[str, Any]]:
-    """The entries for any graph, by method and task."""
+def _stored() -> dict[tuple[str, str, str], dict[str, Any]]:
+    """The entries for any graph, by method, task and edges."""
     found = {}
     for file in files("argnn").joinpath(_FOLDER).iterdir():
         for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
-            if all(entry.get(name, "undirected") == value for name, value in _KEY.items()):
-                found[entry.get("method", "argnn"), entry.get("task", "node")] = entry
+            if all(entry[name] == value for name, value in _KEY.items()):
+                key = (entry.get("method", "argnn"), entry.get("task", "node"), entry["edges"])
+                found[key] = entry
     return found

@@ -43,14 +43,16 @@ class HyperbolicLinear(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def forward(self, u: Tensor, k: Tensor) -> Tensor:
+    def forward(self, u: Tensor, k: Tensor, input_dropout: float = 0.0) -> Tensor:
         """Tangent vectors ``[N, out_channels]`` from those in ``[N, in_channels]``.
 
         Args:
             u: Tangent vectors at the origin, ``[N, in_channels]``.
             k: Curvature of the ball, a scalar.
+            input_dropout: Probability with which an entry of ``u`` is dropped.
         """
-        v = input_linear(u, drop(self.weight, self.dropout, self.training), None)
+        weight = drop(self.weight, self.dropout, self.training)
+        v = input_linear(u, weight, None, input_dropout, self.training)
         v = v.to(accumulation_dtype(v.dtype))
         if self.bias is None:
             return stereographic.clip_tangent(v, k)

@@ -170,13 +170,15 @@ def plan_bench(
         for request, method in _requests(experiment, device, data_root):
             if tell is not None:
                 tell(f"{Path(request.data).stem}, {method.label}")
-            config, graph = _settled(experiment, request, shelf)
-            graphs[config.graph["digest"]] = graph
-            for split in config.splits:
-                job = Job(config.for_split(split), split, None, experiment.oracle)
-                cell = Cell(experiment.name, method.label, experiment.score, path, job)
-                _add(cell, found)
-                members.setdefault(experiment.name, []).append(cell.key)
+            graph = _loaded(experiment, request, shelf)
+            for seed in experiment.seeds_for(graph.x.size(0)):
+                config = _settled(experiment, replace(request, seed=seed), graph)
+                graphs[config.graph["digest"]] = graph
+                for split in config.splits:
+                    job = Job(config.for_split(split), split, None, experiment.oracle)
+                    cell = Cell(experiment.name, method.label, experiment.score, path, job)
+                    _add(cell, found)
+                    members.setdefault(experiment.name, []).append(cell.key)
     count = worker_count(workers, len(found), device)
     cells = [_with_threads(cell, threads_for(count)) for cell in found.values()]
     return Bench(cells, members, graphs, count)
@@ -188,34 +190,36 @@ def _requests(
     splits = ALL if experiment.splits is None else ",".join(map(str, experiment.splits))
     for data in experiment.data:
         for method in experiment.methods:
-            for seed in experiment.seeds:
-                request = Request(
-                    data=data.name,
-                    model=method.model,
-                    preset=method.preset,
-                    split=splits,
-                    seed=seed,
-                    device=device,
-                    overrides=method.overrides,
-                    data_root=data_root,
-                    directed=data.directed,
-                    task=experiment.task,
-                    ratio=experiment.ratio,
-                    decoder=method.decoder,
-                    spanning_forest=experiment.spanning_forest,
-                    settings_file=method.settings_for(data),
-                )
-                yield request, method
+            request = Request(
+                data=data.name,
+                model=method.model,
+                preset=method.preset,
+                split=splits,
+                device=device,
+                overrides=method.overrides,
+                data_root=data_root,
+                directed=data.directed,
+                task=experiment.task,
+                ratio=experiment.ratio,
+                decoder=method.decoder,
+                spanning_forest=experiment.spanning_forest,
+                settings_file=method.settings_for(data),
+            )
+            yield request, method
 
 
-def _settled(
+def _loaded(
     experiment: Experiment, request: Request, shelf: dict[tuple[str, DataChoice], Data]
-) -> tuple[RunConfig, Data]:
+) -> Data:
     key = (experiment.task, DataChoice(request.data, request.directed))
     if key not in shelf:
         shelf[key] = load_graph(request.data, request)
+    return shelf[key]
+
+
+def _settled(experiment: Experiment, request: Request, graph: Data) -> RunConfig:
     try:
-        return prepare(request, graph=shelf[key]).config, shelf[key]
+        return prepare(request, graph=graph).config
     except ConfigError as error:
         raise ConfigError(f"experiment {experiment.name}: {error}") from error
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import yaml
 
 from argnn.bench.config import check_preset, parse_overrides
-from argnn.bench.report import SCORES
+from argnn.bench.report import LEAST_SEEDS, SCORES, SMALL_GRAPH
 from argnn.data import DATASETS
 from argnn.data.links import NUM_LINK_SPLITS, parse_ratio
 from argnn.errors import ConfigError
@@ -95,7 +95,7 @@ class Experiment:
         data: The graphs.
         methods: The rows of the table.
         splits: The splits, or None for all that a graph has.
-        seeds: Seeds of weights and dropout.
+        seeds: Seeds of weights and dropout, or None for the usual ones of each graph.
         score: The main score.
         oracle: Whether the best test score over epochs is recorded, too, in a column of its own.
         ratio: Shares of training, validation and test links.
@@ -109,7 +109,7 @@ class Experiment:
     data: tuple[DataChoice, ...]
     methods: tuple[Method, ...]
     splits: tuple[int, ...] | None
-    seeds: tuple[int, ...]
+    seeds: tuple[int, ...] | None
     score: str
     oracle: bool = False
     ratio: str | None = None
@@ -118,10 +118,18 @@ class Experiment:
 
     def num_cells(self) -> int | None:
         """Number of cells, or None where it takes the files of the graphs to know."""
-        counts = [self._num_splits(choice.name) for choice in self.data]
-        if None in counts:
-            return None
-        return sum(n for n in counts if n) * len(self.methods) * len(self.seeds)
+        total = 0
+        for choice in self.data:
+            splits, nodes = self._num_splits(choice.name), _num_nodes(choice.name)
+            if splits is None or (nodes is None and self.seeds is None):
+                return None
+            total += splits * len(self.seeds_for(nodes or 0)) * len(self.methods)
+        return total
+
+    def seeds_for(self, nodes: int) -> tuple[int, ...]:
+        """The seeds of a graph: those of the file, else one, or five where the graph is small."""
+        usual = LEAST_SEEDS if nodes < SMALL_GRAPH else 1
+        return tuple(range(usual)) if self.seeds is None else self.seeds
 
     def _num_splits(self, data: str) -> int | None:
         if self.splits is not None:
@@ -129,6 +137,10 @@ class Experiment:
         if self.task == "link":
             return NUM_LINK_SPLITS
         return DATASETS[data].splits if data in DATASETS else None
+
+
+def _num_nodes(data: str) -> int | None:
+    return DATASETS[data].nodes if data in DATASETS else None
 
 
 def packaged_experiments() -> dict[str, Experiment]:
@@ -181,7 +193,7 @@ def parsed_experiment(text: str, origin: str, folder: Path) -> Experiment:
         data=data,
         methods=_methods(section, task, data, folder),
         splits=None if section.take("splits", ALL) == ALL else section.each("splits", _number),
-        seeds=section.each("seeds", _number, [0]),
+        seeds=section.each("seeds", _number) if "seeds" in section.values else None,
         score=section.choice("score", SCORES[task], SCORES[task][0]),
         oracle=section.flag("oracle"),
         ratio=_ratio(section, task),

@@ -77,31 +77,48 @@ def paired_t(reference: Sequence[float], rival: Sequence[float]) -> tuple[float 
     return float(found.statistic), float(found.pvalue)
 
 
+def by_split(runs: Mapping[Pair, float]) -> list[float]:
+    """The mean over the seeds of each split; the runs themselves where there is one split only.
+
+    Seeds of one split share its test nodes: as runs of their own they would make intervals too
+    narrow and p-values too small.
+
+    Example:
+        >>> by_split({(0, 0): 1.0, (0, 1): 3.0, (1, 0): 5.0})
+        [2.0, 5.0]
+    """
+    splits: dict[int, list[float]] = {}
+    for (split, _), value in sorted(runs.items()):
+        splits.setdefault(split, []).append(value)
+    groups = list(splits.values())
+    return groups[0] if len(groups) == 1 else [statistics.fmean(group) for group in groups]
+
+
 def paired_comparison(
     reference: Mapping[Pair, float], rival: Mapping[Pair, float]
 ) -> dict[str, Any]:
-    """Compare two methods on the runs (split, seed) that both have.
+    """Compare two methods on the runs (split, seed) that both have, averaged by split.
 
     Args:
         reference: Score of each run of the method that is defended.
         rival: Score of each run of the other one.
 
     Returns:
-        Number of common runs, how many of them are equal, mean difference (reference minus
-        rival) with its 95 % interval, and both tests; None where fewer than two runs are common.
+        Number of common splits, in how many both are equal, mean difference (reference minus
+        rival) with its 95 % interval, and both tests; None where fewer than two are common.
     """
-    common = sorted(reference.keys() & rival.keys())
-    ours, theirs = [reference[pair] for pair in common], [rival[pair] for pair in common]
+    common = reference.keys() & rival.keys()
+    ours, theirs = (by_split({pair: runs[pair] for pair in common}) for runs in (reference, rival))
     differences = [a - b for a, b in zip(ours, theirs, strict=True)]
     found: dict[str, Any] = {
-        "pairs": len(common),
+        "pairs": len(differences),
         "equal": sum(round(value, _DIGITS) == 0 for value in differences),
         "difference": statistics.fmean(differences) if common else None,
         "interval": interval_half_width(differences),
         "wilcoxon": None,
         "t": None,
     }
-    if len(common) > 1:
+    if len(differences) > 1:
         for name, (statistic, p) in (
             ("wilcoxon", signed_rank(differences)),
             ("t", paired_t(ours, theirs)),

@@ -27,7 +27,7 @@ def paired_grid(board: Mapping[str, Any]) -> Grid:
         for rival in rivals
     )
     notes = [
-        f"{board['reference']} minus rival in points over their common runs, then p-values of the "
+        f"{board['reference']} minus rival in points over their common splits, p-values of the "
         "exact Wilcoxon signed-rank test (W) and of the paired t-test (t), Holm-corrected over the "
         "rivals of a data set. Splits of one graph overlap, so the p-values are too small to be "
         "read as exact."

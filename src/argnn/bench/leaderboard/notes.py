@@ -5,6 +5,7 @@ from typing import Any
 
 from argnn.bench.leaderboard.compare import Pair
 from argnn.bench.leaderboard.gather import Column, Results, Row
+from argnn.bench.report import LEAST_SEEDS, SMALL_GRAPH
 
 
 def board_notes(results: Results, score: str, expected: Mapping[Column, set[Pair]]) -> list[str]:
@@ -16,6 +17,7 @@ def board_notes(results: Results, score: str, expected: Mapping[Column, set[Pair
         if column.without_twins:
             notes += _twins(column, results.on(column))
             continue
+        notes += _few_seeds(results, column)
         for method in results.models:
             notes += _failures(method, column, results.runs(method, column))
             notes += _mixed(method, column, results.runs(method, column))
@@ -47,6 +49,20 @@ def _twins(column: Column, rows: Iterable[Row]) -> list[str]:
     return [
         f"{column.name}: {100 * share:.1f} % of the test nodes, those with the same neighbours as "
         "a training node, are left out."
+    ]
+
+
+def _few_seeds(results: Results, column: Column) -> list[str]:
+    """A small graph with fewer seeds than a table of it needs."""
+    sizes = {row["config"].get("graph", {}).get("nodes", SMALL_GRAPH) for row in results.on(column)}
+    seeds = [{seed for _, seed in results.runs(name, column)} for name in results.models]
+    fewest = min(len(found) for found in seeds if found)
+    if min(sizes) >= SMALL_GRAPH or fewest >= LEAST_SEEDS:
+        return []
+    return [
+        f"{column.name}: {min(sizes)} nodes and {fewest} {'seed' if fewest == 1 else 'seeds'}; "
+        f"results on fewer than {SMALL_GRAPH:,} nodes change with the seed and need at least "
+        f"{LEAST_SEEDS}."
     ]
 
 

@@ -26,7 +26,10 @@ def score_grid(board: Mapping[str, Any]) -> Grid:
                 values = (_quoted(entry["values"].get(column)) for column in columns)
                 rows.append(GridRow((text(label), *values), quoted=True))
     header = (text(column["name"], f"(n = {column['expected']})") for column in board["columns"])
-    rule = f"Mean over n runs (splits x seeds) ± 95 % Student-t interval; {board['protocol']}."
+    rule = (
+        "Mean over n runs (splits x seeds) ± 95 % Student-t interval over splits, their seeds "
+        f"averaged; {board['protocol']}."
+    )
     return Grid(
         title=f"{board_title(board)}, %",
         header=(text("method"), *header),

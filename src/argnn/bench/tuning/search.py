@@ -30,6 +30,7 @@ from argnn.bench.config import (
     RunConfig,
     check_link_model,
     parse_overrides,
+    recorded_options,
     resolve_options,
     resolve_train,
 )
@@ -121,7 +122,7 @@ class Search:
             "seed": config.seed,
             "epochs": config.train.epochs,
             "search space": self.space,
-            "options": config.options,
+            "options": recorded_options(config.model, config.options),
             "training settings": asdict(config.train),
             "link settings": None if config.link is None else asdict(config.link),
             "graph": tensors_digest({name: self.graph[name] for name in TENSORS}),

@@ -85,27 +85,32 @@ class HGATConv(nn.Module):
             if bias is not None:
                 nn.init.zeros_(bias)
 
-    def forward(self, u: Tensor, edge_index: Edges, k: Tensor) -> Tensor:
+    def forward(
+        self, u: Tensor, edge_index: Edges, k: Tensor, input_dropout: float | None = None
+    ) -> Tensor:
         """Tangent vectors, ``[N, heads * out_channels]``, or ``[N, out_channels]``.
 
         Args:
             u: Tangent vectors at the origin, ``[N, in_channels]``.
             edge_index: Source and target of each edge, ``[2, E]``.
             k: Curvature of the ball, a scalar.
+            input_dropout: Probability with which an entry of ``u`` is dropped; the usual one of
+                this attention where it is None.
         """
-        v = self._linear(u, k)
+        v = self._linear(u, k, input_dropout)
         edges = ordered_edges(edge_index, u.size(0), closed=True)
         weight = drop(self.edge_weights(v, edges, k), self.dropout, self.training)
         total = weighted_aggregate(v, weight, edges)
         out = total.flatten(1) if self.concat else total.mean(1)
         return out if self.bias is None else out + self.bias
 
-    def _linear(self, u: Tensor, k: Tensor) -> Tensor:
+    def _linear(self, u: Tensor, k: Tensor, input_dropout: float | None) -> Tensor:
         """Tangent vectors of each head, ``[N, heads, out_channels]``."""
-        if self.point_bias is None:
-            v = input_linear(u, self.weight, None, self.dropout, self.training)
-        else:
-            v = input_linear(u, drop(self.weight, self.dropout, self.training), None)
+        learned = self.point_bias is not None
+        weight = drop(self.weight, self.dropout if learned else 0.0, self.training)
+        usual = 0.0 if learned else self.dropout
+        dropped = usual if input_dropout is None else input_dropout
+        v = input_linear(u, weight, None, dropped, self.training)
         v = v.to(accumulation_dtype(v.dtype)).view(-1, self.heads, self.out_channels)
         if self.point_bias is None:
             return stereographic.clip_tangent(v, k)

@@ -51,15 +51,19 @@ class QGCNConv(nn.Module):
         nn.init.xavier_uniform_(self.weight, gain=math.sqrt(2))
         nn.init.zeros_(self.bias)
 
-    def forward(self, u: Tensor, edge_index: Edges, beta: Tensor) -> Tensor:
+    def forward(
+        self, u: Tensor, edge_index: Edges, beta: Tensor, input_dropout: float = 0.0
+    ) -> Tensor:
         r"""Tangent vectors, ``[N, out_channels]``.
 
         Args:
             u: Tangent vectors at the origin, ``[N, in_channels]``.
             edge_index: Source and target of each edge, ``[2, E]``.
             beta: :math:`\beta < 0` of the pseudo-hyperboloid, a scalar.
+            input_dropout: Probability with which an entry of ``u`` is dropped.
         """
-        v = input_linear(u, drop(self.weight, self.dropout, self.training), None)
+        weight = drop(self.weight, self.dropout, self.training)
+        v = input_linear(u, weight, None, input_dropout, self.training)
         v = v.to(accumulation_dtype(v.dtype))
         if self.time < self.out_channels:
             v = _unit_rows(v)

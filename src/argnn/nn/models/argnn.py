@@ -10,9 +10,11 @@ from torch_geometric.nn.inits import reset
 from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
+from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.conv import ARConv
 from argnn.nn.models.base import AbstractNodeModel, check_sizes
 from argnn.nn.models.formulation import Formulation, formulation
+from argnn.nn.structure_features import StructureFeatures
 
 
 class ARGNN(AbstractNodeModel):
@@ -77,13 +79,21 @@ class ARGNN(AbstractNodeModel):
         self.norms = nn.ModuleList(_norm(form.norm, b) for _, b in sizes)
         self.jump = self._jump()
         self.head = Linear(self._read_out_size(), out_channels) if form.head == "linear" else None
+        # Last, so that the weights before it do not depend on it.
+        self.structure = self._structure()
 
     def _layer_sizes(self) -> list[tuple[int, int]]:
         form = self.formulation
-        first = self.hidden_channels if form.encoder else self.in_channels
+        plain = self.in_channels + (NUM_DESCRIPTORS if form.structure_features else 0)
+        first = self.hidden_channels if form.encoder else plain
         last = self.out_channels if form.head == "conv" else self.hidden_channels
         sizes = [first, *[self.hidden_channels] * (self.num_layers - 1), last]
         return list(zip(sizes, sizes[1:], strict=False))
+
+    def _structure(self) -> StructureFeatures | None:
+        form = self.formulation
+        encoded = self.hidden_channels if form.encoder else None
+        return StructureFeatures(encoded, self.out_channels) if form.structure_features else None
 
     def _num_states(self) -> int:
         """How many hidden states the read-out sees where it sees all."""
@@ -113,6 +123,7 @@ class ARGNN(AbstractNodeModel):
             self.norms,
             self.jump,
             self.head,
+            self.structure,
         ):
             reset(part)
 
@@ -136,18 +147,17 @@ class ARGNN(AbstractNodeModel):
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]``, and each layer's metric ``[N, D]``."""
         states, metrics = self.hidden_states(x, edge_index)
-        return self.read_out(states), metrics
+        return self.read_out(states, edge_index), metrics
 
-    def read_out(self, states: list[Tensor]) -> Tensor:
+    def read_out(self, states: list[Tensor], edge_index: Edges) -> Tensor:
         """Raw scores ``[N, out_channels]`` from all hidden states."""
-        if self.head is None:
-            return states[-1]
-        scores: Tensor = self.head(states[-1] if self.jump is None else self.jump(states))
-        return scores
+        scores: Tensor = states[-1] if self.jump is None else self.jump(states)
+        scores = scores if self.head is None else self.head(scores)
+        return scores if self.structure is None else self.structure.added_to(scores, edge_index)
 
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
         """What the read-out sees, one ``[N, D]`` per layer, and each layer's metric."""
-        h = self._encode(x)
+        h = self._encode(x, edge_index)
         states, metrics = ([h] if self._reads_input() else []), []
         layers: Iterable[tuple[Any, Any]] = zip(self.convs, self.norms, strict=True)
         for depth, (conv, norm) in enumerate(layers, start=1):
@@ -159,13 +169,16 @@ class ARGNN(AbstractNodeModel):
             metrics.append(g)
         return states, metrics
 
-    def _encode(self, x: Tensor) -> Tensor:
-        form = self.formulation
-        if self.encoder is None:
-            return dropout(x, form.input_dropout, self.training)
-        h = input_linear(
-            x, self.encoder.weight, self.encoder.bias, form.input_dropout, self.training
-        )
+    def _encode(self, x: Tensor, edge_index: Edges) -> Tensor:
+        form, encoder = self.formulation, self.encoder
+        if encoder is None:
+            h = dropout(x, form.input_dropout, self.training)
+        else:
+            h = input_linear(x, encoder.weight, encoder.bias, form.input_dropout, self.training)
+        if self.structure is not None:
+            h = self.structure.joined(h, edge_index)
+        if encoder is None:
+            return h
         return dropout(self.encoder_norm(h).relu_(), form.dropout, self.training)
 
 

@@ -24,12 +24,13 @@ def check_sizes(in_channels: int, hidden_channels: int, out_channels: int, num_l
             raise ConfigError(f"{name} must be positive (got {size})")
 
 
-#: What the usual Euclidean networks are tuned over.
+#: What the usual Euclidean networks are tuned over, with all widths and penalties of ARGNN's.
 EUCLIDEAN_SEARCH_SPACE: dict[str, list[Any]] = {
-    "hidden_channels": [32, 64],
-    "dropout": [0.2, 0.5, 0.7],
+    "hidden_channels": [32, 64, 128],
+    "dropout": [0.0, 0.2, 0.5, 0.7],
+    "input_dropout": [0.0, 0.5],
     "lr": [0.002, 0.01, 0.05],
-    "weight_decay": [0.0, 5e-5, 5e-4],
+    "weight_decay": [0.0, 5e-5, 5e-4, 1e-3, 3e-3],
 }
 
 

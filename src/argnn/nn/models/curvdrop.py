@@ -41,6 +41,7 @@ class CurvDrop(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of convolutions.
         dropout: Dropout on the hidden features between convolutions and before the last map.
+        input_dropout: Dropout on the node features.
         edge_dropout: Mean share of the edges that a layer drops.
         drop_negative: Whether edges of negative curvature are dropped instead.
         ricci: How curvatures are found: ``"auto"``, ``"exact"`` or ``"bounds"``.
@@ -63,6 +64,7 @@ class CurvDrop(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float = 0.0,
         edge_dropout: float = 0.5,
         drop_negative: bool = False,
         ricci: str = "auto",
@@ -78,7 +80,11 @@ class CurvDrop(AbstractNodeModel):
         sizes = [in_channels, *[hidden_channels] * num_layers]
         self.convs = nn.ModuleList(GCNConv(*size) for size in pairwise(sizes))
         self.convs[0].lin = InputLinear(
-            *sizes[:2], bias=False, normalize=normalize_input, weight_initializer="glorot"
+            *sizes[:2],
+            bias=False,
+            dropout=input_dropout,
+            normalize=normalize_input,
+            weight_initializer="glorot",
         )
         self.head = Linear(num_layers * hidden_channels, out_channels)
 

@@ -181,6 +181,7 @@ class CUSP(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of linear maps before the hops.
         dropout: Dropout on the input and result of these maps.
+        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
         hops: Number of hops :math:`K`.
         signature: A letter for each factor: h(yperbolic), e(uclidean) or s(pherical).
         ricci: How curvatures are found: ``"auto"``, ``"exact"`` or ``"bounds"``.
@@ -204,6 +205,7 @@ class CUSP(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float | None = None,
         hops: int = 10,
         signature: str = "hhse",
         ricci: str = "auto",
@@ -225,7 +227,10 @@ class CUSP(AbstractNodeModel):
                 f"(got {hidden_channels})"
             )
         first = InputLinear(
-            in_channels, hidden_channels, dropout=dropout, normalize=normalize_input
+            in_channels,
+            hidden_channels,
+            dropout=dropout if input_dropout is None else input_dropout,
+            normalize=normalize_input,
         )
         others = [Linear(hidden_channels, hidden_channels) for _ in range(num_layers - 1)]
         self.lins = nn.ModuleList([first, *others])

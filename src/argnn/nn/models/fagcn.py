@@ -23,6 +23,7 @@ class FAGCN(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of convolutions.
         dropout: Dropout on the input and result of the first map and on the weights of edges.
+        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
         eps: How much of the first hidden features every layer adds.
         normalize_input: Whether each row of the features is scaled to sum one, as in the
             method's own code.
@@ -46,6 +47,7 @@ class FAGCN(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float | None = None,
         eps: float = 0.3,
         normalize_input: bool = True,
     ) -> None:
@@ -54,7 +56,10 @@ class FAGCN(AbstractNodeModel):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.hidden_channels, self.dropout = hidden_channels, dropout
         self.encoder = InputLinear(
-            in_channels, hidden_channels, dropout=dropout, normalize=normalize_input
+            in_channels,
+            hidden_channels,
+            dropout=dropout if input_dropout is None else input_dropout,
+            normalize=normalize_input,
         )
         self.convs = nn.ModuleList(
             FAConv(hidden_channels, eps=eps, dropout=dropout) for _ in range(num_layers)

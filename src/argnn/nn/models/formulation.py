@@ -66,6 +66,10 @@ class Formulation:
             convolution produce them.
         dropout: Dropout on the hidden features.
         input_dropout: Dropout on the input features.
+        structure_features: Whether the structural descriptor, which metric networks read, is
+            joined to the input and to the read-out as plain features: with a fixed metric, the
+            control for a learned one. What the other metrics read besides, the features of a node
+            and their mean over its neighbours, layers compute from anyway.
     """
 
     encoder: bool = True
@@ -95,6 +99,7 @@ class Formulation:
     head: str = "linear"
     dropout: float = 0.5
     input_dropout: float = 0.5
+    structure_features: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):

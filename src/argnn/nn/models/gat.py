@@ -24,6 +24,7 @@ class GAT(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of convolutions.
         dropout: Dropout on the input of each layer and on the attention.
+        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
         heads: Number of heads of the hidden layers, which divides ``hidden_channels``.
         out_heads: Number of heads of the last layer, which are averaged.
         normalize_input: Whether each row of the features is scaled to sum one, as in the
@@ -45,6 +46,7 @@ class GAT(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float | None = None,
         heads: int = 8,
         out_heads: int = 1,
         normalize_input: bool = True,
@@ -70,7 +72,7 @@ class GAT(AbstractNodeModel):
             in_channels,
             convs[0].heads * convs[0].out_channels,
             bias=False,
-            dropout=dropout,
+            dropout=dropout if input_dropout is None else input_dropout,
             normalize=normalize_input,
             weight_initializer="glorot",
         )

@@ -30,6 +30,7 @@ class GNRF(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of steps that the time is divided into.
         dropout: Dropout before every linear map.
+        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
         time: How long the flow runs; no node moves farther than that.
         batch_norm: Whether the hidden features are normalised over the nodes before the flow.
         channel_curvature: Whether an edge has a curvature for every channel, else only one.
@@ -41,7 +42,7 @@ class GNRF(AbstractNodeModel):
     space: ClassVar[str] = "Euclidean, flow of directions"
     search_space: ClassVar[dict[str, list[Any]]] = {
         **EUCLIDEAN_SEARCH_SPACE,
-        "hidden_channels": [64, 256],
+        "hidden_channels": [64, 128, 256],
         "time": [0.1, 0.5, 1.0, 2.0, 5.0],
         "batch_norm": [True, False],
     }
@@ -57,6 +58,7 @@ class GNRF(AbstractNodeModel):
         num_layers: int = 1,
         *,
         dropout: float = 0.5,
+        input_dropout: float | None = None,
         time: float = 1.0,
         batch_norm: bool = True,
         channel_curvature: bool = True,
@@ -69,7 +71,10 @@ class GNRF(AbstractNodeModel):
         self.hidden_channels, self.num_layers = hidden_channels, num_layers
         self.dropout, self.time = dropout, time
         self.encoder = InputLinear(
-            in_channels, hidden_channels, dropout=dropout, normalize=normalize_input
+            in_channels,
+            hidden_channels,
+            dropout=dropout if input_dropout is None else input_dropout,
+            normalize=normalize_input,
         )
         self.norm = nn.BatchNorm1d(hidden_channels) if batch_norm else None
         self.field = CurvatureField(

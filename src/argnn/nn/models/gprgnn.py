@@ -30,6 +30,7 @@ class GPRGNN(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of linear maps of the perceptron.
         dropout: Dropout on the input of each of them.
+        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
         propagation_dropout: Dropout on what is propagated.
         hops: Number of hops :math:`K`.
         teleport: The PageRank's probability of going back to the start, in [0, 1]; 1 starts from
@@ -59,6 +60,7 @@ class GPRGNN(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float | None = None,
         propagation_dropout: float = 0.5,
         hops: int = 10,
         teleport: float = 0.1,
@@ -72,7 +74,8 @@ class GPRGNN(AbstractNodeModel):
         self.hidden_channels, self.dropout = hidden_channels, dropout
         self.propagation_dropout, self.hops, self.teleport = propagation_dropout, hops, teleport
         sizes = [hidden_channels] * (num_layers - 1) + [out_channels]
-        first = InputLinear(in_channels, sizes[0], dropout=dropout, normalize=normalize_input)
+        dropped = dropout if input_dropout is None else input_dropout
+        first = InputLinear(in_channels, sizes[0], dropout=dropped, normalize=normalize_input)
         others = [Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
         self.lins = nn.ModuleList([first, *others])
         self.gamma = nn.Parameter(torch.tensor(pagerank_coefficients(teleport, hops)))

@@ -27,6 +27,7 @@ class GraphSAGE(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of convolutions.
         dropout: Dropout on the hidden features.
+        input_dropout: Dropout on the node features, drawn for each of the two maps.
         normalize: Whether each layer scales its rows to length one.
         normalize_input: Whether each row of the features is scaled to sum one.
     """
@@ -45,6 +46,7 @@ class GraphSAGE(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float = 0.0,
         normalize: bool = False,
         normalize_input: bool = False,
     ) -> None:
@@ -55,8 +57,10 @@ class GraphSAGE(AbstractNodeModel):
         sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
         self.convs = nn.ModuleList(SAGEConv(*size, normalize=normalize) for size in pairwise(sizes))
         first = self.convs[0]
-        first.lin_l = InputLinear(*sizes[:2], normalize=normalize_input)
-        first.lin_r = InputLinear(*sizes[:2], bias=False, normalize=normalize_input)
+        first.lin_l, first.lin_r = (
+            InputLinear(*sizes[:2], bias=bias, dropout=input_dropout, normalize=normalize_input)
+            for bias in (True, False)
+        )
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""

@@ -31,6 +31,7 @@ class H2GCN(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of rounds :math:`K`; 1 and 2 are the H2GCN-1 and H2GCN-2 of the paper.
         dropout: Dropout on what the last map sees.
+        input_dropout: Dropout on the node features.
         relu: Whether there is an activation before the rounds.
         normalize_input: Whether each row of the features is scaled to sum one, as in the
             method's own code.
@@ -57,6 +58,7 @@ class H2GCN(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float = 0.0,
         relu: bool = True,
         normalize_input: bool = True,
     ) -> None:
@@ -69,6 +71,7 @@ class H2GCN(AbstractNodeModel):
             in_channels,
             hidden_channels,
             bias=False,
+            dropout=input_dropout,
             normalize=normalize_input,
             weight_initializer="glorot",
         )

@@ -31,6 +31,7 @@ class HGAT(AbstractManifoldModel):
         out_channels: Number of scores per node.
         num_layers: Number of convolutions.
         dropout: Dropout on features (``"learned"``: on weights) and on the attention.
+        input_dropout: Dropout on the node features; as on those of other layers where it is None.
         heads: Number of heads.
         attention: ``"distance"`` or ``"learned"``.
         curvature: Minus the curvature of the ball.
@@ -55,6 +56,7 @@ class HGAT(AbstractManifoldModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float | None = None,
         heads: int = 4,
         attention: str = "distance",
         curvature: float = 1.0,
@@ -69,7 +71,7 @@ class HGAT(AbstractManifoldModel):
             raise ConfigError(f"heads must be positive (got {heads})")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.hidden_channels, self.head = hidden_channels, head
-        self.normalize_input = normalize_input
+        self.normalize_input, self.input_dropout = normalize_input, input_dropout
         width = math.ceil(hidden_channels / heads)
         last = out_channels if head == POINTS else width
         self.curvature = Curvature([-curvature], learnable=learnable_curvature)
@@ -98,9 +100,10 @@ class HGAT(AbstractManifoldModel):
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""
         u = normalized_rows(x) if self.normalize_input else x
-        k = self.curvature().squeeze(0)
+        k, dropped = self.curvature().squeeze(0), self.input_dropout
         for conv in self.convs:
-            u = stereographic.clip_tangent(F.relu(conv(u, edge_index, k)), k)
+            u = stereographic.clip_tangent(F.relu(conv(u, edge_index, k, dropped)), k)
+            dropped = None
         if self.classifier is None:
             return stereographic.expmap0(u, k), []
         return self.classifier(u), []

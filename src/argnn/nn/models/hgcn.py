@@ -32,6 +32,7 @@ class HGCN(AbstractManifoldModel):
         num_layers: Number of convolutions; the authors' "2 layers" are one convolution and the
             linear head for classes, and two convolutions for links.
         dropout: Dropout on the weights of the convolutions, and on the scores.
+        input_dropout: Dropout on the node features.
         curvature: Minus the curvature of every layer at the start.
         learnable_curvature: Whether curvatures are learned, one for each layer.
         attention: Whether to weigh neighbours.
@@ -54,6 +55,7 @@ class HGCN(AbstractManifoldModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float = 0.0,
         curvature: float = 1.0,
         learnable_curvature: bool = True,
         attention: bool = False,
@@ -65,6 +67,7 @@ class HGCN(AbstractManifoldModel):
         check_head(head, "linear")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.hidden_channels, self.dropout = hidden_channels, dropout
+        self.input_dropout = input_dropout
         self.normalize_input, self.head = normalize_input, head
         self.recordable = not attention
         last = out_channels if head == POINTS else hidden_channels
@@ -88,9 +91,10 @@ class HGCN(AbstractManifoldModel):
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""
         u = normalized_rows(x) if self.normalize_input else x
-        curvatures = self.curvature()
+        curvatures, dropped = self.curvature(), self.input_dropout
         for conv, k, next_k in zip(self.convs, curvatures, curvatures[1:], strict=False):
-            u = stereographic.clip_tangent(F.relu(conv(u, edge_index, k)), next_k)
+            u = stereographic.clip_tangent(F.relu(conv(u, edge_index, k, dropped)), next_k)
+            dropped = 0.0
         if self.classifier is None:
             return stereographic.expmap0(u, curvatures[-1]), []
         return drop(self.classifier(u), self.dropout, self.training), []

@@ -34,6 +34,7 @@ class KappaGCN(AbstractManifoldModel):
         out_channels: Number of scores per node.
         num_layers: Number of averages over neighbours, that of the scores included.
         dropout: Dropout on the features of every layer.
+        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
         curvature: Curvature of every layer at the start, between -1 and 1.
         learnable_curvature: Whether curvatures are learned.
         factors: Number of factors of the space, of equal width.
@@ -58,6 +59,7 @@ class KappaGCN(AbstractManifoldModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float | None = None,
         curvature: float = 0.0,
         learnable_curvature: bool = True,
         factors: int = 1,
@@ -72,6 +74,7 @@ class KappaGCN(AbstractManifoldModel):
             raise ConfigError(f"the width must be a multiple of factors (got {last} and {factors})")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.hidden_channels, self.dropout = hidden_channels, dropout
+        self.input_dropout = dropout if input_dropout is None else input_dropout
         self.normalize_input, self.head = normalize_input, head
         self.spaces = nn.ModuleList(
             StereographicProduct([curvature] * factors, learnable=learnable_curvature, free=True)
@@ -97,12 +100,14 @@ class KappaGCN(AbstractManifoldModel):
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""
         u = normalized_rows(x) if self.normalize_input else x
+        dropped = self.input_dropout
         for layer, conv in enumerate(self.convs):
             u = u if layer == 0 else F.relu(u)
-            u = conv(u, edge_index, self.spaces[layer], self.dropout)
+            u = conv(u, edge_index, self.spaces[layer], dropped)
+            dropped = self.dropout
         if self.classifier is None:
             return self._points(u), []
-        u = drop(F.relu(u) if len(self.convs) else u, self.dropout, self.training)
+        u = drop(F.relu(u) if len(self.convs) else u, dropped, self.training)
         return closed_aggregate(self.classifier(self._points(u), self._last_space), edge_index), []
 
     @property

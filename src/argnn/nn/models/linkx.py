@@ -88,6 +88,7 @@ class LINKX(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of linear maps of the last perceptron.
         dropout: Dropout in the last perceptron.
+        input_dropout: Dropout on the node features.
         edge_layers: Number of linear maps of the adjacency.
         node_layers: Number of linear maps of the features.
         normalize_input: Whether each row of the features is scaled to sum one.
@@ -108,6 +109,7 @@ class LINKX(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float = 0.0,
         edge_layers: int = 1,
         node_layers: int = 1,
         normalize_input: bool = False,
@@ -123,7 +125,9 @@ class LINKX(AbstractNodeModel):
         self.edge_norm = nn.BatchNorm1d(hidden_channels) if deeper else None
         self.edge_mlp = _mlp([hidden_channels] * edge_layers) if deeper else None
         self.node_mlp = _mlp([in_channels] + [hidden_channels] * node_layers)
-        self.node_mlp.lins[0] = InputLinear(in_channels, hidden_channels, normalize=normalize_input)
+        self.node_mlp.lins[0] = InputLinear(
+            in_channels, hidden_channels, dropout=input_dropout, normalize=normalize_input
+        )
         self.mix = nn.Linear(2 * hidden_channels, hidden_channels)
         self.final_mlp = _mlp([hidden_channels] * num_layers + [out_channels], dropout)
 

@@ -18,6 +18,7 @@ class MLP(AbstractNodeModel):
         out_channels: Number of scores per node.
         num_layers: Number of linear layers.
         dropout: Dropout on the hidden features.
+        input_dropout: Dropout on the node features.
         normalize_input: Whether each row of the features is scaled to sum one.
     """
 
@@ -35,6 +36,7 @@ class MLP(AbstractNodeModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float = 0.0,
         normalize_input: bool = False,
     ) -> None:
         super().__init__()
@@ -51,7 +53,10 @@ class MLP(AbstractNodeModel):
         )
         first = self.net.lins[0]
         self.net.lins[0] = InputLinear(
-            first.in_channels, first.out_channels, normalize=normalize_input
+            first.in_channels,
+            first.out_channels,
+            dropout=input_dropout,
+            normalize=normalize_input,
         )
 
     def reset_parameters(self) -> None:

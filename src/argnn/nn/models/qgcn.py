@@ -34,6 +34,7 @@ class QGCN(AbstractManifoldModel):
         num_layers: Number of convolutions; the authors' "2 layers" are one convolution and the
             linear head for classes, and two convolutions for links.
         dropout: Dropout on the weights of the convolutions, and on the scores.
+        input_dropout: Dropout on the node features.
         time: Number of time-like coordinates; 1 is a hyperboloid, all is a sphere.
         curvature: :math:`-\beta` of every layer at the start.
         learnable_curvature: Whether it is learned.
@@ -59,6 +60,7 @@ class QGCN(AbstractManifoldModel):
         num_layers: int = 2,
         *,
         dropout: float = 0.5,
+        input_dropout: float = 0.0,
         time: int = 1,
         curvature: float = 1.0,
         learnable_curvature: bool = True,
@@ -73,6 +75,7 @@ class QGCN(AbstractManifoldModel):
         last = out_channels if head == POINTS else hidden_channels
         self.in_channels, self.out_channels = in_channels, out_channels
         self.hidden_channels, self.dropout, self.time = hidden_channels, dropout, time
+        self.input_dropout = input_dropout
         self.normalize_input, self.head = normalize_input, head
         sizes = [in_channels, *[hidden_channels] * (num_layers - 1), last]
         self.curvature = Curvature([-curvature] * (num_layers + 1), learnable=learnable_curvature)
@@ -94,9 +97,10 @@ class QGCN(AbstractManifoldModel):
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""
         u = normalized_rows(x) if self.normalize_input else x
-        betas = self.curvature()
+        betas, dropped = self.curvature(), self.input_dropout
         for conv, beta, next_beta in zip(self.convs, betas, betas[1:], strict=False):
-            u = F.relu(conv(u, edge_index, beta))
+            u = F.relu(conv(u, edge_index, beta, dropped))
+            dropped = 0.0
             u = pseudo_hyperboloid.clip_tangent(u, next_beta, min(self.time, u.size(-1)))
         if self.classifier is None:
             return pseudo_hyperboloid.expmap0(u, betas[-1], min(self.time, u.size(-1))), []

@@ -1,0 +1,50 @@
+"""The structural inputs of a metric network as plain features."""
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import reset
+
+from argnn import functional as AF
+from argnn.functional.neighborhood import Edges
+from argnn.functional.structure import NUM_DESCRIPTORS
+
+
+class StructureFeatures(nn.Module):
+    r"""Joins the structural descriptor :math:`\mathbf{s}_i` to what a network reads and says.
+
+    The control for "a learned metric helps": a network with a fixed metric that gets the numbers
+    that a metric network would read. They enter before the first layer and once more at the
+    scores, so that they reach them also where a node's own features do not. No dropout acts on
+    them, as none does in a metric network.
+
+    Args:
+        hidden_channels: Width of the encoded features; None where features are not encoded, and
+            the descriptor becomes further columns of them.
+        out_channels: Number of scores per node.
+    """
+
+    def __init__(self, hidden_channels: int | None, out_channels: int) -> None:
+        super().__init__()
+        encoded = hidden_channels is not None
+        self.lin_hidden = Linear(NUM_DESCRIPTORS, hidden_channels, bias=False) if encoded else None
+        self.lin_scores = Linear(NUM_DESCRIPTORS, out_channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        reset(self.lin_hidden)
+        reset(self.lin_scores)
+
+    def descriptor(self, h: Tensor, edge_index: Edges) -> Tensor:
+        """The descriptor of every node, ``[N, 5]``, with the type and device of ``h``."""
+        return AF.structural_descriptor(edge_index, h.size(0)).to(h)
+
+    def joined(self, h: Tensor, edge_index: Edges) -> Tensor:
+        """Features with the descriptor in them: encoded ``[N, D]``, or as stored ``[N, F + 5]``."""
+        s = self.descriptor(h, edge_index)
+        return torch.cat([h, s], dim=-1) if self.lin_hidden is None else h + self.lin_hidden(s)
+
+    def added_to(self, scores: Tensor, edge_index: Edges) -> Tensor:
+        """Scores of a linear read-out that also sees the descriptor, ``[N, out_channels]``."""
+        from_structure: Tensor = self.lin_scores(self.descriptor(scores, edge_index))
+        return scores + from_structure
