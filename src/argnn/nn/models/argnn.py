@@ -10,7 +10,7 @@ from torch_geometric.nn.inits import reset
 from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
-from argnn.nn.conv import ARConv
+from argnn.nn.conv.ar_conv import ARConv, prepared_edges
 from argnn.nn.models.base import AbstractNodeModel, check_sizes
 from argnn.nn.models.formulation import Formulation, formulation
 
@@ -135,12 +135,13 @@ class ARGNN(AbstractNodeModel):
 
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
         """What the read-out sees, one ``[N, D]`` per layer, and each layer's metric."""
+        hood = prepared_edges(edge_index, x)
         h = self._encode(x)
         states, metrics = ([h] if self._reads_input() else []), []
         layers: Iterable[tuple[Any, Any]] = zip(self.convs, self.norms, strict=True)
         for depth, (conv, norm) in enumerate(layers, start=1):
-            g = conv.metric(h, edge_index)
-            h = norm(conv(h, edge_index, g))
+            g = conv.metric(h, hood)
+            h = norm(conv(h, hood, g))
             if self.head is not None or depth < self.num_layers:
                 h = dropout(h.relu_(), self.formulation.dropout, self.training)
             states.append(h)
