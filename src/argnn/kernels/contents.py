@@ -129,7 +129,7 @@ def _contents(tensor: Tensor) -> Hashable:
 
 
 def _read(tensor: Tensor) -> Hashable:
-    numbers = tensor.detach().reshape(-1)
+    numbers = tensor.detach().contiguous().view(-1)
     if tensor.device.type == "cpu":
         memory: Any = numbers.view(torch.uint8).numpy()
         checksum = xxhash.xxh3_64_intdigest(memory)
