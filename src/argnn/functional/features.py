@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.neighborhood import csr_tensor
+from argnn.kernels.contents import Derived
 
 #: Share of non-zero entries up to which the sparse product pays.
 MAX_DENSITY = 0.15
@@ -68,22 +68,24 @@ def _offsets(index: Tensor, size: int) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
-_CACHE: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+_CACHE: Derived[SparseFeatures | None] = Derived()
 
 
 def sparse_features(x: Tensor) -> SparseFeatures | None:
-    """The sparse form of constant features, prepared once; None where a dense product is better."""
-    if x.requires_grad or x.is_inference() or x.numel() < _MIN_ENTRIES or x.dim() != 2:
+    """The sparse form of constant features; None where a dense product is better.
+
+    Prepared once, and anew where ``x`` has changed; see :mod:`argnn.kernels.contents`.
+    """
+    if x.requires_grad or x.numel() < _MIN_ENTRIES or x.dim() != 2:
         return None
     if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
         return None
-    known = _CACHE.get(x)
-    if known is None or known[0] != x._version:
-        dense = int(torch.count_nonzero(x)) > MAX_DENSITY * x.numel()
-        known = (x._version, None if dense else SparseFeatures.of(x))
-        _CACHE[x] = known
-    prepared: SparseFeatures | None = known[1]
-    return prepared
+    return _CACHE.of(x, lambda: _sparse_form(x))
+
+
+def _sparse_form(x: Tensor) -> SparseFeatures | None:
+    dense = int(torch.count_nonzero(x)) > MAX_DENSITY * x.numel()
+    return None if dense else SparseFeatures.of(x)
 
 
 class _SparseLinear(torch.autograd.Function):

@@ -1,7 +1,7 @@
 """Sums over neighbours with constant weights.
 
 What an edge list means is stated in :mod:`argnn.kernels.neighborhood`, whose names are also
-found here.
+found here, and so is :class:`~argnn.kernels.unchanged`.
 """
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from argnn.functional.precision import accumulation_dtype
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused, plain_path
+from argnn.kernels.contents import unchanged
 from argnn.kernels.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -33,6 +34,7 @@ __all__ = [
     "neighbor_moments",
     "neighbor_sum",
     "neighborhood",
+    "unchanged",
 ]
 
 

@@ -2,9 +2,10 @@
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
-_CACHE: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+from argnn.kernels.contents import Derived, vouch_for
+
+_CACHE: Derived[Tensor] = Derived()
 
 
 def normalized_rows(x: Tensor) -> Tensor:
@@ -13,8 +14,9 @@ def normalized_rows(x: Tensor) -> Tensor:
     .. math:: x_{ik} / \sum_l |x_{il}|
 
     The absolute values matter only for features that can be negative, whose plain sum may vanish.
-    The result for constant features is kept: the same tensor object gives the same result without
-    any work, and what is derived from that (its sparse form) is found again as well.
+    The result for constant features on a CPU is kept until they change, and so is what is derived
+    from it (its sparse form); nobody may write to it. Elsewhere it is made anew, which takes no
+    longer than to see whether the features have changed.
 
     Args:
         x: Node features, ``[N, F]``.
@@ -23,13 +25,13 @@ def normalized_rows(x: Tensor) -> Tensor:
         >>> normalized_rows(torch.tensor([[1.0, 3.0], [0.0, 0.0]])).tolist()
         [[0.25, 0.75], [0.0, 0.0]]
     """
-    if x.requires_grad or x.is_inference() or torch.compiler.is_compiling():
+    if x.requires_grad or x.device.type != "cpu" or torch.compiler.is_compiling():
         return _scaled(x)
-    known = _CACHE.get(x)
-    if known is None or known[0] != x._version:
-        with torch.inference_mode(False), torch.no_grad():
-            known = _CACHE[x] = (x._version, _scaled(x))
-    rows: Tensor = known[1]
+    return _CACHE.of(x, lambda: _constant(_scaled(x)))
+
+
+def _constant(rows: Tensor) -> Tensor:
+    vouch_for(rows)
     return rows
 
 

@@ -21,10 +21,11 @@ def two_hop(edge_index: Edges, num_nodes: int) -> Neighborhood:
         [[2, 0], [0, 2]]
     """
     hood = neighborhood(edge_index, num_nodes)
-    if "two_hop" not in hood.derived:
+    if "two_hop" not in hood.relations:
         with torch.inference_mode(False):
-            hood.derived["two_hop"] = _pairs_two_apart(hood.relation("undirected"))
-    return neighborhood(hood.derived["two_hop"], num_nodes)
+            apart = _pairs_two_apart(hood.relation("undirected"))
+            hood.relations["two_hop"] = Neighborhood(apart, num_nodes)
+    return hood.relations["two_hop"]
 
 
 def _pairs_two_apart(both: Neighborhood) -> Tensor:

@@ -7,5 +7,6 @@ CPU, and the devices no kernel knows.
 """
 
 from argnn.kernels.choice import MODES, current_mode, use
+from argnn.kernels.contents import unchanged
 
-__all__ = ["MODES", "current_mode", "use"]
+__all__ = ["MODES", "current_mode", "unchanged", "use"]

@@ -9,6 +9,7 @@ All compiled functions stand in this one file: numba's cache notices a change of
 function that is called, not of the files of those that it calls.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,6 +52,20 @@ _MAX_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 _LAUNCH = threading.Lock()
 # The two passes of a gradient share memory that is kept with the graph.
 _SCRATCH = threading.Lock()
+# Whether this process was forked from one whose threads are GNU OpenMP's, which end such a process.
+_is_forked = False
+
+
+def _note_fork() -> None:
+    global _is_forked
+    try:
+        _is_forked = numba.threading_layer() == "omp"  # type: ignore[attr-defined]
+    except ValueError:  # no thread was started yet
+        _is_forked = False
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def _jit(function: Callable[..., Any]) -> Any:
@@ -1239,6 +1254,12 @@ def _room(csr: Csr, rows: int, width: int, dtype: torch.dtype) -> Any:
 
 def _set_threads() -> int:
     """Use as many threads as torch does."""
+    if _is_forked:
+        raise RuntimeError(
+            "this process was forked after argnn's kernels had run, and OpenMP's threads do not "
+            "survive that: start processes by 'spawn' or 'forkserver' (the argument "
+            "multiprocessing_context of torch's DataLoader, which forks otherwise)"
+        )
     count = min(torch.get_num_threads(), _MAX_THREADS)
     with _torch_threads_kept():
         numba.set_num_threads(count)

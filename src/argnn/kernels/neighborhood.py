@@ -17,9 +17,8 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
-from torch_geometric import EdgeIndex
 
+from argnn.kernels.contents import Derived, plain_tensor
 from argnn.kernels.csr import Csr
 
 NORMALIZATIONS = ("sum", "sym", "rw")
@@ -46,7 +45,8 @@ class Neighborhood:
         #: Node tensors that other functions derive from the edges alone and want to keep.
         self.derived: dict[str, Tensor] = {}
         self._operators: dict[tuple[str, torch.dtype], LinearOperator] = {}
-        self._relations: dict[str, Neighborhood] = {}
+        #: Graphs on the same nodes that follow from the edges, made on first use.
+        self.relations: dict[str, Neighborhood] = {}
         self._vectors: dict[tuple[str, torch.dtype], Tensor] = {}
         self._scales: dict[tuple[str, torch.dtype], tuple[Tensor | None, Tensor | None]] = {}
 
@@ -169,11 +169,11 @@ class Neighborhood:
             raise ValueError(f"direction must be 'undirected', 'out' or 'in' (got {direction!r})")
         if direction == "in" or self.is_simple:
             return self
-        if direction not in self._relations:
+        if direction not in self.relations:
             with torch.inference_mode(False):
                 edges = self._directed(direction)
-                self._relations[direction] = Neighborhood(edges, self.num_nodes)
-        return self._relations[direction]
+                self.relations[direction] = Neighborhood(edges, self.num_nodes)
+        return self.relations[direction]
 
     def _directed(self, direction: str) -> Tensor:
         if direction == "out":
@@ -317,14 +317,16 @@ def _(edge_index, num_nodes):  # type: ignore[no-untyped-def]
 #: What every function of this package takes as its edges.
 Edges = Tensor | Neighborhood | TracedNeighborhood
 
-_CACHE: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+_CACHE: Derived[Neighborhood] = Derived()
 
 
 def neighborhood(edge_index: Edges, num_nodes: int) -> Neighborhood:
     """The prepared neighbourhoods of a graph.
 
-    The same tensor object gives the same result without any work; an ``edge_index`` that was
-    changed in place is prepared anew. What is prepared already is returned as it is. Under
+    The same tensor with the same contents gives the same result: the contents are read at every
+    call, so that a change is noticed however it was made, and prepared anew only where they have
+    changed. Inside of :class:`~argnn.kernels.unchanged` they are not even read. What is prepared
+    already is returned as it is: it does not follow later changes of the edges. Under
     ``torch.compile`` the result is a :class:`TracedNeighborhood`.
     """
     if torch.compiler.is_compiling():
@@ -334,14 +336,9 @@ def neighborhood(edge_index: Edges, num_nodes: int) -> Neighborhood:
     if isinstance(edge_index, Neighborhood):
         _check_num_nodes(edge_index.num_nodes, num_nodes)
         return edge_index
-    edges: Tensor = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
-    if edges.is_inference():  # such tensors do not say whether they were changed
-        return Neighborhood(edges, num_nodes)
-    known: dict[int, tuple[tuple[int, int], Neighborhood]] = _CACHE.setdefault(edges, {})
-    version = edges._version, edge_index._version  # PyG's class counts its own changes
-    if num_nodes not in known or known[num_nodes][0] != version:
-        known[num_nodes] = (version, Neighborhood(edges, num_nodes))
-    return known[num_nodes][1]
+    edges = plain_tensor(edge_index)
+    _check_form(edges)
+    return _CACHE.of(edges, lambda: Neighborhood(edges, num_nodes), key=num_nodes)
 
 
 def _traced(edge_index: Edges, num_nodes: int) -> TracedNeighborhood:
@@ -362,11 +359,15 @@ def _check_normalization(normalization: str) -> None:
         raise ValueError(f"normalization must be one of {NORMALIZATIONS} (got {normalization!r})")
 
 
-def _check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
+def _check_form(edge_index: Tensor) -> None:
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f"edge_index must have shape [2, E] (got {list(edge_index.shape)})")
     if edge_index.dtype != torch.int64:
         raise ValueError(f"edge_index must be int64 (got {edge_index.dtype})")
+
+
+def _check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
+    _check_form(edge_index)
     if edge_index.numel() == 0:
         return
     low, high = int(edge_index.min()), int(edge_index.max())

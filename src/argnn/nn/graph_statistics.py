@@ -6,10 +6,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from argnn import functional as AF
+from argnn.functional.neighborhood import Edges
+from argnn.functional.precision import accumulation_dtype
+from argnn.functional.structure import NUM_DESCRIPTORS, column_statistics, standardized
+
 #: Why a state without these numbers is of no use.
 MADE_BEFORE = (
     "was made before models stored the statistics of their training graph; train the model again"
 )
+
+
+#: What the structural descriptor is standardised by.
+OF_DESCRIPTOR: dict[str, tuple[float, tuple[int, ...]]] = {
+    "mean": (0.0, (NUM_DESCRIPTORS,)),
+    "deviation": (1.0, (NUM_DESCRIPTORS,)),
+}
 
 
 def lacks_statistics(expected: Iterable[str], found: Iterable[str]) -> bool:
@@ -63,3 +75,16 @@ class GraphStatistics(nn.Module):
     def extra_repr(self) -> str:
         """Which numbers."""
         return ", ".join(self._neutral)
+
+
+def descriptor_statistics(edge_index: Edges, num_nodes: int) -> dict[str, Tensor]:
+    """The numbers of :data:`OF_DESCRIPTOR` of a graph."""
+    mean, deviation = column_statistics(AF.structural_descriptor(edge_index, num_nodes))
+    return {"mean": mean, "deviation": deviation}
+
+
+def standard_descriptor(statistics: GraphStatistics, h: Tensor, edge_index: Edges) -> Tensor:
+    """The structural descriptor of every node by stored numbers, ``[N, 5]``, as ``h`` in type."""
+    mean, deviation = (statistics.get_buffer(name) for name in OF_DESCRIPTOR)
+    s = standardized(AF.structural_descriptor(edge_index, h.size(0)), mean, deviation)
+    return s.to(accumulation_dtype(h.dtype)).to(h)

@@ -11,9 +11,13 @@ from torch_geometric.nn.inits import reset
 from argnn import functional as AF
 from argnn.functional.metric import xavier_half_width
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
-from argnn.functional.precision import accumulation_dtype
-from argnn.functional.structure import NUM_DESCRIPTORS, column_statistics, standardized
-from argnn.nn.graph_statistics import GraphStatistics
+from argnn.functional.structure import NUM_DESCRIPTORS
+from argnn.nn.graph_statistics import (
+    OF_DESCRIPTOR,
+    GraphStatistics,
+    descriptor_statistics,
+    standard_descriptor,
+)
 
 METRIC_INPUTS = ("features", "structure", "both")
 METRIC_INITS = ("uniform", "ones", "degree", "xavier")
@@ -145,11 +149,7 @@ class MetricNet(nn.Module):
 
     def _neutral_statistics(self) -> GraphStatistics | None:
         """What has to be known of the training graph; most metrics need nothing."""
-        columns: dict[str, tuple[float, tuple[int, ...]]] = {
-            "mean": (0.0, (NUM_DESCRIPTORS,)),
-            "deviation": (1.0, (NUM_DESCRIPTORS,)),
-        }
-        needed = {} if self.inputs == "features" else columns
+        needed = {} if self.inputs == "features" else OF_DESCRIPTOR
         if self.init == "degree":
             needed = {**needed, "mean_size": (1.0, (1,))}
         return GraphStatistics(**needed) if needed else None
@@ -188,8 +188,7 @@ class MetricNet(nn.Module):
         hood = neighborhood(edge_index, num_nodes)
         values = {}
         if self.inputs != "features":
-            descriptor = AF.structural_descriptor(hood, num_nodes)
-            values["mean"], values["deviation"] = column_statistics(descriptor)
+            values = descriptor_statistics(hood, num_nodes)
         if self.init == "degree":
             values["mean_size"] = _log_size(hood).mean()
         self.statistics.store(**values)
@@ -238,9 +237,7 @@ class MetricNet(nn.Module):
 
     def _descriptor(self, h: Tensor, hood: Neighborhood) -> Tensor:
         assert self.statistics is not None
-        mean, deviation = (self.statistics.get_buffer(name) for name in ("mean", "deviation"))
-        s = standardized(AF.structural_descriptor(hood, h.size(0)), mean, deviation)
-        return s.to(accumulation_dtype(h.dtype)).to(h)
+        return standard_descriptor(self.statistics, h, hood)
 
     def _neighbor_mean(self, h: Tensor, both: Neighborhood) -> Tensor:
         if not self.closed:

@@ -5,9 +5,14 @@ from torch import Tensor, nn
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
-from argnn import functional as AF
 from argnn.functional.neighborhood import Edges
 from argnn.functional.structure import NUM_DESCRIPTORS
+from argnn.nn.graph_statistics import (
+    OF_DESCRIPTOR,
+    GraphStatistics,
+    descriptor_statistics,
+    standard_descriptor,
+)
 
 
 class StructureFeatures(nn.Module):
@@ -16,7 +21,8 @@ class StructureFeatures(nn.Module):
     The control for "a learned metric helps": a network with a fixed metric that gets the numbers
     that a metric network would read. They enter before the first layer and once more at the
     scores, so that they reach them also where a node's own features do not. No dropout acts on
-    them, as none does in a metric network.
+    them, as none does in a metric network, and they are standardised in the same way, by numbers
+    of the training graph that are stored beside the weights.
 
     Args:
         hidden_channels: Width of the encoded features; None where features are not encoded, and
@@ -29,15 +35,24 @@ class StructureFeatures(nn.Module):
         encoded = hidden_channels is not None
         self.lin_hidden = Linear(NUM_DESCRIPTORS, hidden_channels, bias=False) if encoded else None
         self.lin_scores = Linear(NUM_DESCRIPTORS, out_channels, bias=False)
+        self.statistics = GraphStatistics(**OF_DESCRIPTOR)
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
         reset(self.lin_hidden)
         reset(self.lin_scores)
+        reset(self.statistics)
+
+    def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
+        """Keep the statistics of the training graph."""
+        if num_nodes:
+            self.statistics.store(**descriptor_statistics(edge_index, num_nodes))
 
     def descriptor(self, h: Tensor, edge_index: Edges) -> Tensor:
         """The descriptor of every node, ``[N, 5]``, with the type and device of ``h``."""
-        return AF.structural_descriptor(edge_index, h.size(0)).to(h)
+        if self.training and not self.statistics.is_fitted:
+            self.fit_to_graph(edge_index, h.size(0))
+        return standard_descriptor(self.statistics, h, edge_index)
 
     def joined(self, h: Tensor, edge_index: Edges) -> Tensor:
         """Features with the descriptor in them: encoded ``[N, D]``, or as stored ``[N, F + 5]``."""

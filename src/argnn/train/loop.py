@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from argnn.errors import DivergenceError, RunError
+from argnn.functional.neighborhood import unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
 from argnn.train.config import TrainConfig, learning_rate_factor
 from argnn.train.penalties import build_penalties
@@ -95,8 +96,10 @@ def fit(
     """Train a model and leave it with the weights of its best validation epoch.
 
     Of the graph, ``x`` and ``edge_index`` are read and nothing else; a task holds no test
-    label. On one machine and device the same
-    seed gives the same bits, also when a run was stopped and continued in between.
+    label. Nobody, a callback included, may write to the two meanwhile: they are
+    :class:`~argnn.kernels.unchanged`, and an error is raised at the end where they were not. On one
+    machine and device the same seed gives the same bits, also when a run was stopped and continued
+    in between.
 
     Nothing waits for the device between two looks at it. One is taken where validation or a
     checkpoint is due, where training ends, and in every epoch with ``config.tolerance``.
@@ -118,7 +121,7 @@ def fit(
     """
     began = time.perf_counter()
     devices = [graph.x.device] if graph.x.device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
+    with torch.random.fork_rng(devices), unchanged(graph.x, graph.edge_index):
         torch.manual_seed(config.seed)
         loop = _Loop(model, graph, task, config, observe)
         if resume_from is not None:

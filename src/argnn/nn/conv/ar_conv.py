@@ -127,12 +127,12 @@ class ARConv(MessagePassing):
 
     def metric(self, x: Tensor, edge_index: Edges) -> Tensor:
         """Metric of every node, ``[N, metric_channels]``."""
-        g: Tensor = self.metric_net(x, _prepared(edge_index, x))
+        g: Tensor = self.metric_net(x, prepared_edges(edge_index, x))
         return g
 
     def forward(self, x: Tensor, edge_index: Edges, g: Tensor | None = None) -> Tensor:
         """Convolve, under the metric ``g`` where one is given and the learned one otherwise."""
-        hood = _prepared(edge_index, x)
+        hood = prepared_edges(edge_index, x)
         if g is None:
             g = self.metric(x, hood)
         elif g.shape != (x.size(0), self.metric_channels):
@@ -257,8 +257,8 @@ def _total(messages: list[Tensor]) -> Tensor:
     return total
 
 
-def _prepared(edge_index: Edges, x: Tensor) -> Neighborhood:
-    """Accept what PyG's convolutions accept: an edge list or a transposed sparse adjacency."""
+def prepared_edges(edge_index: Edges, x: Tensor) -> Neighborhood:
+    """The edges of all layers, from what PyG accepts: a list or a transposed sparse adjacency."""
     if isinstance(edge_index, Tensor) and is_sparse(edge_index):
         target_source, value = to_edge_index(edge_index)
         if not bool((value == 1).all()):

@@ -11,7 +11,7 @@ from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
 from argnn.functional.structure import NUM_DESCRIPTORS
-from argnn.nn.conv import ARConv
+from argnn.nn.conv.ar_conv import ARConv, prepared_edges
 from argnn.nn.models.base import AbstractNodeModel, check_sizes
 from argnn.nn.models.formulation import Formulation, formulation
 from argnn.nn.structure_features import StructureFeatures
@@ -131,6 +131,8 @@ class ARGNN(AbstractNodeModel):
         """Let the metric networks keep the statistics of the training graph."""
         for conv in self.convs:
             cast(ARConv, conv).metric_net.fit_to_graph(edge_index, num_nodes)
+        if self.structure is not None:
+            self.structure.fit_to_graph(edge_index, num_nodes)
 
     def reach(self) -> int:
         """Hops that scores depend on."""
@@ -146,8 +148,9 @@ class ARGNN(AbstractNodeModel):
 
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]``, and each layer's metric ``[N, D]``."""
-        states, metrics = self.hidden_states(x, edge_index)
-        return self.read_out(states, edge_index), metrics
+        hood = prepared_edges(edge_index, x)
+        states, metrics = self.hidden_states(x, hood)
+        return self.read_out(states, hood), metrics
 
     def read_out(self, states: list[Tensor], edge_index: Edges) -> Tensor:
         """Raw scores ``[N, out_channels]`` from all hidden states."""
@@ -157,12 +160,13 @@ class ARGNN(AbstractNodeModel):
 
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
         """What the read-out sees, one ``[N, D]`` per layer, and each layer's metric."""
-        h = self._encode(x, edge_index)
+        hood = prepared_edges(edge_index, x)
+        h = self._encode(x, hood)
         states, metrics = ([h] if self._reads_input() else []), []
         layers: Iterable[tuple[Any, Any]] = zip(self.convs, self.norms, strict=True)
         for depth, (conv, norm) in enumerate(layers, start=1):
-            g = conv.metric(h, edge_index)
-            h = norm(conv(h, edge_index, g))
+            g = conv.metric(h, hood)
+            h = norm(conv(h, hood, g))
             if self.head is not None or depth < self.num_layers:
                 h = dropout(h.relu_(), self.formulation.dropout, self.training)
             states.append(h)

@@ -1,0 +1,69 @@
+"""A child that was forked after a kernel had run: OpenMP would kill it without a word of ours."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PREAMBLE = """
+import multiprocessing
+import numba
+import torch
+from argnn import functional as AF, kernels
+
+edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+
+def kernel():
+    with kernels.use("fused"):
+        AF.aggregate(torch.ones(3, 4), edges)
+
+def child():
+    try:
+        kernel()
+    except RuntimeError as error:
+        print("refused:", error, flush=True)
+    else:
+        print("done", flush=True)
+
+def run(method):
+    process = multiprocessing.get_context(method).Process(target=child)
+    process.start()
+    process.join()
+    print(process.exitcode, flush=True)
+"""
+
+
+def output_of(code, layer="default"):
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "NUMBA_THREADING_LAYER": layer},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")
+
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def test_a_forked_child_is_told_to_be_spawned():
+    layer, *rest = output_of("kernel(); print(numba.threading_layer()); run('fork')")
+    if layer != "omp":
+        pytest.skip(f"threads are those of {layer}, which survive a fork")
+    assert rest[0].startswith("refused: this process was forked after argnn's kernels had run")
+    assert "'spawn' or 'forkserver'" in rest[0]
+    assert "DataLoader" in rest[0]
+    assert rest[1] == "0", "the child ended by itself"
+
+
+def test_a_child_that_was_forked_before_any_kernel_works():
+    assert output_of("run('fork'); kernel(); print('and here')") == ["done", "0", "and here", ""]
+
+
+def test_threads_that_survive_a_fork_are_not_refused():
+    assert output_of("kernel(); run('fork')", layer="workqueue") == ["done", "0", ""]
