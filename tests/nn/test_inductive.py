@@ -29,6 +29,7 @@ SWITCHES = {
     "two hops": {"hops": 2},
     "batch norm": {"norm": "batch", "jump": "lstm"},
     "scalar with structure": {"preset": "paper", "metric": "both", "normalization": "sym"},
+    "control": {"metric": "fixed", "structure_features": True},
     "target norm": {"preset": "paper", "metric": "both", "neighbor_norm": "target"},
 }
 CASES = {

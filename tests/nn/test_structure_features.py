@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from argnn import functional as AF
+from argnn.functional.structure import column_statistics, standardized
 from argnn.nn import ARGNN
 from argnn.nn.structure_features import StructureFeatures
 
@@ -49,7 +50,9 @@ def test_switched_on_the_other_weights_start_as_without_it():
         torch.manual_seed(0)
         models.append(ARGNN(IN, HIDDEN, OUT, 2, metric="fixed", structure_features=switch))
     on, off = (model.state_dict() for model in models)
-    assert on.keys() - off.keys() == {"structure.lin_hidden.weight", "structure.lin_scores.weight"}
+    weights = {"lin_hidden.weight", "lin_scores.weight"}
+    statistics = {f"statistics.{name}" for name in ("mean", "deviation", "fitted")}
+    assert on.keys() - off.keys() == {f"structure.{name}" for name in weights | statistics}
     assert all(torch.equal(on[name], value) for name, value in off.items())
 
 
@@ -57,7 +60,7 @@ def test_switched_on_the_other_weights_start_as_without_it():
 def test_scores_of_every_node_depend_on_its_own_descriptor(options, monkeypatch):
     """Also where a node's own features do not reach them, and where it has no neighbours."""
     model = control(1, **options)
-    s = AF.structural_descriptor(EDGE_INDEX, NUM_NODES).double().requires_grad_()
+    s = AF.structural_descriptor(EDGE_INDEX, NUM_NODES).requires_grad_()
     expected = model(X, EDGE_INDEX).detach()
     monkeypatch.setattr(StructureFeatures, "descriptor", lambda *_: s)
     scores = model(X, EDGE_INDEX)
@@ -69,7 +72,7 @@ def test_scores_of_every_node_depend_on_its_own_descriptor(options, monkeypatch)
 
 def test_descriptor_travels_along_edges_as_features_do(monkeypatch):
     model = control(1, self_path=False)
-    s = AF.structural_descriptor(EDGE_INDEX, NUM_NODES).double().requires_grad_()
+    s = AF.structural_descriptor(EDGE_INDEX, NUM_NODES).requires_grad_()
     monkeypatch.setattr(StructureFeatures, "descriptor", lambda *_: s)
     [gradient] = torch.autograd.grad(model(X, EDGE_INDEX)[0].square().sum(), s)
     heard = gradient.abs().amax(-1) > 1e-9
@@ -103,6 +106,6 @@ def test_no_dropout_acts_on_the_descriptor():
     model = control(1, encoder=False, norm="none", input_dropout=0.9, dropout=0.0).train()
     torch.manual_seed(1)
     entered = model._encode(X, EDGE_INDEX)
-    s = AF.structural_descriptor(EDGE_INDEX, NUM_NODES).double()
-    assert torch.equal(entered[:, IN:], s)
+    s = AF.structural_descriptor(EDGE_INDEX, NUM_NODES)
+    assert torch.equal(entered[:, IN:], standardized(s, *column_statistics(s)))
     assert not torch.equal(entered[:, :IN], X)

@@ -31,13 +31,12 @@ def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     if "structural_descriptor" not in hood.derived:
         with torch.inference_mode(False):
             hood.derived["structural_descriptor"] = _descriptor(hood)
-    return hood.derived["structural_descriptor"]
+    return hood.derived["structural_descriptor"].clone()  # the caller may write into it
 
 
 @torch.library.custom_op("argnn::structural_descriptor", mutates_args=())
 def _descriptor_op(edge_index: Tensor, num_nodes: int) -> Tensor:
-    # A copy: a compiler may write into what an operator returned.
-    return structural_descriptor(edge_index, num_nodes).clone()
+    return structural_descriptor(edge_index, num_nodes)
 
 
 @_descriptor_op.register_fake

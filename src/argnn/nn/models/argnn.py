@@ -139,7 +139,9 @@ class ARGNN(AbstractNodeModel):
         form = self.formulation
         # Attention reads the metric of the neighbour, which is made from its own neighbours.
         far = form.modulation == "scalar" and form.attention and form.neighbor_norm == "own"
-        return self.num_layers * max(form.hops, 2 if far else 1) + 1
+        # A descriptor that travels as a feature counts neighbours of neighbours where it starts.
+        ends = 2 if form.structure_features else 1
+        return self.num_layers * max(form.hops, 2 if far else 1) + ends
 
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters of all metric networks."""
