@@ -19,22 +19,25 @@ _BLOCK = re.compile(r"<!-- perf ([\w-]+) (\w+) -->\n.*?<!-- /perf -->", re.DOTAL
 def steps(result: dict[str, Any]) -> list[str]:
     """One line per model of one graph."""
     measurement = result["measurements"][0]
+    # Older measurements have no GCN with sparse products.
+    sparse = any(row.get("step_vs_sparse_gcn") for row in measurement["rows"])
     lines = [
-        "| model | forward ms | step ms | 10 to 90 % | x GCN | x faster than plain "
-        "| extra peak MiB | x GCN |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| model | forward ms | step ms | 10 to 90 % | x GCN {'| x sparse GCN ' * sparse}"
+        "| x faster than plain | extra peak MiB | x GCN |",
+        "|---|---|---|---|---|---|---|---|" + "---|" * sparse,
     ]
     for row in measurement["rows"]:
         if row.get("error"):
             failed = "out of memory" if row.get("out_of_memory") else "failed"
-            lines.append(f"| {row['label']} | | {failed} | | | | | |")
+            lines.append(f"| {row['label']} | | {failed} | | | | | |" + " |" * sparse)
             continue
         step, memory = row["step"], row["memory"]
+        beside = f"| {_number(row.get('step_vs_sparse_gcn'))} " if sparse else ""
         lines.append(
             f"| {row['label']} | {_number(row['forward']['median_ms'])} "
             f"| {_number(step['median_ms'])} | {_number(step['q10_ms'])} to "
             f"{_number(step['q90_ms'])} | {_number(row['step_vs_gcn'])} "
-            f"| {_number(row['speedup_over_plain'])} "
+            f"{beside}| {_number(row['speedup_over_plain'])} "
             f"| {_number(None if memory is None else memory['extra_peak_mib'])} "
             f"| {_number(row['memory_vs_gcn'])} |"
         )

@@ -86,6 +86,7 @@ def test_every_row_is_measured_and_compared():
     step = {name: row["step"]["median_ms"] for name, row in rows.items()}
     for name, row in rows.items():
         assert row["step_vs_gcn"] == step[name] / step["gcn"]
+        assert row["step_vs_sparse_gcn"] == step[name] / step["gcn-sparse"]
         assert row["ns_per_edge"] == pytest.approx(1e6 * step[name] / 300)
         assert row["memory_vs_gcn"] is None
     assert rows["paper"]["speedup_over_plain"] == step["paper-plain"] / step["paper"]
@@ -97,7 +98,17 @@ def test_every_row_is_measured_and_compared():
         rate = part["bytes"] / part["median_ms"] / 1e6
         assert part["gb_per_s"] == pytest.approx(rate)
         assert part["share_of_copy"] == pytest.approx(rate / found["copy"]["gb_per_s"])
-    _shown(row_table(found), edge_table(found))
+    shown = _shown(row_table(found), edge_table(found)).replace("\n", " ")
+    assert "argnn gcn" in shown
+
+
+def test_both_gcns_compute_the_same_scores():
+    """The same network by an edge list and by sparse products, or a ratio would say nothing."""
+    listed, sparse = (Row(name, tiny(), workload(tiny())) for name in ("gcn", "gcn-sparse"))
+    assert listed.num_parameters == sparse.num_parameters
+    sparse.model.load_state_dict(listed.model.state_dict())
+    scores = [row.model.eval()(row.work.x, row.work.edge_index) for row in (listed, sparse)]
+    torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-5)
 
 
 def _shown(*tables):

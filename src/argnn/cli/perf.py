@@ -23,7 +23,9 @@ def perf(
     graph: Annotated[str, typer.Option(help="random, or power-law with one huge hub.")] = "random",
     models: Annotated[
         str | None,
-        typer.Option(help="Some of paper, paper-plain, default, default-plain, gcn, gat."),
+        typer.Option(
+            help="Some of paper, paper-plain, default, default-plain, gcn, gcn-sparse, gat."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     dtype: Annotated[str, typer.Option(help="float32, or bfloat16 by autocast.")] = "float32",
@@ -50,7 +52,7 @@ def perf(
         typer.Option("--json", metavar="F", help="Write the whole result; - prints only that."),
     ] = None,
 ) -> None:
-    """Time a training step beside the plain kernels, PyG's GCN and GAT, on one random graph."""
+    """Time a training step beside the plain kernels, two GCNs and PyG's GAT, on a random graph."""
     from argnn.bench.perf import PerfConfig, chosen_rows, run_perf
     from argnn.bench.threads import threads_for
     from argnn.io import write_json

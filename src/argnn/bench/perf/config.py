@@ -39,12 +39,13 @@ ROWS: Mapping[str, RowSpec] = {
     "default": RowSpec("argnn default, fused", "default", "fused"),
     "default-plain": RowSpec("argnn default, plain", "default", "plain"),
     "gcn": RowSpec("PyG GCN"),
+    "gcn-sparse": RowSpec("argnn gcn, sparse"),
     "gat": RowSpec("PyG GAT"),
 }
 #: The rows of ``--scaling``.
 SCALING_ROWS = ("paper", "default", "gcn")
-#: The row that every other is compared with.
-YARDSTICK = "gcn"
+#: The rows that every other is compared with: PyG's GCN on an edge list, and our own.
+YARDSTICKS = ("gcn", "gcn-sparse")
 
 
 @dataclass(frozen=True)

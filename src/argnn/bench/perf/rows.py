@@ -10,7 +10,7 @@ from torch_geometric.nn import GAT, GCN
 import argnn
 from argnn.bench.perf.config import CLASSES, ROWS, PerfConfig
 from argnn.bench.perf.graphs import Workload
-from argnn.nn import ARGNN, RicciRegularizer, SmoothnessRegularizer, total_penalty
+from argnn.nn import ARGNN, MODELS, RicciRegularizer, SmoothnessRegularizer, total_penalty
 
 #: Weight of both penalties.
 PENALTY = 0.01
@@ -97,6 +97,8 @@ def _model(name: str, config: PerfConfig) -> nn.Module:
             dropout=dropout,
             input_dropout=dropout,
         )
+    if name == "gcn-sparse":
+        return MODELS["gcn"](*sizes, CLASSES, config.layers, dropout=dropout)
     if name == "gcn":
         # Cached: without it PyG normalises anew in every layer, and would be easier to beat.
         rival: nn.Module = GCN(*sizes, config.layers, CLASSES, dropout=dropout, cached=True)

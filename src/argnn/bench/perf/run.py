@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from argnn.bench.perf.config import ROWS, YARDSTICK, PerfConfig
+from argnn.bench.perf.config import ROWS, YARDSTICKS, PerfConfig
 from argnn.bench.provenance import git_state
 from argnn.errors import RunError
 from argnn.estimators.provenance import versions
@@ -95,14 +95,15 @@ def _host_memory(config: PerfConfig, name: str, environment: Mapping[str, str]) 
 
 
 def add_ratios(rows: list[dict[str, Any]], edges: int) -> None:
-    """Compare every row with the GCN, and with the plain kernels of the same formulation."""
+    """Compare every row with both GCNs, and with the plain kernels of the same formulation."""
     by_name = {row["name"]: row for row in rows}
-    gcn = by_name.get(YARDSTICK)
+    gcn, sparse = (by_name.get(name) for name in YARDSTICKS)
     for row in rows:
         plain = by_name.get(f"{row['name']}-plain")
         step = _median(row, "step")
         row["ns_per_edge"] = None if step is None else 1e6 * step / edges
         row["step_vs_gcn"] = _ratio(step, _median(gcn, "step"))
+        row["step_vs_sparse_gcn"] = _ratio(step, _median(sparse, "step"))
         row["forward_vs_gcn"] = _ratio(_median(row, "forward"), _median(gcn, "forward"))
         row["memory_vs_gcn"] = _ratio(_memory(row), _memory(gcn))
         row["speedup_over_plain"] = _ratio(_median(plain, "step"), step)
