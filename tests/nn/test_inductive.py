@@ -147,6 +147,8 @@ def near(graph: Data, node: int, hops: int) -> tuple[Data, int]:
 @pytest.mark.parametrize("node", [0, 100, 137])
 def test_the_neighbourhood_of_a_node_is_enough(case, node):
     model, graph = trained(case), long_graph()
+    if model.reach() is None:
+        pytest.skip("the method does not say how many hops it depends on")
     part, place = near(graph, node, model.reach())
     assert part.num_nodes < graph.num_nodes
     expected = told(model, graph)[0][node]

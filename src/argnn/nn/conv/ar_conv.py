@@ -45,6 +45,9 @@ class ARConv(MessagePassing):
     the scalar form and on the output channels in the operator form. By default it starts at
     :math:`g = 0.5`: the paper starts near 1, where :math:`\tau = 0` and no message passes.
 
+    A metric that sees degrees standardises them by the training graph: the first one that is seen
+    in training mode, or that of ``metric_net.fit_to_graph(edge_index, num_nodes)``.
+
     PyG's explainers work as they are: an edge mask multiplies the messages of its edge. Constant
     weights and what the metric network reads of the neighbours stay those of the whole graph.
 
