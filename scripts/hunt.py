@@ -93,7 +93,7 @@ def run_unit(unit: Unit) -> Row:
         }
         paths = sorted(str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob(unit.path))
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=0"]
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=1"]
             + [f"--basetemp={folder}/tests", *paths],
             cwd=REPOSITORY,
             env=variables,
