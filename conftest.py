@@ -68,6 +68,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """A test leaves as many threads as it found."""
+    threads = torch.get_num_threads()
+    result = yield
+    torch.set_num_threads(threads)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef) -> Iterator[None]:
     """A fixture draws the same whichever test asks for it first."""
     seed_all(zlib.crc32(fixturedef.argname.encode()))

@@ -31,10 +31,7 @@ SCORES = {"auroc", "auprc", "accuracy", "threshold", "hits@10", "hits@50", "mrr"
 @pytest.fixture(autouse=True)
 def _one_thread():
     """Two threads on networks this small spend their time waiting for each other."""
-    usual = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(usual)
 
 
 def plan_of(data="mixed", *more, graph=None, **changes):
