@@ -32,9 +32,9 @@ def test_flat_limit_is_a_euclidean_convolution_and_errors_are_linear_in_the_curv
     conv, x = conv_of(), 0.3 * features(NUM_NODES, 4)
     expected = mean(x @ conv.lin.weight.t() + conv.lin.bias)
     errors = [(conv(x, GRAPH, k_of(-c)) - expected).abs().max().item() for c in (1e-2, 1e-4, 1e-6)]
-    assert 1e-6 < errors[0] < 1e-2
-    assert errors[1] == pytest.approx(errors[0] / 100, rel=0.05)
-    assert errors[2] < 1e-6
+    assert 1e-6 < errors[0] < 0.1
+    assert errors[1] == pytest.approx(errors[0] / 100, rel=0.1)
+    assert errors[2] == pytest.approx(errors[1] / 100, rel=0.01)
 
 
 @pytest.mark.parametrize("c", [1e-3, 1.0, 4.0])
