@@ -31,7 +31,7 @@ _OPTIONS = (
     "--remote-debugging-pipe",
     "--hide-scrollbars",
 )
-_PATIENCE = 30
+_PATIENCE = 600  # seconds: only a Chromium that hangs needs them
 # Without a graphics card Chromium itself reads every picture of WebGL back to put it on the page.
 _OWN_WARNING = "GPU stall due to ReadPixels"
 # For Browser.injected: a page that finds no WebGL.

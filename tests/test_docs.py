@@ -15,7 +15,6 @@ import runpy
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,15 +76,13 @@ def commands(block: Block) -> list[list[str]]:
 
 
 @pytest.fixture
-def folder(cache, one_thread, tmp_path, monkeypatch) -> Iterator[Path]:
+def folder(cache, one_thread, tmp_path, monkeypatch) -> Path:
     """An empty folder to work in, and one thread also for what runs in this process."""
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield here
-    torch.set_num_threads(threads)
+    return here
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

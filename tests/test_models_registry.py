@@ -21,10 +21,7 @@ TRAINING_SETTINGS = {field.name for field in fields(TrainConfig)}
 @pytest.fixture(autouse=True)
 def _one_thread():
     """Two threads on networks this small spend their time waiting for each other."""
-    usual = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(usual)
 
 
 every_model = pytest.mark.parametrize("name", MODELS)

@@ -17,7 +17,6 @@ def test_python_example_runs_and_prints_what_its_comments_say(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
         cwd=tmp_path,
         # Threads that wait for a busy core make small graphs many times slower.
         env={**os.environ, "OMP_NUM_THREADS": "1"},

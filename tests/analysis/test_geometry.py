@@ -76,7 +76,7 @@ class TestKnownCases:
     def test_opposite_axes_do_not_cancel_in_kappa_but_in_the_volume(self):
         g = torch.tensor([[0.5, 2.0]])
         assert G.mean_curvature(g).item() == pytest.approx(math.log(2))
-        assert G.log_volume(g).item() == pytest.approx(0, abs=1e-7)
+        assert G.log_volume(g).item() == pytest.approx(0, abs=1e-6)
 
     def test_one_large_axis_carries_the_metric(self):
         assert G.effective_rank(torch.tensor([[1e6, 1e-6, 1e-6]])).item() == pytest.approx(1.0)

@@ -38,7 +38,7 @@ def graphs(draw):
 
 class TestInvariants:
     @given(graphs(), st.integers(0, 3), st.sampled_from([0.0, 0.1]))
-    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=150)
     def test_any_graph_keeps_its_degrees_and_stays_simple(self, graph, seed, tolerance):
         num_nodes, edges = graph
         h, g = points(num_nodes, seed=seed), field(num_nodes, seed=seed)

@@ -444,9 +444,7 @@ run_splits(plan, create_run(Path(sys.argv[1]), plan.config.to_json()), Killer())
 
 
 def python(*arguments):
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=300
-    )
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow

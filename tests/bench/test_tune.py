@@ -341,7 +341,7 @@ run_search(search, Path(sys.argv[2]), open_pool(search.config, search.graph))
 def test_killed_search_ends_as_an_undisturbed_one(planned, searched, small_npz, tmp_path):
     journal = tmp_path / "study.journal"
     command = [sys.executable, "-c", KILLED, str(small_npz()), str(journal)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     search = planned(5)
     write_result(tmp_path / "whole.yaml", search, whole := searched(search, "whole"))

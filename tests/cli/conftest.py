@@ -1,5 +1,9 @@
-"""Commands run in this process, in an empty folder."""
+"""Commands run in this process, in an empty folder, or in one whose means are limited."""
 
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -57,3 +61,54 @@ def refused(argnn, listing):
         assert listing() == before
 
     return check
+
+
+LIMITED = """
+import json, resource, sys
+from pathlib import Path
+from argnn.cli import main
+
+def code(arguments):
+    try:
+        main(arguments)
+    except SystemExit as stopped:
+        return stopped.code
+
+commands = json.load(sys.stdin)
+code(commands[0])  # imports what it needs
+held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, 2 * [held + 2**31])
+for command in commands:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit = int(used.ru_utime + used.ru_stime) + 11
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+    print("code", code(command), flush=True)
+"""
+
+
+@pytest.fixture
+def limited(cache, one_thread, monkeypatch):
+    """Exit codes of commands in one process, whose means the operating system limits.
+
+    It ends the process when a command has used 10 seconds of a processor, and refuses memory
+    beyond 2 GiB more than the imports took.
+    """
+    if not sys.platform.startswith("linux"):
+        pytest.skip("needs the limits of Linux")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # CUDA reserves all addresses that it may use
+
+    def call(commands: Sequence[Sequence[object]]) -> list[int]:
+        done = subprocess.run(
+            [sys.executable, "-c", LIMITED],
+            input=json.dumps([[str(argument) for argument in command] for command in commands]),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        lines = [line.split() for line in done.stdout.splitlines()]
+        codes = [int(line[1]) for line in lines if line and line[0] == "code"]
+        assert done.returncode == 0, (done.returncode, commands[len(codes)], done.stderr[-2000:])
+        assert "Traceback" not in done.stderr
+        return codes
+
+    return call

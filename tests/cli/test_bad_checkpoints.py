@@ -4,7 +4,6 @@ import json
 import pickle
 import shutil
 import struct
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from torch_geometric.data import Data
 
 import argnn
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
-from argnn.bench.process_memory import peak_mib, reset_peak
 from argnn.errors import ArgnnError, RunError
 from argnn.estimators.checkpoint import CARD, DOCUMENT, WEIGHTS
 from argnn.io import fingerprint, read_tensors, write_tensors
@@ -59,11 +57,7 @@ def model(originals, tmp_path) -> Path:
 def refused(argnn, listing, originals):
     def check(folder: Path, message: str) -> None:
         before = listing()
-        reset_peak()
-        began = time.perf_counter()
         done = argnn("predict", folder, originals / "graph.npz", "--out=p.csv")
-        assert time.perf_counter() - began < 10
-        assert peak_mib() < 2048
         assert (done.code, done.out) == (2, ""), done
         assert len(done.err.splitlines()) == 1, done.err
         assert done.err.isprintable() or done.err[:-1].isprintable()
@@ -96,7 +90,7 @@ class Evil:
     """Leaves a mark when it is unpickled."""
 
     def __reduce__(self):
-        return (Path.touch, (Path("/tmp/argnn-was-here"),))
+        return (Path.touch, (Path("was-here"),))
 
 
 def test_the_original_is_fine(argnn, originals):
@@ -234,7 +228,7 @@ FILES = {
 def test_bad_files(refused, model, damage, message):
     damage(model)
     refused(model, message)
-    assert not Path("/tmp/argnn-was-here").exists()
+    assert not Path("was-here").exists()
 
 
 @pytest.mark.parametrize("name", [DOCUMENT, WEIGHTS])
@@ -309,6 +303,28 @@ def test_hostile_descriptions(refused, model, changes, message):
     refused(model, message)
 
 
+def greedy_linkx(originals: Path, folder: Path) -> Path:
+    """A model whose description asks for far more weights than its file holds."""
+    shutil.copytree(originals / "linkx", folder)
+    rewrite(folder, options={**stored(folder, "options"), "hidden_channels": 60_000})
+    return folder
+
+
+@pytest.mark.slow
+def test_refusing_takes_little_time_and_memory(limited, originals, tmp_path):
+    folders = [tmp_path / str(number) for number in range(len(FILES) + len(HOSTILE))]
+    for folder in folders:
+        shutil.copytree(originals / "gcn", folder)
+    for folder, (damage, _) in zip(folders, FILES.values(), strict=False):
+        damage(folder)
+    for folder, (changes, _) in zip(folders[len(FILES) :], HOSTILE.values(), strict=True):
+        rewrite(folder, **changes)
+    folders.append(greedy_linkx(originals, tmp_path / "linkx"))
+    out = tmp_path / "p.csv"
+    codes = limited([["predict", f, originals / "graph.npz", f"--out={out}"] for f in folders])
+    assert codes == [2] * len(folders)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -334,10 +350,7 @@ def test_hostile_facts(refused, model, change):
 
 
 def test_linkx_cannot_claim_more_than_its_file(refused, originals, tmp_path):
-    shutil.copytree(originals / "linkx", tmp_path / "linkx")
-    options = {**stored(tmp_path / "linkx", "options"), "hidden_channels": 60_000}
-    rewrite(tmp_path / "linkx", options=options)
-    refused(tmp_path / "linkx", "too small for the model")
+    refused(greedy_linkx(originals, tmp_path / "linkx"), "too small for the model")
 
 
 def test_weights_of_another_model(refused, originals, model):
@@ -392,7 +405,7 @@ def predict_or_refuse(estimator) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=10_000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_random_bytes_are_noticed(originals, tmp_path_factory, data):
     original = originals / data.draw(st.sampled_from(["gcn", "argnn", "linkx", "link"]))
     folder = tmp_path_factory.mktemp("flipped") / "m"
@@ -423,7 +436,7 @@ JSON = st.recursive(
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=10_000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_random_entries_with_right_checksums(originals, tmp_path_factory, data):
     original = originals / data.draw(st.sampled_from(["gcn", "argnn", "linkx", "link"]))
     folder = tmp_path_factory.mktemp("hostile") / "m"

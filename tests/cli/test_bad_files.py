@@ -1,10 +1,6 @@
 """Bad graph files: one line, exit code 2, in seconds, in little memory, and nothing is touched."""
 
 import json
-import resource
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +12,6 @@ from argnn.bench.inspect import inspect_graph
 from argnn.errors import ArgnnError
 
 from .bad_files import CORPUS, PAIR, SPLIT, graphml, npz
-
-MOST_SECONDS = 10
-MOST_MEMORY_KIB = 2 << 20
 
 
 def state(root: Path) -> dict[str, tuple[int, int]]:
@@ -39,9 +32,7 @@ def test_bad_file_is_refused(argnn, tmp_path, name):
     path = build(tmp_path)
     before = state(tmp_path)
     for command in (["inspect", path], ["train", path, "--model=gcn", "--out=run"]):
-        began = time.perf_counter()
         done = argnn(*command)
-        assert time.perf_counter() - began < MOST_SECONDS
         assert (done.code, done.out) == (2, ""), done
         (line,) = done.err.splitlines()
         assert line.startswith("argnn: error: ")
@@ -54,35 +45,14 @@ def test_corpus_is_large_enough():
     assert len(CORPUS) >= 60
 
 
-ALL_IN_ONE_PROCESS = """
-import json, sys
-from argnn.cli import main
-for path in json.load(sys.stdin):
-    try:
-        main(["inspect", path])
-    except SystemExit as stopped:
-        print(stopped.code)
-"""
-
-
-def test_whole_corpus_needs_little_memory(tmp_path, cache):
+@pytest.mark.slow
+def test_refusing_takes_little_time_and_memory(limited, tmp_path):
     paths = []
     for number, (build, _) in enumerate(CORPUS.values()):
         root = tmp_path / str(number)
         root.mkdir()
-        paths.append(str(build(root)))
-    done = subprocess.run(
-        [sys.executable, "-c", ALL_IN_ONE_PROCESS],
-        input=json.dumps(paths),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["2"] * len(CORPUS)
-    assert "Traceback" not in done.stderr
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < MOST_MEMORY_KIB
+        paths.append(build(root))
+    assert limited([["inspect", path] for path in paths]) == [2] * len(paths)
     assert not Path("hacked").exists()
 
 
@@ -111,9 +81,7 @@ def test_path_that_is_no_graph(argnn, path):
 
 fuzzing = settings(
     max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 mutations = st.lists(
     st.tuples(
@@ -137,13 +105,12 @@ def mutated(content: bytes, changes) -> bytes:
 
 
 def read_or_refused(path: Path) -> None:
-    began, message = time.perf_counter(), ""
+    message = ""
     try:
         json.dumps(inspect_graph(str(path)), allow_nan=False)
     except ArgnnError as error:
         message = str(error)
     assert "\n" not in message
-    assert time.perf_counter() - began < MOST_SECONDS
 
 
 @fuzzing

@@ -38,7 +38,6 @@ def run_alone(program: str, **arrays: np.ndarray) -> tuple[np.ndarray, dict]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
         env=surroundings,
     )
     assert done.returncode == 0, done.stderr

@@ -16,8 +16,7 @@ from argnn.data import load
 from argnn.data.links import RATIOS, LinkSplit, parse_ratio, split_links
 from argnn.errors import ConfigError, DataError
 
-#: The same examples on every run.
-FEW = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=40)
 
 RATIO = "60/20/20"  # small graphs can be divided by it
 

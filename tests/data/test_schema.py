@@ -237,7 +237,7 @@ def replaced(node, path, value):
 FIRST = load(people(), standardize=True, features="degree", max_categories=7).schema
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(path=st.lists(st.integers(0, 20), min_size=1, max_size=5), value=VALUES)
 def test_no_change_of_a_schema_does_harm(path, value):
     schema = replaced(FIRST, path, value)

@@ -8,13 +8,10 @@ from torch_geometric.data import Data
 NAMES = np.array(["ant", "bee", "cat"], dtype=object)
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def _one_thread():
     """Threads that wait for a busy core make small runs many times slower."""
-    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def planted(num_nodes: int = 90, seed: int = 0) -> Data:

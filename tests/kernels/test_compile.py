@@ -66,7 +66,8 @@ def step(function, module, inputs):
     return [x.detach() for x in outputs], gradients
 
 
-def assert_compiled_is_eager(module, inputs, backend="aot_eager", tolerance=1e-6):
+def assert_compiled_is_eager(module, inputs, backend="aot_eager"):
+    tolerance = 100 * torch.finfo(torch.float32).eps
     # In eager mode so small a graph would do without kernels, and round otherwise.
     with use("fused" if current_mode() == "auto" else current_mode()):
         expected, expected_gradients = step(module, module, inputs)
@@ -93,7 +94,7 @@ def test_compiled_preset_is_one_graph_with_equal_results(preset, prepared):
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 def test_compiled_model_with_inductor_gives_equal_results():
     x = torch.randn(NUM_NODES, 7, generator=torch.Generator().manual_seed(2))
-    assert_compiled_is_eager(penalized("default"), (x, raw_edges()), "inductor", 1e-5)
+    assert_compiled_is_eager(penalized("default"), (x, raw_edges()), "inductor")
 
 
 CONVS = {

@@ -109,7 +109,7 @@ def test_conv_by_default_sends_messages_along_the_listed_edges_as_pyg_does():
 def test_conv_without_a_metric_uses_the_one_it_shows(modulation, metric):
     conv = conv_of(modulation=modulation, metric=metric)
     g = conv.metric(X, EDGE_INDEX)
-    assert torch.equal(conv(X, EDGE_INDEX), conv(X, EDGE_INDEX, g))
+    torch.testing.assert_close(conv(X, EDGE_INDEX), conv(X, EDGE_INDEX, g))
     other = conv(X, EDGE_INDEX, 3 * g)
     assert not torch.allclose(conv(X, EDGE_INDEX), other)
 
@@ -385,8 +385,8 @@ def test_conv_gives_the_same_without_gradients(modulation, mode):
         out = conv(X, EDGE_INDEX)
         fresh = conv(X.clone(), EDGE_INDEX.clone())
     assert not out.requires_grad
-    assert torch.equal(out, expected.detach())
-    assert torch.equal(fresh, expected.detach())
+    torch.testing.assert_close(out, expected.detach())
+    torch.testing.assert_close(fresh, expected.detach())
 
 
 @pytest.mark.parametrize("modulation", FORMS)

@@ -205,7 +205,7 @@ def built(combination):
 
 def value_and_gradients(function, penalties, dtype):
     """The penalty, and the gradient of every metric and every learnable weight."""
-    fields = [g.to(dtype).requires_grad_() for g in FIELDS]
+    fields = [g.clone().to(dtype).requires_grad_() for g in FIELDS]
     value = function(penalties, fields)
     weights = [weight for penalty in penalties for weight in penalty.parameters()]
     if not value.requires_grad:

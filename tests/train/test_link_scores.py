@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from argnn.train import best_threshold, link_scores
 from argnn.train.scores import area_under_roc
 
-#: The same examples on every run.
-FEW = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=80)
 
 #: Few different values, so that there are ties; floats of all sizes besides.
 logits = st.lists(

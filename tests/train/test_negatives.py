@@ -10,8 +10,7 @@ from scipy.stats import chisquare
 
 from argnn.train import NegativeSampler
 
-#: The same examples on every run.
-FEW = settings(max_examples=30, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=30)
 
 
 def all_pairs(num_nodes):

@@ -136,7 +136,7 @@ def test_trial_really_trains_repeats_with_the_seed_and_leaves_the_random_state_a
     first = choose_switches(GRAPH, task_of(GRAPH), 2, directed=True, seed=1)
     assert torch.equal(torch.get_rng_state(), before)
     second = choose_switches(GRAPH, task_of(GRAPH), 2, directed=True, seed=1)
-    assert len(first.trials) == 9
+    assert len(first.trials) > len(trial.RECIPES)
     for one, other in zip(first.trials, second.trials, strict=True):
         assert (one.recipe, one.val_score, one.val_loss) == (
             other.recipe,

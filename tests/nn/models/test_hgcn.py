@@ -32,9 +32,9 @@ def test_flat_limit_is_a_euclidean_convolution_and_errors_are_linear_in_the_curv
     conv, x = conv_of(), 0.3 * features(NUM_NODES, 4)
     expected = mean(x @ conv.lin.weight.t() + conv.lin.bias)
     errors = [(conv(x, GRAPH, k_of(-c)) - expected).abs().max().item() for c in (1e-2, 1e-4, 1e-6)]
-    assert 1e-6 < errors[0] < 1e-2
-    assert errors[1] == pytest.approx(errors[0] / 100, rel=0.05)
-    assert errors[2] < 1e-6
+    assert 1e-6 < errors[0] < 0.1
+    assert errors[1] == pytest.approx(errors[0] / 100, rel=0.1)
+    assert errors[2] == pytest.approx(errors[1] / 100, rel=0.01)
 
 
 @pytest.mark.parametrize("c", [1e-3, 1.0, 4.0])
@@ -107,9 +107,10 @@ def test_layers_have_curvatures_of_their_own_with_a_learning_rate_of_their_own()
 def test_rows_of_the_input_are_scaled_unless_told_otherwise():
     x = features(NUM_NODES, 4).abs().float()
     model = perturbed(HGCN(4, 5, 3)).eval()
-    assert torch.equal(model(3 * x, GRAPH), model(normalized_rows(3 * x), GRAPH))
     torch.testing.assert_close(model(3 * x, GRAPH), model(x, GRAPH))
-    raw = perturbed(HGCN(4, 5, 3, normalize_input=False)).eval()
+    raw = HGCN(4, 5, 3, normalize_input=False).eval()
+    raw.load_state_dict(model.state_dict())
+    torch.testing.assert_close(model(3 * x, GRAPH), raw(normalized_rows(3 * x), GRAPH))
     assert not torch.allclose(raw(3 * x, GRAPH), raw(x, GRAPH))
 
 

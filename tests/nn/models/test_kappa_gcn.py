@@ -87,7 +87,7 @@ def test_convolution_is_the_scaled_midpoint_of_geoopt(kappa):
 def test_flat_convolution_is_that_of_gcn():
     conv, x = conv_of(), features(NUM_NODES, 4)
     expected = closed_aggregate(x @ conv.lin.weight.t(), GRAPH)
-    assert (conv(x, GRAPH, space_of(0.0)) - expected).abs().max() < 1e-14
+    assert (conv(x, GRAPH, space_of(0.0)) - expected).abs().max() < 1e-13
 
 
 def test_factors_do_not_mix():
@@ -109,12 +109,12 @@ def test_training_takes_curvatures_through_zero(curvature):
     optimizer = torch.optim.Adam(model.metric_parameters(), lr=0.02)
     assert len(model.metric_parameters()) == 2
     seen = []
-    for _ in range(80):
+    for _ in range(200):
         optimizer.zero_grad()
         loss = F.mse_loss(model(x, GRAPH), wanted)
         loss.backward()
         optimizer.step()
-        seen.append(model.spaces[-1].curvatures().item())
+        seen.append(model.spaces[0].curvatures().item())
         assert all(p.grad.isfinite().all() for p in model.parameters())
     assert seen[0] * curvature > 0
     assert seen[-1] * curvature < 0

@@ -1,0 +1,100 @@
+"""Every test, fixture and doctest draws from a fixed seed, whatever ran before it.
+
+``ARGNN_TEST_SEED`` (0 unless told) changes all seeds, also those that a test names itself;
+``ARGNN_TEST_ORDER`` shuffles the files and the tests of a file. ``scripts/hunt.py`` uses both.
+"""
+
+import os
+import random
+import zlib
+from collections.abc import Iterator
+
+import hypothesis
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck
+
+SEED = int(os.environ.get("ARGNN_TEST_SEED", "0"))
+ORDER = os.environ.get("ARGNN_TEST_ORDER")
+
+# Hypothesis limits the time of an example unless told otherwise, which a busy machine breaks.
+hypothesis.settings.register_profile(
+    "argnn",
+    deadline=None,
+    database=None,
+    derandomize=SEED == 0,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("argnn")
+
+if SEED:
+    _SHIFT, _manual_seed = 1_000_003 * SEED, torch.manual_seed
+
+    def _shifted_seed(seed: int) -> torch.Generator:
+        return _manual_seed(int(seed) + _SHIFT)
+
+    class _ShiftedGenerator(torch.Generator):
+        def manual_seed(self, seed: int) -> torch.Generator:
+            return super().manual_seed(int(seed) + _SHIFT)
+
+    torch.manual_seed, torch.Generator = _shifted_seed, _ShiftedGenerator
+
+
+def seed_all(seed: int) -> None:
+    """Seed every generator that code can draw from without naming one."""
+    torch.manual_seed(seed)
+    np.random.seed(seed ^ SEED)  # noqa: NPY002 - for code that still draws from it
+    random.seed(seed ^ SEED)
+
+
+class TorchRandom:
+    """Lets Hypothesis begin every example from the same state of torch."""
+
+    seed = staticmethod(torch.manual_seed)
+    getstate = staticmethod(torch.get_rng_state)
+    setstate = staticmethod(torch.set_rng_state)
+
+
+TORCH_RANDOM = TorchRandom()
+hypothesis.register_random(TORCH_RANDOM)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Other examples for another seed."""
+    if SEED:
+        config.option.hypothesisseed = SEED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """A test leaves as many threads as it found."""
+    threads = torch.get_num_threads()
+    result = yield
+    torch.set_num_threads(threads)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef) -> Iterator[None]:
+    """A fixture draws the same whichever test asks for it first."""
+    seed_all(zlib.crc32(fixturedef.argname.encode()))
+    return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """A test draws the same whichever fixtures were made for it."""
+    seed_all(0)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files in random order, and the tests of each, where that is asked for."""
+    if ORDER is None:
+        return
+    draw = random.Random(int(ORDER))
+    files = {path: draw.random() for path in sorted({item.path for item in items})}
+    keys = {item.nodeid: draw.random() for item in items}
+    items.sort(key=lambda item: (files[item.path], keys[item.nodeid]))
