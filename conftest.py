@@ -77,6 +77,13 @@ def pytest_runtest_protocol() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """A module draws the same whichever was imported before it."""
+    seed_all(0)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef) -> Iterator[None]:
     """A fixture draws the same whichever test asks for it first."""
     seed_all(zlib.crc32(fixturedef.argname.encode()))
