@@ -267,7 +267,7 @@ def test_schedule_scales_every_learning_rate():
     model, seen = model_of(GRAPH), []
     fit(model, GRAPH, task_of(GRAPH), config, on_epoch=lambda record: seen.append(weights(model)))
     steps = [
-        max(float((after[name] - before[name]).abs().max()) for name in before)
+        max(float((after[n].double() - before[n].double()).abs().max()) for n in before)
         for before, after in itertools.pairwise(seen)
     ]
     assert steps[0] > 1e-3

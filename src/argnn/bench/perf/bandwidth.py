@@ -18,6 +18,7 @@ from argnn.bench.perf.config import PerfConfig
 from argnn.bench.perf.graphs import Workload
 from argnn.bench.perf.rows import kernels
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread
+from argnn.functional.neighborhood import neighborhood
 
 INDEX_BYTES = 4
 NORM_BYTES = 4
@@ -138,14 +139,15 @@ def edge_parts(
 
 def _actions(config: PerfConfig, work: Workload) -> dict[str, tuple[Callable[[], object], int]]:
     """What is timed, by name, with its useful bytes."""
-    device, edge_index = work.x.device, work.edge_index
+    device = work.x.device
+    edge_index = neighborhood(work.edge_index, config.nodes)  # prepared, as in training
     generator = torch.Generator().manual_seed(config.seed)
     shape = (config.nodes, config.channels)
     drawn = torch.rand(3, *shape, generator=generator).to(device, getattr(torch, config.dtype))
     h, g, grad = (drawn[0] - 0.5), drawn[1] + 0.5, drawn[2]
     h_, g_ = h.clone().requires_grad_(), g.clone().requires_grad_()
     saved: list[Tensor] = []
-    sizes = (config.nodes, edge_index.size(1), config.channels, h.element_size())
+    sizes = (config.nodes, edge_index.num_edges, config.channels, h.element_size())
 
     def forward() -> None:
         with torch.no_grad():
