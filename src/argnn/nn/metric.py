@@ -151,6 +151,7 @@ class MetricNet(nn.Module):
         """What has to be known of the training graph; most metrics need nothing."""
         needed = {} if self.inputs == "features" else OF_DESCRIPTOR
         if self.init == "degree":
+            # One row: a compiler (torch 2.13) loses what is copied into a float64 of no dimension.
             needed = {**needed, "mean_size": (1.0, (1,))}
         return GraphStatistics(**needed) if needed else None
 
