@@ -224,8 +224,3 @@ def test_site_builds_without_a_warning(tmp_path):
             r'<(?:script|link|img)[^>]* (?:src|href)="(https?:[^"]*)"', page.read_text()
         )
         assert loaded == [], page.name
-
-
-def test_table_of_learned_and_fixed_metrics_is_up_to_date():
-    script = runpy.run_path(str(ROOT / "scripts" / "learned_fixed_table.py"))
-    assert script["table"]() in script["PAGE"].read_text(encoding="utf-8"), "run the script"
