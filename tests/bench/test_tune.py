@@ -598,6 +598,9 @@ def test_one_split_is_enough(planned, searched, small_npz):
     assert [len(record.scores) for record in searched(search)] == [1, 1]
 
 
+EVERYTHING_FIXED = ("hidden_channels=4", "dropout=0", "input_dropout=0", "lr=1", "weight_decay=0")
+
+
 @pytest.mark.parametrize(
     ("request_", "trials", "message"),
     [
@@ -605,7 +608,7 @@ def test_one_split_is_enough(planned, searched, small_npz):
         ({"model": "gnc"}, 2, "unknown model 'gnc'"),
         ({"workers": 0}, 2, "--workers must be at least 1"),
         ({"task": "edges"}, 2, "--task must be one of"),
-        ({"overrides": ("lr=1", "dropout=0", "hidden_channels=4", "weight_decay=0")}, 2, "nothing"),
+        ({"overrides": EVERYTHING_FIXED}, 2, "nothing"),
     ],
 )
 def test_bad_requests(planned, request_, trials, message):

@@ -336,7 +336,7 @@ def test_bar_of_a_terminal(argnn, monkeypatch):
 
 def test_closing_table_has_a_column_without_twins(argnn, tmp_path):
     path = str(write_twins(tmp_path / "twins.npz"))
-    done = argnn("bench", write(data=[path, "mixed"], splits=[0]), "--workers=1")
+    done = argnn("bench", write(data=[path, "mixed"], splits=[0], seeds=[0]), "--workers=1")
     assert (done.code, done.err) == (0, "")
     rows = [row for row in stored().values() if row["data"] == path]
     assert [row["twins"] for row in rows] == [COUNTS[0]] * 2

@@ -109,9 +109,14 @@ def test_descriptor_tells_edges_in_from_edges_out():
     assert found["log_degree"].argmax() == 0
 
 
-def test_descriptor_is_prepared_once():
+def test_descriptor_is_prepared_once(monkeypatch):
     edges = UNDIRECTED[0].edge_index
-    assert ST.structural_descriptor(edges, 10) is ST.structural_descriptor(edges, 10)
+    first = ST.structural_descriptor(edges, 10)
+    expected = first.clone()
+    monkeypatch.setattr(ST, "_descriptor", None)  # must not be called again
+    assert torch.equal(ST.structural_descriptor(edges, 10), expected)
+    first.zero_()  # what a caller writes into its copy is nobody else's concern
+    assert torch.equal(ST.structural_descriptor(edges, 10), expected)
 
 
 @given(graph=any_graph(), seed=st.integers(0, 1000))

@@ -130,11 +130,12 @@ def _contents(tensor: Tensor) -> Hashable:
 
 def _read(tensor: Tensor) -> Hashable:
     numbers = tensor.detach().contiguous().view(-1)
+    numbers = numbers.view(_INTEGERS.get(numbers.element_size(), torch.int64))
     if tensor.device.type == "cpu":
-        memory: Any = numbers.view(torch.uint8).numpy()
+        memory: Any = numbers.numpy()
         checksum = xxhash.xxh3_64_intdigest(memory)
     else:
-        checksum = _device_checksum(numbers.view(_INTEGERS[numbers.element_size()]))
+        checksum = _device_checksum(numbers)
     return tensor.shape, tensor.dtype, tensor.device, checksum
 
 

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from argnn.bench.config import RunConfig
 from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.experiments.results import FORMAT, ResultsFile, encoded
+from argnn.bench.leaderboard.compare import by_split
 from argnn.bench.parallel import Job, Watcher
 from argnn.bench.prepare import Request, load_graph, prepare, worker_count
 from argnn.bench.report import has_twins, statistic, without_twins
@@ -362,15 +363,20 @@ def outcomes(rows: Sequence[Row], score: str) -> list[dict[str, Any]]:
             "data": data,
             "directed": directed,
             "score": score,
-            "test": statistic([_score(row["test"], score) for row in finished]),
+            "test": _over_splits(finished, [_score(row["test"], score) for row in finished]),
             "finished": len(finished),
             "failed": len(group) - len(finished),
         }
         if any(has_twins(row) for row in finished):
             others = [_score(without_twins(row), score) for row in finished]
-            outcome["test_without_twins"] = statistic(others)
+            outcome["test_without_twins"] = _over_splits(finished, others)
         found.append(outcome)
     return found
+
+
+def _over_splits(rows: Sequence[Row], values: Sequence[float | None]) -> dict[str, Any]:
+    runs = zip(rows, values, strict=True)
+    return statistic(by_split({(r["split"], r["seed"]): v for r, v in runs if v is not None}))
 
 
 def _score(scores: Mapping[str, Any] | None, score: str) -> float | None:
