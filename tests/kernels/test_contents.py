@@ -107,6 +107,17 @@ def test_something_is_made_once_for_the_same_contents_and_key():
     assert derived.of(t, object) is not first
 
 
+def test_what_was_found_last_counts_while_a_cuda_graph_is_recorded(reads, monkeypatch):
+    derived, t = Derived(), torch.zeros(3)
+    first = derived.of(t, object)
+    with monkeypatch.context() as patch:
+        patch.setattr(contents, "_is_recording", lambda tensor: True)
+        t.numpy()[0] = 1
+        assert derived.of(t, object) is first
+        assert len(reads) == 1, "reading would wait for the device"
+    assert derived.of(t, object) is not first
+
+
 def test_nothing_is_kept_when_it_could_not_be_made():
     derived, t = Derived(), torch.zeros(3)
     with pytest.raises(ZeroDivisionError):

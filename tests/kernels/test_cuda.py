@@ -120,6 +120,19 @@ def test_training_step_in_a_cuda_graph(inputs, preset):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
+def test_what_was_written_past_torch_is_seen(inputs, preset):
+    x, edge_index = inputs[0].clone(), inputs[1].clone()
+    model = build(preset).eval()
+    with torch.no_grad():
+        for rows in (x, edge_index[1]):
+            before = model(x, edge_index)
+            rows.data.copy_(rows.roll(1, 0))
+            after = model(x, edge_index)
+            assert torch.equal(after, model(x.clone(), edge_index.clone()))
+            assert not torch.allclose(after, before)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
 def test_bfloat16_autocast_is_near_float32(inputs, preset):
     model = build(preset)
     with torch.no_grad():
