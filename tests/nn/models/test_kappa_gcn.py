@@ -81,7 +81,7 @@ def test_convolution_is_the_scaled_midpoint_of_geoopt(kappa):
         points.unsqueeze(0), k=k, weights=weights, reducedim=[1], lincomb=True
     )
     found = space.expmap0(conv(x, GRAPH, space))
-    assert (found - middle).abs().max() < 1e-10
+    assert (found - middle).abs().max() < 1e-8  # geoopt keeps denominators from zero by 1e-10
 
 
 def test_flat_convolution_is_that_of_gcn():
