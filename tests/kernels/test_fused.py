@@ -250,6 +250,12 @@ class TestFusedIsPlain:
         assert_fused_is_plain(operation, problem(graph.edge_index, graph.num_nodes))
 
     @every_propagation
+    def test_propagate_where_numbers_of_nodes_and_edges_have_the_same_size(self, operation):
+        # Two edges with five numbers each, two nodes with 2 + 2 + 1.
+        pair = torch.tensor([[0, 1], [1, 0]])
+        assert_fused_is_plain(operation, problem(pair, 2, torch.float64, channels=2, sent=1))
+
+    @every_propagation
     def test_propagate_with_one_channel(self, operation):
         given_ = problem(random_edges("hub", 20, 60, 1), 20, torch.float64, channels=1)
         leaves = given_.leaves()

@@ -1078,8 +1078,8 @@ def propagate_backward(
     grad_m = torch.empty(sent.shape, dtype=dtype) if separate else grad_h
     grad_norm, grad_eps0 = (torch.empty(csr.num_rows, dtype=dtype) for _ in range(2))
     with _SCRATCH:
-        edge_gradient = _room(csr, csr.num_entries, 5, dtype)
-        packed = _room(csr, csr.num_rows, 2 * h.size(1) + sent.size(1), dtype)
+        edge_gradient = _room(csr, "edges", csr.num_entries, 5, dtype)
+        packed = _room(csr, "nodes", csr.num_rows, 2 * h.size(1) + sent.size(1), dtype)
         _launch(
             _target_pass,
             csr,
@@ -1239,16 +1239,17 @@ def _torch_threads_kept() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _room(csr: Csr, rows: int, width: int, dtype: torch.dtype) -> Any:
+def _room(csr: Csr, kind: str, rows: int, width: int, dtype: torch.dtype) -> Any:
     """Room for what one pass leaves to the next, kept with the graph for the next step.
 
-    New memory is what costs at this size; numpy asks for huge pages, which spare most address
-    look-ups where it is gathered from.
+    Rooms of different kinds are different, also where they have the same size. New memory is what
+    costs here; numpy asks for huge pages, which spare most address look-ups where it is gathered
+    from.
     """
-    key = ("room", rows, width, dtype)
+    key = ("room", kind, width, dtype)
     if key not in csr.arrays:
-        kind = np.float64 if dtype == torch.float64 else np.float32
-        csr.arrays[key] = np.empty((rows, width), kind)
+        wide = np.float64 if dtype == torch.float64 else np.float32
+        csr.arrays[key] = np.empty((rows, width), wide)
     return csr.arrays[key]
 
 
