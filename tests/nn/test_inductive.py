@@ -162,6 +162,8 @@ def test_less_than_the_neighbourhood_is_not_enough(case):
     if not model.reach():
         pytest.skip("the method depends on no neighbours, or does not say on how many")
     hops, whole, gaps = 1 if model.reach() > 2 else 0, told(model, graph)[0], []
+    if torch.equal(whole, whole[:1].expand_as(whole)):
+        pytest.skip("with these weights the last activation is zero: all nodes have equal scores")
     for node in range(0, graph.num_nodes, 20):
         part, place = near(graph, node, hops)
         gaps.append(float((told(model, part)[0][place] - whole[node]).abs().max()))
