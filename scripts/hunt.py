@@ -89,6 +89,7 @@ def run_unit(unit: Unit) -> Row:
             "ARGNN_TEST_SEED": str(unit.seed),
             "ARGNN_TEST_ORDER": str(unit.seed),
             "ARGNN_CACHE": f"{folder}/cache",
+            "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",  # its code fits one instruction set
             "PYTHONPATH": str(REPOSITORY / "src"),
         }
         paths = sorted(str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob(unit.path))

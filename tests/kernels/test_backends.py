@@ -152,11 +152,12 @@ def reference(case, forward, h, g, m, left, right, eps0):
     return out.index_add(0, target, weight.unsqueeze(-1) * messages[source])
 
 
-def assert_close(actual, expected, dtype=torch.float32):
+def assert_close(actual, expected, dtype=torch.float32, scale=0.0):
+    """Equal but for rounding, which ``scale`` bounds where terms of either sign cancel."""
     assert actual.shape == expected.shape
     assert torch.isfinite(actual).all()
     error = (actual.double() - expected).norm()
-    assert error <= TOLERANCE[dtype] * expected.norm()
+    assert error <= TOLERANCE[dtype] * max(float(expected.norm()), scale)
 
 
 def run(kernels, case, built, save=True):
@@ -186,9 +187,10 @@ def test_propagate_matches_float64_and_autograd(backend, case):
     assert_close(out, expected.detach(), case.dtype)
     expected.backward(grad_out.double())
     actual = (grad_h, grad_g, grad_m, grad_eps0.sum().view(1))
-    for leaf, grad in zip(leaves, actual, strict=True):
+    scales = (0.0, 0.0, 0.0, float(grad_eps0.double().norm()))  # one sum over all nodes
+    for leaf, grad, scale in zip(leaves, actual, scales, strict=True):
         if leaf is not None:
-            assert_close(grad, leaf.grad, case.dtype)
+            assert_close(grad, leaf.grad, case.dtype, scale)
 
 
 @pytest.mark.parametrize("case", [Case(), Case(D=128, C=3, target_norm=True)], ids=str)

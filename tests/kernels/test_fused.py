@@ -174,9 +174,13 @@ def assert_fused_is_plain(operation, given_):
     scales.append(baseline_scale(operation, *wide[:3], given_.edge_index))
     errors = [error(*these) for these in zip(actual, expected, scales, strict=True)]
     names = ["out"] * (len(actual) - 4) + ["h", "g", "messages", "eps0"]
-    # A NaN is wrong too.
-    wrong = [these for these in zip(names, errors, strict=True) if not these[1] < given_.tolerance]
-    assert not wrong
+    if not all(each < given_.tolerance for each in errors):  # a NaN is wrong too
+        # Terms of either sign may cancel: then the plain path loses the same digits in this dtype.
+        plain = values_and_gradients(operation, given_.leaves(), given_.edge_index, "plain")
+        lost = [error(*these) for these in zip(plain, expected, scales, strict=True)]
+        limits = [max(given_.tolerance, 4 * each) for each in lost]
+        found = zip(names, errors, limits, strict=True)
+        assert not [these for these in found if not these[1] < these[2]]
     assert [a.dtype for a in actual[-4:]] == [leaf.dtype for leaf in leaves]
     assert all(a.dtype == given_.dtype for a in actual[:-4])
 
