@@ -119,9 +119,10 @@ def assert_same(found, expected, tolerance=1e-9):
 
 
 def tolerance_of(model, *graphs: Data, least: float = 1e-9) -> float:
-    """Least difference that means something: more where rounding of the features alone moves what a model says of them.
+    """The least difference that means something.
 
-    It does where two neighbours are nearly equal: energies depend on the direction between them.
+    It is large where rounding of the features alone moves what a model says: two neighbours are
+    nearly equal then, and energies depend on the direction between them.
     """
     moves = [least]
     epsilon = torch.finfo(next(model.parameters()).dtype).eps
