@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import USER_WAIT_POLICY, app, complain, output_console, print_json
+from argnn.cli.app import USER_WAIT_POLICY, app, output_console, print_json
 from argnn.cli.progress import Turns
 from argnn.errors import ConfigError
 
@@ -78,12 +78,8 @@ def perf(
     )
     if json_file is not None and Path(json_file).is_dir():
         raise ConfigError(f"--json {json_file}: is a folder, not a file")
-    try:
-        with Turns() as turns:
-            result = run_perf(config, turns, USER_WAIT_POLICY)
-    except KeyboardInterrupt:
-        complain("interrupted; nothing was written")
-        raise typer.Exit(130) from None
+    with Turns() as turns:
+        result = run_perf(config, turns, USER_WAIT_POLICY)
     if json_file == "-":
         print_json(result)
     else:

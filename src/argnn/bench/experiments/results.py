@@ -4,7 +4,7 @@ Lines are only ever added. A line that was cut off by a kill is set aside, anyth
 damaged is an error, and a file of another version is left as it is.
 """
 
-import fcntl
+import errno
 import json
 import logging
 import math
@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any
 
 from argnn.bench.run import Row
-from argnn.errors import RunError
+from argnn.errors import RunError, naming
+from argnn.io import lock, parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -57,9 +58,10 @@ def read_rows(path: Path) -> list[Row]:
     Nothing is changed. A last line that was cut off in the middle of a write is left out.
 
     Raises:
-        RunError: The file is missing, damaged, or of another version.
+        OSError: The file cannot be read.
+        RunError: It is damaged, or of another version.
     """
-    content = _content(path)
+    content = path.read_bytes()
     rows, size = _parsed(content, path)
     if size < len(content):
         logger.warning("%s: its last line was cut off and is left out", path)
@@ -68,7 +70,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def check_results(path: Path) -> None:
     """Raise as :func:`read_rows` does, and say nothing about a line that was cut off."""
-    _parsed(_content(path), path)
+    _parsed(path.read_bytes(), path)
 
 
 def latest_rows(rows: list[Row]) -> list[Row]:
@@ -108,8 +110,8 @@ class ResultsFile:
     def __enter__(self) -> "ResultsFile":
         self._file = _opened(self.path)
         try:
-            self._lock()
-            content = _content(self.path)
+            lock(self._file, self.path, wait=self.wait)
+            content = self.path.read_bytes()
             rows, size = _parsed(content, self.path)
             self.rows = latest_rows(rows)
             if size < len(content):
@@ -128,14 +130,6 @@ class ResultsFile:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._file)
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if self.wait else fcntl.LOCK_NB))
-        except BlockingIOError as error:
-            raise RunError(f"{self.path}: another process is writing to it") from error
-        except OSError as error:
-            raise RunError(f"{self.path}: cannot be locked ({error.strerror})") from error
 
     def _set_aside(self, content: bytes, size: int) -> None:
         """Move what follows the last whole line to another file, and only then cut it off."""
@@ -171,32 +165,18 @@ def encoded(row: Mapping[str, Any]) -> bytes:
 
 
 def _opened(path: Path) -> int:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror})") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
 
 
 def _write_whole(file: int, content: bytes, path: Path) -> None:
     """Write in one piece; what a full disk takes only in part is taken back."""
     size = os.fstat(file).st_size
-    try:
+    with naming(path):
         if os.write(file, content) < len(content):
             os.ftruncate(file, size)
-            raise RunError(f"cannot write {path} (the disk is full)")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(file)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror})") from error
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise RunError(f"{path}: no such file") from error
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
@@ -209,7 +189,7 @@ def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
         where = f"{path}, line {number + 1}"
         if line.strip():
             try:
-                row = json.loads(line, parse_constant=_refused, parse_float=_finite)
+                row = parse_json(line, parse_constant=_refused, parse_float=_finite)
             except ValueError as error:
                 if number == last and _is_cut(line):
                     return rows, end
@@ -238,7 +218,7 @@ def _checked(row: Any, where: str) -> Row:
         raise RunError(f"{where}: not a row of argnn bench; nothing was changed")
     if row["format"] != FORMAT:
         raise RunError(
-            f"{where}: has format {row['format']!r}, {_writer(row)}; this version reads format "
+            f"{where}: has format {row['format']!r:.40}, {_writer(row)}; this version reads format "
             f"{FORMAT}; nothing was changed"
         )
     _check_types(row, {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}, where)
@@ -263,4 +243,4 @@ def _writer(row: Row) -> str:
     """Which version wrote a row, in words."""
     versions = row.get("versions")
     version = versions.get("argnn") if isinstance(versions, dict) else None
-    return "of an unknown version" if version is None else f"written by argnn {version}"
+    return "of an unknown version" if version is None else f"written by argnn {version!s:.40}"
