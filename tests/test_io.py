@@ -55,8 +55,11 @@ def test_json_refuses_what_is_not_json(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "no such file"),
         (b"", "not JSON"),
+        (b"3", "must hold an object .got int."),
+        (b"[" * 100_000, "not JSON .nested too deeply."),
+        (b'{"a": ' * 80 + b"1" + b"}" * 80, "not JSON .nested too deeply."),
+        (b'{"a": ' + b"1" * 5000 + b"}", "not JSON .Exceeds the limit"),
         (b'{"a": 1', "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
         (b"[1]", "must hold an object .got list."),
@@ -65,8 +68,7 @@ def test_json_refuses_what_is_not_json(tmp_path):
 )
 def test_damaged_json_is_one_line_that_names_the_file(tmp_path, content, message):
     path = tmp_path / "a.json"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(RunError, match=message) as caught:
         read_json(path, ("a",))
     assert str(path) in str(caught.value)
@@ -74,7 +76,7 @@ def test_damaged_json_is_one_line_that_names_the_file(tmp_path, content, message
 
 
 def test_json_that_is_a_folder(tmp_path):
-    with pytest.raises(RunError, match="cannot be read"):
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
         read_json(tmp_path)
 
 
@@ -203,8 +205,9 @@ def test_nothing_is_overwritten(tmp_path, kind):
 
 def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="cannot create the folder"):
-        create_run(tmp_path / "file" / "run", {})
+    for path in (tmp_path / "file" / "run", tmp_path / "file" / "a" / "run"):
+        with pytest.raises(NotADirectoryError, match="file"):
+            create_run(path, {})
 
 
 def test_changed_configuration_is_noticed(tmp_path):
@@ -222,7 +225,7 @@ def test_changed_configuration_is_noticed(tmp_path):
 def test_missing_run(tmp_path):
     with pytest.raises(RunError, match="no such run folder"):
         open_run(tmp_path / "none")
-    with pytest.raises(RunError, match=r"config.json: no such file"):
+    with pytest.raises(FileNotFoundError, match=r"config.json"):
         open_run(tmp_path)
 
 

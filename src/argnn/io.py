@@ -3,6 +3,7 @@
 Nothing here pickles: opening a file of somebody else's run cannot run code.
 """
 
+import errno
 import hashlib
 import json
 import logging
@@ -44,6 +45,14 @@ def write_bytes(path: Path, content: bytes) -> None:
             unfinished.replace(path)
     except OSError as error:
         raise RunError(f"cannot write {path} ({error.strerror})") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, where they are not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:  # which says the opposite of what is wrong
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
 
 
 def require_folder(out: Path) -> None:
@@ -287,7 +296,7 @@ def create_run(path: Path, config: Mapping[str, Any]) -> RunFolder:
     """Make the folder of a new run, with its configuration in it."""
     require_free(path)
     folder = RunFolder(path)
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     with folder.held():
         require_free(path)  # another process may have been faster
         write_json(folder.config, {"fingerprint": fingerprint(config), "run": config})

@@ -414,7 +414,7 @@ def test_trial_that_was_proposed_and_not_begun_is_the_next(opened):
 def test_only_one_process_at_a_time(opened):
     with (
         opened(),
-        pytest.raises(RunError, match=r"study\.journal: another argnn tune is using it"),
+        pytest.raises(RunError, match=r"study\.journal: another process is using it"),
         opened(),
     ):
         pass
@@ -512,7 +512,7 @@ def test_full_disk_is_one_line(searched, monkeypatch):
         whole(self, logs)
 
     monkeypatch.setattr(JournalFileBackend, "append_logs", full)
-    with pytest.raises(RunError, match=r"cannot write .*study\.journal \(No space left"):
+    with pytest.raises(OSError, match=r"No space left on device: '.*study\.journal'"):
         searched()
     monkeypatch.undo()
     assert len(searched()) == 6

@@ -16,7 +16,7 @@ from typing import Any
 
 from argnn.bench.run import Row
 from argnn.errors import RunError, naming
-from argnn.io import lock, parse_json
+from argnn.io import lock, make_folder, parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ def encoded(row: Mapping[str, Any]) -> bytes:
 
 
 def _opened(path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argnn.errors import ArgnnError, ConfigError, RunError
-from argnn.io import lock, parse_json
+from argnn.io import lock, make_folder, parse_json
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -285,7 +285,7 @@ def open_study(
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a file, which is made where it does not exist."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("ab") as file:
         lock(file, path)
         yield
