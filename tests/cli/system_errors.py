@@ -93,4 +93,4 @@ if __name__ == "__main__":
     _import_all()
     for case in json.load(sys.stdin):
         code, text = run(case)
-        print(json.dumps({"code": code, "text": text}), flush=True)
+        sys.stdout.write(json.dumps({"code": code, "text": text}) + "\n")
