@@ -145,7 +145,7 @@ MOMENTS = [
         "analyze run",
         "argnn.bench.analyze",
         "_require_room",
-        "a page or table that was written is whole",
+        "a page or table",
     ),
     ("figures run", "argnn.bench.figures", "open_run", "the figures in figures are whole"),
     ("demo", "argnn.bench.demo", "run_jobs", "finished splits are in argnn-demo"),
