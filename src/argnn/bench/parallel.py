@@ -214,7 +214,10 @@ def _at_once(
         for digest, graph in graphs.items():
             pack(graph, Path(shared) / digest)
         arguments = (shared, list(graphs), board, stop, os.getpid())
-        pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=arguments)
+        with children_ignoring_interrupts():
+            pool = ProcessPoolExecutor(
+                workers, context, initializer=_start_worker, initargs=arguments
+            )
         try:
             with children_ignoring_interrupts():
                 futures = {pool.submit(_work, job, slot): slot for slot, job in enumerate(jobs)}

@@ -53,10 +53,15 @@ def _handle_ending(act: Callable[[int], None]) -> dict[signal.Signals, signal.Ha
 
 @contextmanager
 def children_ignoring_interrupts() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: the parent alone decides what it means."""
-    resource_tracker.ensure_running()  # it would unblock the signal when it is started later
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Start processes that Ctrl-C and a closed terminal do not reach.
+
+    The parent alone decides what these mean.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
+        # It must live as long as we do; and it would unblock Ctrl-C when it is started later.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -89,11 +89,18 @@ class PerfConfig:
     scaling: bool
 
     def __post_init__(self) -> None:
-        for name in ("edges", "nodes"):
-            require(getattr(self, name) >= 2, f"--{name}", "at least 2", getattr(self, name))
-        for name in ("channels", "layers", "input_channels", "repeats", "threads"):
-            option = f"--{name.replace('_', '-')}"
-            require(getattr(self, name) >= 1, option, "at least 1", getattr(self, name))
+        for name in (
+            "edges",
+            "nodes",
+            "channels",
+            "layers",
+            "input_channels",
+            "repeats",
+            "threads",
+        ):
+            least, option = 2 if name in ("edges", "nodes") else 1, f"--{name.replace('_', '-')}"
+            require(getattr(self, name) >= least, option, f"at least {least}", getattr(self, name))
+            require(getattr(self, name) < 2**31, option, f"below {2**31}", getattr(self, name))
         require(0 < self.budget < math.inf, "--budget", "positive and finite", self.budget)
         require(0 <= self.dropout < 1, "--dropout", "in [0, 1)", self.dropout)
         require(0 <= self.seed < 2**63, "--seed", f"from 0 to {2**63 - 1}", self.seed)
