@@ -55,12 +55,23 @@ def make_folder(path: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
 
 
+def require_place(folder: Path) -> None:
+    """Raise unless files can be made in a folder, or it in those above; nothing is made."""
+    folder = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        error.filename = str(folder)
+        raise
+
+
 def require_folder(out: Path) -> None:
     """Raise unless files can be put into a folder ``out``, which may be a new one."""
     if out.is_symlink():
         raise RunError(f"{out}: is a symbolic link, which is not written through")
     if out.exists() and not out.is_dir():
         raise RunError(f"{out}: not a folder; choose another")
+    require_place(out)
 
 
 def require_writable(out: Path, force: bool) -> None:
@@ -73,6 +84,7 @@ def require_writable(out: Path, force: bool) -> None:
         raise RunError(f"{out}: is not a plain file; choose another --out")
     if out.exists() and not force:
         raise RunError(f"{out}: is there already; --force replaces it")
+    require_place(out.parent)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -94,7 +106,7 @@ def parse_json(text: str | bytes, **hooks: Any) -> Any:
         value = json.loads(text, **hooks)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    level = [[value]]
+    level: list[Any] = [[value]]
     for _ in range(_MAX_DEPTH):
         inner = (node.values() if isinstance(node, dict) else node for node in level)
         level = [item for items in inner for item in items if isinstance(item, dict | list)]
@@ -284,6 +296,7 @@ def require_free(path: Path) -> None:
             raise RunError(f"{path}: the folder is not empty; choose another --out")
     elif path.exists():
         raise RunError(f"{path}: not a folder; choose another --out")
+    require_place(path)
 
 
 def _is_remainder(entry: Path) -> bool:

@@ -114,11 +114,12 @@ def good(tmp_path_factory):
         "links": folder / "links",
         "results": folder / "results.jsonl",
     }
-    tiny = ["train", "graph.npz", "--set=hidden_channels=4", "--epochs=2", "--preset=reference"]
+    graph = str(paths["graph"])
+    tiny = ["train", graph, "--set=hidden_channels=4", "--epochs=2", "--preset=reference"]
     cases = [
-        {"arguments": [*tiny, "--out=run"]},
-        {"arguments": ["train", "graph.npz", *GCN, "--task=link", "--out=links"]},
-        {"arguments": ["bench", "mine.yaml", "--workers=1", "--out=results.jsonl"]},
+        {"arguments": [*tiny, "--out=../run"]},
+        {"arguments": ["train", graph, *GCN, "--task=link", "--out=../links"]},
+        {"arguments": ["bench", "../mine.yaml", "--workers=1", "--out=../results.jsonl"]},
     ]
     outcomes = driven(cases, folder)
     assert [outcome["code"] for outcome in outcomes] == [0, 0, 0], outcomes
@@ -131,7 +132,10 @@ def good(tmp_path_factory):
 
 
 def driven(cases, folder):
-    """What became of each case, run in a folder."""
+    """What became of each case, run in a folder that everybody may write to."""
+    here = folder / "here"
+    here.mkdir()
+    here.chmod(0o777)
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -146,7 +150,7 @@ def driven(cases, folder):
         capture_output=True,
         text=True,
         check=False,
-        cwd=folder,
+        cwd=here,
         env=environment,
     )
     assert done.returncode == 0, done.stderr

@@ -43,7 +43,7 @@ from argnn.bench.tuning.jobs import Outcome, Pool, SplitJob, sorted_params, tria
 from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
 from argnn.bench.tuning.tuned import Tuned, read_tuned, write_tuned
 from argnn.errors import ConfigError, RunError, naming
-from argnn.io import tensors_digest
+from argnn.io import require_place, tensors_digest
 from argnn.nn import MODELS
 from argnn.version import __version__
 
@@ -429,6 +429,7 @@ def check_out(path: Path, search: Search) -> None:
         found.require(
             path, {name: getattr(config, name) for name in ("data", "task", "model", "preset")}
         )
+    require_place(path.parent)
 
 
 def write_result(path: Path, search: Search, records: Sequence[TrialRecord]) -> Tuned:
