@@ -212,6 +212,14 @@ def test_one_line_of_somebody_else_is_left_alone(path):
     assert path.read_text() == "dear diary"
 
 
+@pytest.mark.parametrize("text", ["[" * 5000, '{"format": ' * 80 + "1" + "}" * 80])
+def test_nested_lines_are_damage(path, text):
+    path.parent.mkdir()
+    path.write_text("\n".join([text, *lines_of(row())]) + "\n")
+    with pytest.raises(RunError, match="line 1: damaged, not JSON"):
+        read_rows(path)
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="none.jsonl"):
         read_rows(tmp_path / "none.jsonl")

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 from argnn.bench.run import Row
 from argnn.errors import RunError, naming
@@ -48,6 +48,23 @@ _FINISHED: Mapping[str, Any] = {
 _FAILED: Mapping[str, Any] = {"error": str}
 #: Of rows that count twins; those of older versions do not.
 _TWINS: Mapping[str, Any] = {"test": int, "with_twin": int}
+#: What a row may hold besides, and where in it; not all versions wrote all of it.
+_IF_THERE: Mapping[tuple[str, ...], Mapping[str, Any]] = {
+    (): {
+        "num_parameters": int | None,
+        "peak_memory_mib": _NUMBER | None,
+        "peak_device_memory_mib": _NUMBER | None,
+        "device": str | None,
+        "versions": dict | None,
+        "git_commit": str | None,
+        "git_changed": bool | None,
+    },
+    ("versions",): {"argnn": str},
+    ("config",): {"graph": dict, "link": dict | None},
+    ("config", "graph"): {"nodes": int},
+    ("config", "link"): {"ratio": str | None},
+    ("test",): {"absent_classes": list | None},
+}
 #: How every line begins: tells a line of ours that was cut from a file of somebody else.
 _START = b'{"format": '
 
@@ -222,6 +239,16 @@ def _checked(row: Any, where: str) -> Row:
             f"{FORMAT}; nothing was changed"
         )
     _check_types(row, {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}, where)
+    for place, kinds in _IF_THERE.items():
+        part: Any = row
+        for key in place:
+            part = part.get(key) if isinstance(part, dict) else None
+        if isinstance(part, dict):
+            _check_types(part, {key: kinds[key] for key in kinds if key in part}, where)
+    if isinstance(row.get("oracle"), dict):
+        _check_types(row["oracle"], {"test": dict | None}, where)
+    for label in (row.get("test") or {}).get("absent_classes") or ():
+        _check_types({"absent_classes": label}, {"absent_classes": int}, where)
     if "twins" in row:
         _check_types(row, {"twins": dict}, where)
         _check_types(row["twins"], _TWINS, where)
@@ -235,7 +262,8 @@ def _check_types(values: Row, kinds: Mapping[str, Any], where: str) -> None:
         if key not in values:
             raise RunError(f"{where}: damaged, has no '{key}'; nothing was changed")
         value = values[key]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        is_flag = isinstance(value, bool) and bool not in (get_args(kind) or (kind,))
+        if is_flag or not isinstance(value, kind):
             raise RunError(f"{where}: damaged, '{key}' is {value!r:.40}; nothing was changed")
 
 
