@@ -1,5 +1,7 @@
+import errno
 import json
 import math
+import os
 
 import pytest
 import torch
@@ -181,6 +183,43 @@ def test_new_run_has_its_configuration(tmp_path):
 def test_empty_folder_may_be_used(tmp_path):
     create_run(tmp_path, {})
     assert files(tmp_path) == ["config.json", "log.txt"]
+
+
+def test_folder_that_a_full_disk_left_may_be_used_again(tmp_path, monkeypatch):
+    def full(path, value):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("argnn.io.write_json", full)
+        with pytest.raises(OSError, match="No space left"):
+            create_run(tmp_path / "run", {})
+    assert files(tmp_path / "run") == ["log.txt"]
+    (tmp_path / "run" / ".writing-abc").mkdir()  # as a kill leaves it
+    create_run(tmp_path / "run", {})
+    with pytest.raises(RunError, match="holds a run already"):
+        create_run(tmp_path / "run", {})
+
+
+def test_log_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "log.txt").write_text("mine")
+    with pytest.raises(RunError, match="the folder is not empty"):
+        create_run(tmp_path, {})
+
+
+def test_folder_that_another_process_uses(tmp_path):
+    (tmp_path / "log.txt").touch()
+    with RunFolder(tmp_path).held(), pytest.raises(RunError, match="another process is using it"):
+        create_run(tmp_path, {})
+    create_run(tmp_path, {})
+
+
+def test_file_system_without_locks_gives_a_warning(tmp_path, monkeypatch, caplog):
+    def refuse(file, kind):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    create_run(tmp_path, {})
+    assert "cannot be locked" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["file", "run", "folder with a file", "dangling link", "link"])

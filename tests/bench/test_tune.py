@@ -450,6 +450,12 @@ def test_line_cut_short_by_a_crash_is_dropped(planned, searched, tmp_path):
             b'{"op_code":4,"work\n{"op_code":4}\n',
             "damaged in line 2",
         ),
+        (
+            b'{"op_code":0,"worker_id":"a","study_name":"argnn","directions":[2]}\n'
+            + b"[" * 5000
+            + b"\n",
+            "damaged in line 2",
+        ),
     ],
 )
 def test_other_files_are_refused_and_left_alone(searched, tmp_path, content, message):
