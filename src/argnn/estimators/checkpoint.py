@@ -21,7 +21,7 @@ from torch import Tensor
 from argnn.errors import ConfigError, RunError
 from argnn.estimators.building import ModelSpec, check_options, seeded
 from argnn.estimators.wording import shortened
-from argnn.io import fingerprint, read_tensors, write_bytes, write_json, write_tensors
+from argnn.io import digest_matches, read_tensors, write_bytes, write_checked, write_tensors
 from argnn.nn import DECODERS, MODELS, AbstractNodeModel
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 from argnn.train.precision import PRECISIONS
@@ -141,15 +141,14 @@ def _write_files(
     write_tensors(folder / WEIGHTS, state, {"format": FORMAT})
     write_bytes(folder / CARD, card.encode())
     try:
-        document = _document(checkpoint, _file_digest(folder / WEIGHTS))
-        write_json(folder / DOCUMENT, {**document, "digest": fingerprint(document)})
+        write_checked(folder / DOCUMENT, _document(checkpoint, _file_digest(folder / WEIGHTS)))
     except (TypeError, ValueError) as error:
         raise RunError(f"{DOCUMENT}: cannot hold what describes the model ({error})") from error
 
 
 def _document(checkpoint: Checkpoint, weights: str) -> dict[str, Any]:
     spec = checkpoint.spec
-    document = {
+    return {
         "format": FORMAT,
         "task": checkpoint.task,
         "model": spec.model,
@@ -168,9 +167,6 @@ def _document(checkpoint: Checkpoint, weights: str) -> dict[str, Any]:
         "facts": checkpoint.facts,
         "weights": weights,
     }
-    # Through JSON and back: tuples become lists before the checksum is taken.
-    plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
-    return plain
 
 
 def read_folder(path: Path) -> tuple[Checkpoint, AbstractNodeModel]:
@@ -202,12 +198,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     for key in _KEYS:
         if key not in document:
             raise RunError(f"{path}: damaged, has no '{key}'")
-    content = {key: value for key, value in document.items() if key != "digest"}
-    try:
-        intact = document["digest"] == fingerprint(content)
-    except (RecursionError, TypeError, ValueError):
-        intact = False
-    if not intact:
+    if not digest_matches(document):
         raise RunError(f"{path}: damaged, its content does not match its checksum")
     unknown = sorted(set(document) - set(_KEYS))
     if unknown:
