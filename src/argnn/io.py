@@ -333,8 +333,13 @@ def create_run(path: Path, config: Mapping[str, Any]) -> RunFolder:
         raise RunError(f"{path}: another run is starting there; choose another --out") from error
     except OSError as error:
         raise RunError(f"cannot create the folder {path} ({error.strerror})") from error
-    write_json(folder.config, {"fingerprint": fingerprint(config), "run": config})
+    write_config(folder, config)
     return folder
+
+
+def write_config(folder: RunFolder, config: Mapping[str, Any]) -> None:
+    """Write the configuration of a run, for :func:`open_run`."""
+    write_json(folder.config, {"fingerprint": fingerprint(config), "run": config})
 
 
 def open_run(path: Path) -> tuple[RunFolder, dict[str, Any]]:

@@ -578,16 +578,20 @@ def test_names_of_files(planned):
 def test_result_replaces_only_an_older_one(planned, searched, tmp_path):
     search = planned(1)
     path = tmp_path / "tuned.yaml"
-    check_out(path, search)
-    write_result(path, search, searched(search))
-    check_out(path, planned(9, seed=3))
+    assert not check_out(path, search)
+    write_result(path, search, searched(search), force=False)
+    assert check_out(path, planned(9, seed=3))
     with pytest.raises(ConfigError, match="model is gcn there, not mlp"):
         check_out(path, planned(model="mlp"))
     path.write_text("notes: mine\n")
     with pytest.raises(ConfigError, match="not a file of argnn tune.*; choose another --out"):
         check_out(path, search)
-    with pytest.raises(ConfigError, match="is a folder"):
-        check_out(tmp_path, search)
+    assert check_out(path, search, force=True)
+    link = tmp_path / "link.yaml"
+    link.symlink_to(path)
+    for taken, message in ((tmp_path, "is a folder"), (link, "is a symbolic link")):
+        with pytest.raises(RunError, match=message):
+            check_out(taken, search, force=True)
 
 
 def test_one_split_is_enough(planned, searched, small_npz):

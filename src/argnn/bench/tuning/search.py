@@ -439,7 +439,7 @@ def check_out(path: Path, search: Search, force: bool = False) -> bool:
 
 
 def write_result(
-    path: Path, search: Search, records: Sequence[TrialRecord], *, force: bool
+    path: Path, search: Search, records: Sequence[TrialRecord], *, force: bool = False
 ) -> Tuned:
     """Write what the search chose; ``force`` says what :func:`check_out` found."""
     tuned = tuned_settings(search, records)
