@@ -1,6 +1,6 @@
 """Write the tables of docs/performance.md from the measurements in docs/perf.
 
-Run it after `argnn perf ... --json docs/perf/NAME.json`; `--check` only says whether the page is
+Run it after `argnn perf ... --json docs/perf/NAME.json --force`; `--check` only says whether the page is
 up to date.
 """
 
