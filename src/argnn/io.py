@@ -49,8 +49,12 @@ def write_output(path: Path, content: bytes, *, force: bool) -> None:
         require_writable(path, force)
         if force:
             finished.replace(path)
-        else:
+            return
+        try:
             _place_at_free_path(finished, path)
+        except FileExistsError:
+            require_writable(path, force)  # says what has come since
+            raise
 
     _write(path, content, place)
 
@@ -75,7 +79,6 @@ def _place_at_free_path(finished: Path, path: Path) -> None:
     try:
         os.link(finished, path)
     except FileExistsError:
-        require_writable(path, force=False)  # says what is there
         raise
     except OSError:  # a file system without hard links
         path.open("x").close()
