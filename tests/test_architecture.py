@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "train": BOTTOM | {"functional", "nn"},
     "data": BOTTOM,
     "io": BOTTOM,
-    "analysis": BOTTOM | {"functional", "nn", "data"},
+    "analysis": BOTTOM | {"functional", "nn", "data", "io"},
     "scale": _TRAINING,
     "estimators": _LIBRARY,
     "bench": _LIBRARY | {"estimators", "argnn"},
