@@ -17,7 +17,7 @@ import argnn
 
 PACKAGE = Path(argnn.__file__).parent
 
-BOTTOM = {"checks", "errors", "registry", "version"}
+BOTTOM = {"checks", "errors", "folders", "registry", "version"}
 _TRAINING = BOTTOM | {"functional", "nn", "train"}
 _LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
 
@@ -26,6 +26,7 @@ _LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
+    "folders": {"errors"},
     "checks": {"errors"},
     "registry": {"errors"},
     "kernels": BOTTOM,
