@@ -17,7 +17,7 @@ import argnn
 
 PACKAGE = Path(argnn.__file__).parent
 
-BOTTOM = {"checks", "errors", "registry", "version"}
+BOTTOM = {"checks", "errors", "folders", "registry", "version"}
 _TRAINING = BOTTOM | {"functional", "nn", "train"}
 _LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
 
@@ -26,6 +26,7 @@ _LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
+    "folders": {"errors"},
     "checks": {"errors"},
     "registry": {"errors"},
     "kernels": BOTTOM,
@@ -34,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "train": BOTTOM | {"functional", "nn"},
     "data": BOTTOM,
     "io": BOTTOM,
-    "analysis": BOTTOM | {"functional", "nn", "data"},
+    "analysis": BOTTOM | {"functional", "nn", "data", "io"},
     "scale": _TRAINING,
     "estimators": _LIBRARY,
     "bench": _LIBRARY | {"estimators", "argnn"},

@@ -230,6 +230,9 @@ def test_devices():
         resolve_device("tpu", "--device")
 
 
+HEXADECIMAL = "0x" + "f" * 20
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -238,7 +241,7 @@ def test_devices():
         "0x" + "f" * 5000,
         "[" * 1000,
         "[0x" + "f" * 5000 + "]",
-        "0x" + "f" * 20,
+        HEXADECIMAL,
     ],
     ids=lambda text: text[:10],
 )
