@@ -41,7 +41,8 @@ def started(small_npz, tmp_path, cache):
     for process in processes:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
+        process.stderr.close()
 
 
 def wait_for(process, condition):
