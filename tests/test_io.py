@@ -62,8 +62,11 @@ def test_json_refuses_what_is_not_json(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "no such file"),
         (b"", "not JSON"),
+        (b"3", "must hold an object .got int."),
+        (b"[" * 100_000, "not JSON .nested too deeply."),
+        (b'{"a": ' * 80 + b"1" + b"}" * 80, "not JSON .nested too deeply."),
+        (b'{"a": ' + b"1" * 5000 + b"}", "not JSON .Exceeds the limit"),
         (b'{"a": 1', "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
         (b"[1]", "must hold an object .got list."),
@@ -72,8 +75,7 @@ def test_json_refuses_what_is_not_json(tmp_path):
 )
 def test_damaged_json_is_one_line_that_names_the_file(tmp_path, content, message):
     path = tmp_path / "a.json"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(RunError, match=message) as caught:
         read_json(path, ("a",))
     assert str(path) in str(caught.value)
@@ -81,7 +83,7 @@ def test_damaged_json_is_one_line_that_names_the_file(tmp_path, content, message
 
 
 def test_json_that_is_a_folder(tmp_path):
-    with pytest.raises(RunError, match="cannot be read"):
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
         read_json(tmp_path)
 
 
@@ -291,6 +293,43 @@ def test_empty_folder_may_be_used(tmp_path):
     assert files(tmp_path) == ["config.json", "log.txt"]
 
 
+def test_folder_that_a_full_disk_left_may_be_used_again(tmp_path, monkeypatch):
+    def full(path, value):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("argnn.io.write_json", full)
+        with pytest.raises(OSError, match="No space left"):
+            create_run(tmp_path / "run", {})
+    assert files(tmp_path / "run") == ["log.txt"]
+    (tmp_path / "run" / ".writing-abc").mkdir()  # as a kill leaves it
+    create_run(tmp_path / "run", {})
+    with pytest.raises(RunError, match="holds a run already"):
+        create_run(tmp_path / "run", {})
+
+
+def test_log_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "log.txt").write_text("mine")
+    with pytest.raises(RunError, match="the folder is not empty"):
+        create_run(tmp_path, {})
+
+
+def test_folder_that_another_process_uses(tmp_path):
+    (tmp_path / "log.txt").touch()
+    with RunFolder(tmp_path).held(), pytest.raises(RunError, match="another process is using it"):
+        create_run(tmp_path, {})
+    create_run(tmp_path, {})
+
+
+def test_file_system_without_locks_gives_a_warning(tmp_path, monkeypatch, caplog):
+    def refuse(file, kind):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    create_run(tmp_path, {})
+    assert "cannot be locked" in caplog.text
+
+
 @pytest.mark.parametrize("kind", ["file", "run", "folder with a file", "dangling link", "link"])
 def test_nothing_is_overwritten(tmp_path, kind):
     path = tmp_path / "out"
@@ -313,8 +352,9 @@ def test_nothing_is_overwritten(tmp_path, kind):
 
 def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="cannot create the folder"):
-        create_run(tmp_path / "file" / "run", {})
+    for path in (tmp_path / "file" / "run", tmp_path / "file" / "a" / "run"):
+        with pytest.raises(NotADirectoryError, match="file"):
+            create_run(path, {})
 
 
 def test_changed_configuration_is_noticed(tmp_path):
@@ -332,7 +372,7 @@ def test_changed_configuration_is_noticed(tmp_path):
 def test_missing_run(tmp_path):
     with pytest.raises(RunError, match="no such run folder"):
         open_run(tmp_path / "none")
-    with pytest.raises(RunError, match=r"config.json: no such file"):
+    with pytest.raises(FileNotFoundError, match=r"config.json"):
         open_run(tmp_path)
 
 

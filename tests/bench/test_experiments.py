@@ -14,7 +14,7 @@ from argnn.bench.experiments.files import (
     parsed_experiment,
 )
 from argnn.data import DATASETS
-from argnn.errors import ConfigError
+from argnn.errors import FORESEEN, ConfigError
 from argnn.nn import MODELS
 
 NINE = {
@@ -250,8 +250,8 @@ def test_found_by_name_or_by_path(tmp_path, monkeypatch):
     ("text", "message"),
     [
         ("node-smal", "unknown experiment 'node-smal'; did you mean 'node-small'"),
-        ("none.yaml", "none.yaml: no such experiment file"),
-        ("folder.yaml", "folder.yaml: cannot be read (Is a directory)"),
+        ("none.yaml", "No such file or directory: 'none.yaml'"),
+        ("folder.yaml", "Is a directory: 'folder.yaml'"),
         ("latin.yaml", "latin.yaml: not a text file in UTF-8"),
     ],
 )
@@ -259,6 +259,6 @@ def test_not_found(tmp_path, monkeypatch, text, message):
     monkeypatch.chdir(tmp_path)
     Path("folder.yaml").mkdir()
     Path("latin.yaml").write_bytes("title: größer".encode("latin-1"))
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(FORESEEN) as caught:
         find_experiment(text)
     assert message in str(caught.value)

@@ -414,7 +414,7 @@ def test_trial_that_was_proposed_and_not_begun_is_the_next(opened):
 def test_only_one_process_at_a_time(opened):
     with (
         opened(),
-        pytest.raises(RunError, match=r"study\.journal: another argnn tune is using it"),
+        pytest.raises(RunError, match=r"study\.journal: another process is using it"),
         opened(),
     ):
         pass
@@ -448,6 +448,12 @@ def test_line_cut_short_by_a_crash_is_dropped(planned, searched, tmp_path):
         (
             b'{"op_code":0,"worker_id":"a","study_name":"argnn","directions":[2]}\n'
             b'{"op_code":4,"work\n{"op_code":4}\n',
+            "damaged in line 2",
+        ),
+        (
+            b'{"op_code":0,"worker_id":"a","study_name":"argnn","directions":[2]}\n'
+            + b"[" * 5000
+            + b"\n",
             "damaged in line 2",
         ),
     ],
@@ -530,7 +536,7 @@ def test_full_disk_is_one_line(searched, monkeypatch):
         whole(self, logs)
 
     monkeypatch.setattr(JournalFileBackend, "append_logs", full)
-    with pytest.raises(RunError, match=r"cannot write .*study\.journal \(No space left"):
+    with pytest.raises(OSError, match=r"No space left on device: '.*study\.journal'"):
         searched()
     monkeypatch.undo()
     assert len(searched()) == 6

@@ -208,7 +208,7 @@ def refused(refused):
     [
         ([], "name an experiment (see argnn bench --list)"),
         (["node-smal"], "unknown experiment 'node-smal'; did you mean 'node-small'"),
-        (["none.yaml"], "none.yaml: no such experiment file"),
+        (["none.yaml"], "none.yaml: no such file"),
         (["mine.yaml", "mine.yaml"], "experiment 'mine' is named twice"),
         (["mine.yaml", "--workers=0"], "--workers must be at least 1 (got 0)"),
         (["mine.yaml", "--executor=slurm"], "--executor must be one of local, ray"),

@@ -243,3 +243,25 @@ def test_bad_input(argnn, listing, arguments, message):
     assert done.err.startswith("argnn: error: ")
     assert message in done.err
     assert listing() == before
+
+
+@pytest.mark.parametrize("value", [True, 3.5, "word", [], [[1]], {"a": {}}], ids=str)
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(("num_parameters",), ("peak_memory_mib",), ("device",), ("versions",), ("git_commit",)),
+        *(("git_changed",), ("versions", "argnn"), ("config", "graph"), ("config", "link")),
+        *(("config", "graph", "nodes"), ("test", "absent_classes"), ("oracle",)),
+    ],
+    ids=".".join,
+)
+def test_odd_types_are_damage_or_do_no_harm(tmp_path, argnn, place, value):
+    """A row that is read can be shown as a table."""
+    odd = {**finished(0.5, seed=1, oracle=0.5), "config": {"link": None, "graph": {"nodes": 9}}}
+    part = odd
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    done = argnn("table", write_rows(tmp_path / "odd.jsonl", [finished(0.5), odd]))
+    assert done.code in (0, 2), done
+    assert (len(done.err.splitlines()), "Traceback" in done.err) == (done.code == 2, False)

@@ -196,7 +196,5 @@ def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
             if header != _PAIR_COLUMNS:
                 raise DataError(f"{path}, line 1: the columns must be source,target")
             return [(reader.line_num, row) for row in reader if row]
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: not a CSV file ({error})") from error

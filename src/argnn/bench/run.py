@@ -19,7 +19,7 @@ from argnn.bench.models import write_model
 from argnn.bench.problems import Judge, Problem, Scores, pose_problem
 from argnn.bench.process_memory import peak_mib, reset_peak
 from argnn.bench.provenance import device_name, git_state
-from argnn.errors import ArgnnError
+from argnn.errors import FORESEEN
 from argnn.estimators.checkpoint import read_folder
 from argnn.estimators.provenance import versions
 from argnn.io import (
@@ -266,7 +266,7 @@ def finished_row(folder: RunFolder, split: int) -> Row | None:
 def failed_row(config: RunConfig, split: int, error: Exception) -> Row:
     """The row of a split that ended with an error; a traceback only for what nobody foresaw."""
     row = {**_identity(config, split), "error": f"{type(error).__name__}: {error}"}
-    if not isinstance(error, ArgnnError):
+    if not isinstance(error, FORESEEN):
         row["traceback"] = "".join(traceback.format_exception(error))
     return row
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import USER_WAIT_POLICY, app, complain, output_console, print_json
+from argnn.cli.app import USER_WAIT_POLICY, app, output_console, print_json
 from argnn.cli.progress import Turns
 
 
@@ -79,12 +79,8 @@ def perf(
     printed_only = json_file == Path("-")
     if json_file is not None and not printed_only:
         require_writable(json_file, force)
-    try:
-        with Turns() as turns:
-            result = run_perf(config, turns, USER_WAIT_POLICY)
-    except KeyboardInterrupt:
-        complain("interrupted; nothing was written")
-        raise typer.Exit(130) from None
+    with Turns() as turns:
+        result = run_perf(config, turns, USER_WAIT_POLICY)
     if printed_only:
         print_json(result)
     else:

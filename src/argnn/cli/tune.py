@@ -18,6 +18,7 @@ from argnn.cli.app import (
     SpanningForest,
     app,
     complain,
+    keeping,
     output_console,
     print_json,
 )
@@ -119,23 +120,22 @@ def tune(
     journal, path = storage or usual_journal, out or usual_out
     replaces = check_out(path, search, force)
     pool = open_pool(search.config, search.graph, executor, workers, address)
-    try:
-        with _watching(console, search) as watcher:
-            records = run_search(search, journal, pool, watcher)
-    except KeyboardInterrupt:
-        rest = {
-            "--storage": storage,
-            "--out": out,
-            "--data-root": data_root,
-            "--device": None if device == "auto" else device,
-            "--executor": None if executor == "local" else executor,
-            "--workers": workers,
-            "--address": address,
-        }
-        again = [word for name, value in rest.items() if value for word in (name, str(value))]
-        again += ["--force"] if force else []
-        complain(f"interrupted; continue with: {shlex.join([*search.command, *again])}")
-        raise typer.Exit(130) from None
+    rest = {
+        "--storage": storage,
+        "--out": out,
+        "--data-root": data_root,
+        "--device": None if device == "auto" else device,
+        "--executor": None if executor == "local" else executor,
+        "--workers": workers,
+        "--address": address,
+    }
+    again = [word for name, value in rest.items() if value for word in (name, str(value))]
+    again += ["--force"] if force else []
+    with (
+        keeping(f"continue with: {shlex.join([*search.command, *again])}"),
+        _watching(console, search) as watcher,
+    ):
+        records = run_search(search, journal, pool, watcher)
     _conclude(search, records, journal, path, replaces, console)
 
 

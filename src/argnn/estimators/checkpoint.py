@@ -6,7 +6,6 @@ that claims a huge model costs no memory.
 """
 
 import hashlib
-import json
 import math
 import shutil
 import tempfile
@@ -22,7 +21,14 @@ from torch import Tensor
 from argnn.errors import ConfigError, RunError
 from argnn.estimators.building import ModelSpec, check_options, seeded
 from argnn.estimators.wording import shortened
-from argnn.io import digest_matches, read_tensors, write_bytes, write_checked, write_tensors
+from argnn.io import (
+    digest_matches,
+    parse_json,
+    read_tensors,
+    write_bytes,
+    write_checked,
+    write_tensors,
+)
 from argnn.nn import DECODERS, MODELS, AbstractNodeModel
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 from argnn.train.precision import PRECISIONS
@@ -250,15 +256,12 @@ def _read_document(path: Path) -> dict[str, Any]:
 def _parsed(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RunError(f"{path}: no such file")
+    size = path.stat().st_size
+    if size > _MAX_DOCUMENT:
+        raise RunError(f"{path}: too large for a description ({size} bytes)")
     try:
-        size = path.stat().st_size
-        if size > _MAX_DOCUMENT:
-            raise RunError(f"{path}: too large for a description ({size} bytes)")
-        text = path.read_text(encoding="utf-8")
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
-    except (RecursionError, ValueError) as error:
+        value = parse_json(path.read_bytes(), parse_constant=_refuse_constant)
+    except ValueError as error:
         raise RunError(f"{path}: damaged, not JSON ({shortened(error)})") from error
     if not isinstance(value, dict):
         raise RunError(f"{path}: damaged, must hold an object (got {type(value).__name__})")
@@ -428,8 +431,5 @@ def _compare(
 
 
 def _file_digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -166,10 +166,6 @@ def find_experiment(text: str) -> Experiment:
             raise
     try:
         content = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such experiment file") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not a text file in UTF-8") from error
     return parsed_experiment(content, str(path), path.resolve().parent)

@@ -42,7 +42,7 @@ from argnn.bench.threads import threads_for
 from argnn.bench.tuning.jobs import Outcome, Pool, SplitJob, sorted_params, trial_config
 from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
 from argnn.bench.tuning.tuned import Tuned, read_tuned, write_tuned
-from argnn.errors import ConfigError, RunError
+from argnn.errors import ConfigError, RunError, naming
 from argnn.io import require_writable, tensors_digest
 from argnn.nn import MODELS
 from argnn.version import __version__
@@ -295,6 +295,7 @@ def run_search(
     """
     watcher, config = watcher or Silent(), search.config
     with (
+        naming(journal),
         pool as workers,
         open_study(
             journal,
@@ -313,8 +314,6 @@ def run_search(
         except KeyboardInterrupt:
             study.give_up_running(died=False)
             raise
-        except OSError as error:
-            raise RunError(f"cannot write {journal} ({error.strerror})") from error
         return study.records()[:total]
 
 

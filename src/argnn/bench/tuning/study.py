@@ -12,7 +12,6 @@ What happens to trials that were running when a search ended:
   twice counts as failed. One that needs too much memory must not end every restart.
 """
 
-import fcntl
 import json
 import logging
 import math
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argnn.errors import ArgnnError, ConfigError, RunError
-from argnn.io import digest_matches, with_digest
+from argnn.io import digest_matches, lock, make_folder, parse_json, with_digest
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -290,16 +289,9 @@ def open_study(
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a file, which is made where it does not exist."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("ab")
-    except OSError as error:
-        raise RunError(f"{path}: cannot be opened ({error.strerror})") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunError(f"{path}: another argnn tune is using it") from error
+    make_folder(path.parent)
+    with path.open("ab") as file:
+        lock(file, path)
         yield
 
 
@@ -349,7 +341,7 @@ def _loaded(path: Path, about: dict[str, Any]) -> "tuple[Study, JournalStorage]"
     except ArgnnError:
         raise
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise RunError(f"{path}: damaged, not a journal of this version ({error})") from error
+        raise RunError(f"{path}: damaged, not a journal of this version ({error!s:.80})") from error
     return study, storage
 
 
@@ -362,7 +354,7 @@ def _checked_lines(path: Path) -> int:
     bare = False
     for number, line in enumerate(content[:size].splitlines(), start=1):
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
             known = isinstance(entry, dict) and {"op_code", "worker_id"} <= entry.keys()
         except ValueError:
             known = False
