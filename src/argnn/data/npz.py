@@ -39,7 +39,7 @@ def load_npz(path: Path) -> Data:
             _check_names(list(members), path)
             _check_sizes(archive, path)
             fields = {name: _field(archive, info, name, path) for name, info in members.items()}
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except Exception as error:  # zip, zlib and numpy each have their own way to fail
         raise DataError(f"{path}: not a readable npz file") from error
@@ -102,6 +102,8 @@ def _converted(array: NDArray[Any], name: str, path: Path) -> Any:
     if array.dtype.kind not in "biuf":
         raise DataError(f"{path}: {name} must hold numbers (got {array.dtype})")
     kept = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64)
+    if name == "x" and np.can_cast(array.dtype, np.float32):
+        kept = np.float32  # what features are in the end
     return torch.from_numpy(np.ascontiguousarray(array, dtype=kept))
 
 

@@ -35,7 +35,7 @@ def read_parquet(path: Path) -> Table:
         with path.open("rb") as opened, pq.ParquetFile(opened) as file:
             _check_size(file, path)
             table = file.read()
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except Exception as error:  # damaged files fail in many ways deep inside
         raise DataError(f"{path}: not a readable Parquet file") from error
