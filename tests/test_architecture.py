@@ -17,7 +17,7 @@ import argnn
 
 PACKAGE = Path(argnn.__file__).parent
 
-BOTTOM = {"checks", "errors", "registry", "version"}
+BOTTOM = {"checks", "errors", "registry", "version", "yaml_files"}
 _TRAINING = BOTTOM | {"functional", "nn", "train"}
 _LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
 
@@ -28,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "version": set(),
     "checks": {"errors"},
     "registry": {"errors"},
+    "yaml_files": {"errors"},
     "kernels": BOTTOM,
     "functional": BOTTOM | {"kernels"},
     "nn": BOTTOM | {"functional"},

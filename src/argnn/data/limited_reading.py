@@ -6,6 +6,7 @@ comes back are numbers and JSON.
 """
 
 import json
+import math
 import os
 import resource
 import signal
@@ -26,6 +27,7 @@ from torch_geometric.data import Data
 
 from argnn.data.import_graph import Imported
 from argnn.data.import_options import NoFeaturesError
+from argnn.data.tables import too_large
 from argnn.errors import ConfigError, DataError
 
 #: What any file may take, and how much more for each of its own bytes.
@@ -41,23 +43,16 @@ def allowed_memory(path: Path) -> int:
     chosen = os.environ.get(_VARIABLE)
     if chosen:
         try:
-            return int(float(chosen) * 2**30)
-        except (ValueError, OverflowError):
-            raise ConfigError(
-                f"{_VARIABLE} must be a number of GiB (got '{chosen[:20]}')"
-            ) from None
+            gib = float(chosen)
+        except ValueError:
+            gib = math.nan
+        if not 0 < gib < 2**20:
+            raise ConfigError(f"{_VARIABLE} must be a number of GiB (got '{chosen[:20]}')")
+        return int(gib * 2**30)
     files = path.iterdir() if path.is_dir() else [path]
     found = [file.stat() for file in files if file.is_file()]
     # Zeros that take no space on the disk are not counted.
     return _BASE + _PER_BYTE * sum(min(file.st_size, 512 * file.st_blocks) for file in found)
-
-
-def too_much(path: Path | str, memory: int) -> DataError:
-    """The error for a file that needs more than it may."""
-    return DataError(
-        f"{path}: reading it takes more than {memory / 2**30:.1f} GiB of memory, which is much for "
-        f"a file of its size; set {_VARIABLE} to allow more"
-    )
 
 
 def read_limited(path: Path, read: Callable[[], Imported]) -> Imported:
@@ -78,27 +73,27 @@ def read_limited(path: Path, read: Callable[[], Imported]) -> Imported:
         status = _run_child(lambda: _answer(answer, read, memory, seconds))
         if status == -signal.SIGXCPU:
             raise DataError(
-                f"{path}: reading it takes more than {seconds} seconds, which is much for a file "
-                f"of its size; set {_VARIABLE} to allow more memory and time"
+                f"{path}: takes more than {seconds} seconds to read, which is much for a file of "
+                f"its size; set {_VARIABLE} to allow more memory and time"
             )
-        imported = _read_answer(answer, path, memory, status)
+        imported = _read_answer(answer, path, status)
     # Words become features only afterwards, 4 bytes for each node and word.
     if 4 * len(imported.node_ids) * sum(width for _, width in imported.parts) > memory:
-        raise too_much(path, memory)
+        raise too_large(path)
     return imported
 
 
-def _read_answer(answer: IO[bytes], path: Path, memory: int, status: int) -> Imported:
+def _read_answer(answer: IO[bytes], path: Path, status: int) -> Imported:
     answer.seek(0)
     try:
         with np.load(answer, allow_pickle=False) as arrays:
             return _unpacked({name: arrays[name] for name in arrays.files})
     except MemoryError:
-        raise too_much(path, memory) from None
+        raise too_large(path) from None
     except (ValueError, EOFError, OSError, BadZipFile) as error:  # ended in the middle
         raise DataError(
-            f"{path}: reading it ended early (exit code {status}), perhaps for lack of memory, or "
-            f"of space in {tempfile.gettempdir()}"
+            f"{path}: could not be read (exit code {status}), perhaps for lack of memory "
+            f"({_VARIABLE} allows more) or of space in {tempfile.gettempdir()}"
         ) from error
 
 
