@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from argnn.csv_cells import plain_cell, safe_cell
 
-DANGEROUS = ["=1+1", "+a", "-b", "@SUM(A1)", "=cmd|' /C calc'!A0", "\t=1", "\r=1", "-1+1", "=", "-"]
+DANGEROUS = ["=1+1", "+a", "-b", "@SUM(A1)", "=cmd|' /C calc'!A0", "\t=1", "\n=1", "-1+1", "=", "-"]
 
 
 @pytest.mark.parametrize("text", DANGEROUS)
@@ -21,14 +21,18 @@ def test_formulas_are_marked(text):
 
 @pytest.mark.parametrize("value", ["-1.5", "+2", "-1e-3", "a=b", "'quoted'", "", -1.5, 3, None])
 def test_other_values_stay(value):
-    assert safe_cell(value) is value
+    assert safe_cell(value) == value
 
 
 @given(st.text(alphabet="'=+-@\t\ra1.", max_size=6))
 def test_any_text_comes_back(text):
     written = safe_cell(text)
-    assert plain_cell(written) == text
+    assert plain_cell(written) == text.replace("\r", "\n")
     assert not written.startswith(tuple("=+-@\t\r")) or np.isfinite(float(written))
+
+
+def test_no_row_begins_inside_a_cell():
+    assert safe_cell("a\r=1+1") == "a\n=1+1", "which is written in quotes"
 
 
 def test_table_of_an_analysis():

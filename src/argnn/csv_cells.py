@@ -5,21 +5,24 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _MARK = "'"
-_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+_STARTS = ("=", "+", "-", "@", "\t", "\n")
 
 
 def safe_cell(value: T) -> T | str:
     """A value as it is written: a text that begins like a formula gets an apostrophe before it.
 
-    Numbers stay numbers.
+    Numbers stay numbers. A carriage return, which would end a row, becomes a line feed, which is
+    what our reader makes of it.
 
     Example:
         >>> [safe_cell(value) for value in ("=1+1", "-1.5", "a-b", -2, "'=x")]
         ["'=1+1", '-1.5', 'a-b', -2, "''=x"]
     """
-    if not isinstance(value, str) or not value.lstrip(_MARK).startswith(_STARTS):
+    if not isinstance(value, str):
         return value
-    return value if _is_number(value) else _MARK + value
+    text = value.replace("\r", "\n")
+    begins = text.lstrip(_MARK).startswith(_STARTS)
+    return _MARK + text if begins and not _is_number(text) else text
 
 
 def plain_cell(text: str) -> str:
