@@ -49,8 +49,11 @@ def allowed_memory(path: Path) -> int:
         if not 0 < gib < 2**20:
             raise ConfigError(f"{_VARIABLE} must be a number of GiB (got '{chosen[:20]}')")
         return int(gib * 2**30)
-    files = path.iterdir() if path.is_dir() else [path]
-    found = [file.stat() for file in files if file.is_file()]
+    try:
+        files = [*path.iterdir()] if path.is_dir() else [path]
+        found = [file.stat() for file in files if file.is_file()]
+    except (OSError, ValueError):  # which the reader finds, too, and explains
+        found = []
     # Zeros that take no space on the disk are not counted.
     return _BASE + _PER_BYTE * sum(min(file.st_size, 512 * file.st_blocks) for file in found)
 
