@@ -16,6 +16,7 @@ import torch
 from adversarial.crafted import CRAFTED
 from argnn.data import limited_reading, load
 from argnn.data.import_graph import Imported
+from argnn.data.import_options import NoFeaturesError
 from argnn.data.limited_reading import allowed_memory, read_limited
 from argnn.errors import ConfigError, DataError
 
@@ -131,6 +132,17 @@ def test_mistake_of_ours_is_shown_whole(tmp_path):
 
     with pytest.raises(RuntimeError, match="Traceback(.|\n)*KeyError: 'a mistake'"):
         read_limited(tmp_path, fail)
+
+
+@pytest.mark.parametrize("kind", [DataError, ConfigError, NoFeaturesError])
+def test_errors_keep_their_kind_and_words(tmp_path, kind):
+    def fail():
+        raise kind("words")
+
+    with pytest.raises(kind) as refused:
+        read_limited(tmp_path, fail)
+    assert type(refused.value) is kind
+    assert str(refused.value) == str(kind("words"))
 
 
 def test_no_child_is_left(tmp_path, monkeypatch):

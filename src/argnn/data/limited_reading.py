@@ -90,14 +90,16 @@ def _read_answer(answer: IO[bytes], path: Path, status: int) -> Imported:
     answer.seek(0)
     try:
         with np.load(answer, allow_pickle=False) as arrays:
-            return _unpacked({name: arrays[name] for name in arrays.files})
-    except MemoryError:
-        raise too_large(path) from None
+            found = {name: arrays[name] for name in arrays.files}
     except (ValueError, EOFError, OSError, BadZipFile) as error:  # ended in the middle
         raise DataError(
             f"{path}: could not be read (exit code {status}), perhaps for lack of memory "
             f"({_VARIABLE} allows more) or of space in {tempfile.gettempdir()}"
         ) from error
+    try:
+        return _unpacked(found)
+    except MemoryError:
+        raise too_large(path) from None
 
 
 def _run_child(work: Callable[[], None]) -> int:
