@@ -5,9 +5,10 @@ Nothing here pickles: opening a file of somebody else's run cannot run code.
 
 import hashlib
 import json
+import logging
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,8 @@ from torch import Tensor
 
 from argnn.errors import RunError
 
+logger = logging.getLogger(__name__)
+
 # safetensors writes several metadata entries in random order; one entry keeps equal runs equal
 # byte for byte.
 _METADATA_KEY = "argnn"
@@ -27,6 +30,37 @@ _METADATA_KEY = "argnn"
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never a part."""
+    _write(path, content, Path.replace)
+
+
+def write_output(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file that a user asked for, where :func:`require_writable` allows it.
+
+    What counts is the moment of writing, however long ago the path was looked at: of two commands
+    that write to one free path at once, one wins and the other one is refused.
+
+    Args:
+        path: The file.
+        content: What it will hold.
+        force: Whether a file that is there already may be replaced.
+    """
+
+    def place(finished: Path, path: Path) -> None:
+        require_writable(path, force)
+        if force:
+            finished.replace(path)
+            return
+        try:
+            _place_at_free_path(finished, path)
+        except FileExistsError:
+            require_writable(path, force)  # says what has come since
+            raise
+
+    _write(path, content, place)
+
+
+def _write(path: Path, content: bytes, place: Callable[[Path, Path], object]) -> None:
+    """Write a file beside ``path``, then let ``place`` bring it there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
@@ -35,9 +69,20 @@ def write_bytes(path: Path, content: bytes) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            unfinished.replace(path)
+            place(unfinished, path)
     except OSError as error:
         raise RunError(f"cannot write {path} ({error.strerror})") from error
+
+
+def _place_at_free_path(finished: Path, path: Path) -> None:
+    """Raise where anything has this name, even since a moment ago; a rename would replace it."""
+    try:
+        os.link(finished, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        path.open("x").close()
+        finished.replace(path)
 
 
 def require_folder(out: Path) -> None:
@@ -49,20 +94,28 @@ def require_folder(out: Path) -> None:
 
 
 def require_writable(out: Path, force: bool) -> None:
-    """Raise unless a file can be put at ``out`` without destroying anything unasked."""
+    """Raise unless a file can be put at ``out`` without destroying anything unasked.
+
+    Asked before long work, so that it does not end in a refusal; :func:`write_output` asks again.
+    """
     if out.is_symlink():
         raise RunError(f"{out}: is a symbolic link, which is not written through")
     if out.is_dir():
-        raise RunError(f"{out}: is a folder; choose another --out")
+        raise RunError(f"{out}: is a folder, not a file")
     if out.exists() and not out.is_file():
-        raise RunError(f"{out}: is not a plain file; choose another --out")
+        raise RunError(f"{out}: is not a plain file")
     if out.exists() and not force:
         raise RunError(f"{out}: is there already; --force replaces it")
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write strict JSON: NaN and infinity are refused, as other programs could not read them."""
-    write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+    write_bytes(path, json_bytes(value))
+
+
+def json_bytes(value: Mapping[str, Any]) -> bytes:
+    """The content of a file of strict JSON, for people to read."""
+    return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
 
 
 def read_json(path: Path, required: Iterable[str] = ()) -> dict[str, Any]:
@@ -83,10 +136,55 @@ def read_json(path: Path, required: Iterable[str] = ()) -> dict[str, Any]:
     return value
 
 
+def with_digest(value: Mapping[str, Any]) -> dict[str, Any]:
+    """An object as JSON gives it back, and a checksum of it under ``digest``.
+
+    Example:
+        >>> digest_matches(with_digest({"scores": (0.5, 0.25)}))
+        True
+        >>> digest_matches({**with_digest({"score": 0.5}), "score": 0.6})
+        False
+    """
+    plain = json.loads(json.dumps(value))
+    return {**plain, "digest": _json_digest(plain)}
+
+
+def digest_matches(value: Mapping[str, Any]) -> bool | None:
+    """Whether an object is as :func:`with_digest` made it; None where it has no checksum."""
+    if "digest" not in value:
+        return None
+    content = {key: held for key, held in value.items() if key != "digest"}
+    try:
+        return bool(value["digest"] == _json_digest(content))
+    except RecursionError:
+        return False
+
+
+def write_checked(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON object with a checksum, for :func:`read_checked`."""
+    write_json(path, with_digest(value))
+
+
+def read_checked(path: Path, required: Iterable[str] = ()) -> dict[str, Any]:
+    """Read what :func:`write_checked` wrote; earlier versions of argnn wrote no checksum."""
+    value = read_json(path, required)
+    intact = digest_matches(value)
+    if intact is False:
+        raise RunError(f"{path}: damaged, its content does not match its checksum")
+    if intact is None:
+        logger.warning(
+            "%s: has no checksum, as earlier versions of argnn wrote it; damage would go unnoticed",
+            path,
+        )
+    value.pop("digest", None)
+    return value
+
+
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
     """Write tensors and some facts about them; equal content gives equal bytes."""
     held = {name: _plain(tensor) for name, tensor in tensors.items()}
-    text = json.dumps({**facts, "digest": _digest(held)}, sort_keys=True)
+    plain = json.loads(json.dumps(facts))
+    text = json.dumps({**plain, "digest": _digest(held, plain)}, sort_keys=True)
     write_bytes(path, save(held, metadata={_METADATA_KEY: text}))
 
 
@@ -98,7 +196,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict)
             facts = dict(json.loads((file.metadata() or {})[_METADATA_KEY]))
-        intact = facts.pop("digest") == _digest(tensors)
+        digest = facts.pop("digest")
+        # Earlier versions of argnn left the facts out of the checksum.
+        intact = digest in (_digest(tensors, facts), _digest(tensors))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: damaged, not a tensor file of argnn") from error
     if not intact:
@@ -111,8 +211,8 @@ def _plain(tensor: Tensor) -> Tensor:
     return tensor.detach().cpu().contiguous().clone()
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256()
+def _digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any] | None = None) -> str:
+    digest = hashlib.sha256(b"" if facts is None else _json_digest(facts).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
@@ -132,7 +232,11 @@ def fingerprint(config: Mapping[str, Any]) -> str:
         >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
         True
     """
-    text = json.dumps(config, sort_keys=True, allow_nan=False)
+    return _json_digest(config, allow_nan=False)
+
+
+def _json_digest(value: Mapping[str, Any], *, allow_nan: bool = True) -> str:
+    text = json.dumps(value, sort_keys=True, allow_nan=allow_nan)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -232,8 +336,13 @@ def create_run(path: Path, config: Mapping[str, Any]) -> RunFolder:
         raise RunError(f"{path}: another run is starting there; choose another --out") from error
     except OSError as error:
         raise RunError(f"cannot create the folder {path} ({error.strerror})") from error
-    write_json(folder.config, {"fingerprint": fingerprint(config), "run": config})
+    write_config(folder, config)
     return folder
+
+
+def write_config(folder: RunFolder, config: Mapping[str, Any]) -> None:
+    """Write the configuration of a run, for :func:`open_run`."""
+    write_json(folder.config, {"fingerprint": fingerprint(config), "run": config})
 
 
 def open_run(path: Path) -> tuple[RunFolder, dict[str, Any]]:

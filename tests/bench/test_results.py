@@ -204,6 +204,38 @@ def test_damage_is_an_error_and_nothing_is_changed(path, line, text, message):
     assert [item.name for item in path.parent.iterdir()] == ["mine.jsonl"]
 
 
+def test_changed_row_is_refused(path):
+    for cell in ("aa", "bb"):
+        append_row(path, row(cell, seed=33))
+    path.write_text(path.read_text().replace('"seed": 33', '"seed": 73', 1))
+    before = path.read_bytes()
+    for use in (read_rows, lambda where: append_row(where, row("dd"))):
+        with pytest.raises(RunError) as caught:
+            use(path)
+        assert str(caught.value) == (
+            f"{path}, line 1: damaged, its content does not match its checksum; nothing was changed"
+        )
+    assert path.read_bytes() == before
+
+
+def test_changed_last_line_is_not_taken_for_one_that_was_cut(path):
+    append_row(path, row("aa"))
+    path.write_text(path.read_text().replace('"cell"', '"cell'))
+    with pytest.raises(RunError, match="line 1: damaged, not JSON"):
+        read_rows(path)
+
+
+def test_rows_of_earlier_versions_are_read_with_one_warning(path, caplog):
+    path.parent.mkdir()
+    path.write_text("\n".join(lines_of(row("aa"), row("bb"))) + "\n")
+    append_row(path, row("cc"))
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        assert [item["cell"] for item in read_rows(path)] == ["aa", "bb", "cc"]
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"{path}: 2 of 3 rows have no checksum")
+
+
 def test_one_line_of_somebody_else_is_left_alone(path):
     path.parent.mkdir()
     path.write_text("dear diary")

@@ -169,7 +169,7 @@ def test_out_takes_its_format_from_the_name(argnn, results, name, start):
 
 def test_out_replaces_an_older_file(argnn, results):
     Path("t.md").write_text("old")
-    assert argnn("table", "results.jsonl", "--out=t.md").code == 0
+    assert argnn("table", "results.jsonl", "--out=t.md", "--force").code == 0
     assert "old" not in Path("t.md").read_text(encoding="utf-8")[:10]
 
 
@@ -216,7 +216,7 @@ REFUSED = [
     (["r.jsonl", "--reference=argn"], "'argn' has no rows; did you mean 'argnn'"),
     (["r.jsonl", "--format=html"], "--format must be one of rich, markdown, csv, latex, json"),
     (["r.jsonl", "--json", "--format=csv"], "--json and --format csv exclude each other"),
-    (["r.jsonl", "--out=."], "--out .: is a folder, not a file"),
+    (["r.jsonl", "--out=."], ".: is a folder, not a file"),
     (["r.jsonl", "--out=./r.jsonl"], "--out r.jsonl: would replace r.jsonl"),
     (["r.jsonl", "--out=t.svg", "--diagram=t.svg"], "--diagram t.svg: would replace t.svg"),
     (["r.jsonl", "--diagram=t.jpg"], "--diagram must end with .pdf, .svg, .png (got 't.jpg')"),

@@ -151,7 +151,7 @@ def test_search_without_a_finished_trial_writes_no_settings(argnn, small_npz, mo
         (["mixed", "--model=gcn", "--address=auto"], "--address belongs to --executor ray"),
         (["mixed", "--model=gcn", "--device=tpu"], "--device must be one of"),
         (["mixed", "--model=gcn", "--ratio=80/5/15"], "--ratio belongs to --task link"),
-        (["mixed", "--model=gcn", "--out=."], "--out .: is a folder"),
+        (["mixed", "--model=gcn", "--out=."], ".: is a folder, not a file"),
         (["mixed", "--model=gcn", "--storage=."], ".: cannot be opened (Is a directory)"),
         (["none.npz"], "none.npz: no such file"),
         ([], "Missing argument"),

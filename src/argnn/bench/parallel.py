@@ -30,7 +30,7 @@ from argnn.io import (
     fingerprint,
     read_checkpoint,
     read_tensors,
-    write_json,
+    write_checked,
     write_tensors,
 )
 from argnn.train import EpochRecord
@@ -135,7 +135,7 @@ def _ordered(config: RunConfig, rows: Mapping[int, Row]) -> list[Row]:
 def write_scores(rows: Sequence[Row], folder: RunFolder) -> None:
     """Write ``scores.json``: a summary, and one row per split."""
     short = [short_row(row) for row in rows]
-    write_json(folder.scores, {"summary": summary(rows), "splits": short})
+    write_checked(folder.scores, {"summary": summary(rows), "splits": short})
 
 
 def _log_line(row: Row) -> str:

@@ -25,10 +25,10 @@ from argnn.estimators.provenance import versions
 from argnn.io import (
     RunFolder,
     fingerprint,
+    read_checked,
     read_checkpoint,
-    read_json,
+    write_checked,
     write_checkpoint,
-    write_json,
 )
 from argnn.nn import AbstractNodeModel
 from argnn.train import (
@@ -89,7 +89,7 @@ def run_split(
         config, graph, split, on_epoch, saving, watched=folder if dashboard else None
     )
     write_model(folder.model(split), config, graph, model, problem, row)
-    write_json(folder.result(split), row)
+    write_checked(folder.result(split), row)
     folder.checkpoint(split).unlink(missing_ok=True)
     return row
 
@@ -260,7 +260,7 @@ def trained_model(folder: RunFolder, split: int) -> AbstractNodeModel:
 def finished_row(folder: RunFolder, split: int) -> Row | None:
     """The row of a split that was finished before, or nothing."""
     path = folder.result(split)
-    return read_json(path, _ROW_KEYS) if path.exists() else None
+    return read_checked(path, _ROW_KEYS) if path.exists() else None
 
 
 def failed_row(config: RunConfig, split: int, error: Exception) -> Row:

@@ -130,8 +130,8 @@ def _targets(names: list[str], out: Path | None) -> "list[tuple[Experiment, Path
             raise ConfigError(f"experiment '{experiment.name}' is named twice")
         found.append((experiment, out or Path("results") / f"{experiment.name}.jsonl"))
     for path in dict.fromkeys(path for _, path in found):
-        if path.is_dir():
-            raise ConfigError(f"--out {path}: is a folder, not a file")
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"--out {path}: is not a plain file")
         if path.exists():
             check_results(path)
     return found

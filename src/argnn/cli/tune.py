@@ -61,6 +61,9 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(help="YAML file for the chosen configuration.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace any file there, not only an older result.")
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="key=value, such as num_layers=3: fixed, not searched."),
@@ -114,7 +117,7 @@ def tune(
     search = plan_search(request, trials, splits=split)
     usual_journal, usual_out = default_paths(search)
     journal, path = storage or usual_journal, out or usual_out
-    check_out(path, search)
+    replaces = check_out(path, search, force)
     pool = open_pool(search.config, search.graph, executor, workers, address)
     try:
         with _watching(console, search) as watcher:
@@ -130,9 +133,10 @@ def tune(
             "--address": address,
         }
         again = [word for name, value in rest.items() if value for word in (name, str(value))]
+        again += ["--force"] if force else []
         complain(f"interrupted; continue with: {shlex.join([*search.command, *again])}")
         raise typer.Exit(130) from None
-    _conclude(search, records, journal, path, console)
+    _conclude(search, records, journal, path, replaces, console)
 
 
 def _watching(console: Console, search: "Search") -> "_Bar | _Lines":
@@ -233,6 +237,7 @@ def _conclude(
     records: "Sequence[TrialRecord]",
     journal: Path,
     path: Path,
+    replaces: bool,
     console: Console,
 ) -> None:
     """Write the result and show it; without one, say why."""
@@ -242,7 +247,7 @@ def _conclude(
     if unforeseen:
         typer.echo(unforeseen[-1], err=True, nl=False)
     try:
-        tuned = write_result(path, search, records)
+        tuned = write_result(path, search, records, force=replaces)
     except RunError as error:
         complain(str(error))
         raise typer.Exit(1) from None

@@ -1,7 +1,7 @@
 """The results file: one JSON line per finished or failed cell.
 
-Lines are only ever added. A line that was cut off by a kill is set aside, anything else that is
-damaged is an error, and a file of another version is left as it is.
+Lines are only ever added, each with a checksum of itself. A line that was cut off by a kill is set
+aside, anything else that is damaged is an error, and a file of another version is left as it is.
 """
 
 import fcntl
@@ -16,6 +16,7 @@ from typing import Any
 
 from argnn.bench.run import Row
 from argnn.errors import RunError
+from argnn.io import digest_matches, with_digest
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ def read_rows(path: Path) -> list[Row]:
     rows, size = _parsed(content, path)
     if size < len(content):
         logger.warning("%s: its last line was cut off and is left out", path)
-    return latest_rows(rows)
+    return latest_rows(_without_digests(rows, path))
 
 
 def check_results(path: Path) -> None:
@@ -111,7 +112,7 @@ class ResultsFile:
             self._lock()
             content = _content(self.path)
             rows, size = _parsed(content, self.path)
-            self.rows = latest_rows(rows)
+            self.rows = latest_rows(_without_digests(rows, self.path))
             if size < len(content):
                 self._set_aside(content, size)
             elif content and not content.endswith(b"\n"):
@@ -164,7 +165,7 @@ def encoded(row: Mapping[str, Any]) -> bytes:
         RunError: It holds NaN or infinity, which other programs could not read.
     """
     try:
-        text = json.dumps({"format": FORMAT, **row}, allow_nan=False)
+        text = json.dumps(with_digest({"format": FORMAT, **row}), allow_nan=False)
     except ValueError as error:
         raise RunError(f"a result is not a finite number ({error})") from error
     return f"{text}\n".encode()
@@ -211,7 +212,7 @@ def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
             try:
                 row = json.loads(line, parse_constant=_refused, parse_float=_finite)
             except ValueError as error:
-                if number == last and _is_cut(line):
+                if number == last and _is_cut(line, whole=number + 1 < len(lines)):
                     return rows, end
                 raise RunError(f"{where}: damaged, not JSON; nothing was changed") from error
             rows.append(_checked(row, where))
@@ -219,9 +220,25 @@ def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
     return rows, len(content)
 
 
-def _is_cut(line: bytes) -> bool:
+def _is_cut(line: bytes, whole: bool) -> bool:
     """Whether a line can be the beginning of one of ours; a crash may leave zeros."""
+    if whole and line.endswith(b"}"):
+        return False
     return line.startswith(_START) or _START.startswith(line) or not line.strip(b"\0")
+
+
+def _without_digests(rows: list[Row], path: Path) -> list[Row]:
+    """Rows as they were given to be written."""
+    bare = sum("digest" not in row for row in rows)
+    if bare:
+        logger.warning(
+            "%s: %d of %d rows have no checksum, as earlier versions of argnn wrote them; damage "
+            "would go unnoticed",
+            path,
+            bare,
+            len(rows),
+        )
+    return [{key: value for key, value in row.items() if key != "digest"} for row in rows]
 
 
 def _refused(name: str) -> float:
@@ -240,6 +257,10 @@ def _checked(row: Any, where: str) -> Row:
         raise RunError(
             f"{where}: has format {row['format']!r}, {_writer(row)}; this version reads format "
             f"{FORMAT}; nothing was changed"
+        )
+    if digest_matches(row) is False:
+        raise RunError(
+            f"{where}: damaged, its content does not match its checksum; nothing was changed"
         )
     _check_types(row, {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}, where)
     if "twins" in row:
