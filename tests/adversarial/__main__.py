@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 SEED = int(os.environ.get("ARGNN_TEST_SEED", "0"))
+GOOD = ("refused", "same")
 BEGIN, END = "<!-- table of python -m tests.adversarial -->", "<!-- end of the table -->"
 
 
@@ -30,8 +31,8 @@ def attack(name: str, world: object, count: int | None, out: Path) -> None:
     with out.open("w", buffering=1) as file:
         for case, end in function(world, rng, min(usual, count or usual)):
             file.write(json.dumps([name, case, end]) + "\n")
-            if end not in ("refused", "same"):
-                print(f"FAILED {name}: {case[:300]}: {end[:500]}", flush=True)
+            if end not in GOOD:
+                print(f"FAILED {name}: {case[:300]}: {end[:500]}", flush=True)  # noqa: T201
 
 
 def attack_all(names: Iterable[str], count: int | None, jobs: int, root: Path) -> list[list[str]]:
@@ -76,7 +77,7 @@ def table(rows: Iterable[list[str]]) -> str:
     counts: dict[str, Counter[str]] = {}
     for name, _, end in rows:
         found = counts.setdefault(name, Counter())
-        found.update(["tried", end if end in ("refused", "same") else "FAILED"])
+        found.update(["tried", end if end in GOOD else "FAILED"])
     columns = ("tried", "refused", "same", "FAILED")
     lines = [f"| attack | {' | '.join(columns)} |", f"|---{'|---:' * len(columns)}|"]
     for name, found in counts.items():
@@ -104,18 +105,14 @@ def main() -> int:
     finally:
         shutil.rmtree(folder)
     text = table(rows)
-    print(text)
+    print(text)  # noqa: T201
     if options.write is not None:
         page = options.write.read_text(encoding="utf-8")
         block = re.compile(f"{BEGIN}.*{END}", re.DOTALL)
         options.write.write_text(
             block.sub(lambda _: f"{BEGIN}\n{text}\n\nSeed {SEED}.\n{END}", page), encoding="utf-8"
         )
-    return int("FAILED" in {end for *_, end in rows} or any(_bad(row) for row in rows))
-
-
-def _bad(row: list[str]) -> bool:
-    return row[2] not in ("refused", "same")
+    return int(any(end not in GOOD for *_, end in rows))
 
 
 if __name__ == "__main__":

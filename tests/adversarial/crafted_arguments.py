@@ -1,4 +1,4 @@
-"""Files and words made to do harm; those about graphs are in ``crafted.py`` and ``bad_files.py``."""
+"""Files and words made to do harm; ``crafted.py`` and ``bad_files.py`` have those about graphs."""
 
 from collections.abc import Callable
 from pathlib import Path

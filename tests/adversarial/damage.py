@@ -70,7 +70,7 @@ FOREIGN = {
     "GraphML": Target("inputs", ("here/*.graphml",), (_GRAPH[0].format("graphml.graphml"),)),
     "edge list": Target("inputs", ("here/list.txt",), (_GRAPH[0].format("list.txt"),)),
     "pairs": Target(
-        "train link", ("here/pairs.csv",), ("predict run --pairs=pairs.csv --out=classes.csv",)
+        "inputs", ("here/pairs.csv",), ("predict links --pairs=pairs.csv --out=classes.csv",)
     ),
     "experiment": Target("inputs", ("here/mine.yaml",), ("bench mine.yaml --workers=1 --json",)),
 }

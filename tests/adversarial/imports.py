@@ -5,7 +5,10 @@ import pkgutil
 
 import argnn
 
-PACKAGES = ("captum", "igraph", "matplotlib.pyplot", "openTSNE", "optuna", "ot", "pandas")
+PACKAGES = (
+    *("captum", "igraph", "matplotlib.pyplot", "openTSNE", "optuna", "ot", "pandas"),
+    *("pyarrow.parquet", "sklearn.metrics", "torch_geometric.nn", "encodings.utf_8_sig"),
+)
 
 
 def import_all() -> None:

@@ -61,7 +61,7 @@ class Place:
     def copy(self, root: Path) -> "Place":
         """The same files in another place."""
         for name in ("here", "cache"):
-            shutil.copytree(self.root / name, root / name)
+            shutil.copytree(self.root / name, root / name, dirs_exist_ok=True)
         return Place(root)
 
     def begin(

@@ -1,6 +1,7 @@
 """Good files of every kind, and what every command makes when nobody disturbs it."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -96,7 +97,10 @@ class World:
         self.root, self._known = root, {}
         self.inputs = Place(root / "inputs")
         write_inputs(self.inputs.here)
-        shutil.copytree(self.whole("train").place.here / "run", self.inputs.here / "run")
+        for name in ("tune", "train curvature"):
+            self.whole(name)
+        for name, folder in (("train", "run"), ("train link", "links")):
+            shutil.copytree(self.whole(name).place.here / "run", self.inputs.here / folder)
         shutil.copy(self.whole("bench").place.here / "rows.jsonl", self.inputs.here)
         self.half = Place(root / "half")
         self._stop_halfway()
@@ -104,7 +108,7 @@ class World:
     def whole(self, name: str) -> Whole:
         """What a command makes undisturbed, and its seconds."""
         if name not in self._known:
-            place = Place(self.root / "whole" / name.replace(" ", "-"))
+            place = Place(self.root / f"whole-{os.getpid()}" / name.replace(" ", "-"))
             began = time.perf_counter()
             ended = place.run(words(name, self.inputs.here))
             seconds = time.perf_counter() - began
@@ -117,8 +121,6 @@ class World:
         pid = self.half.begin(words("train", self.inputs.here))
         while not (self.half.here / "run/split-1/checkpoint.safetensors").exists():
             time.sleep(0.001)
-        import os
-
         os.kill(pid, signal.SIGKILL)
         self.half.end(pid)
 
