@@ -58,7 +58,9 @@ def words(name: str, inputs: object, out: str = "") -> list[str]:
 
 def essence(content: bytes) -> bytes:
     """Content without what differs between two runs that nobody disturbed."""
-    return b"\n".join(sorted(_MEASURED.sub(b"", content).split(b"\n")))
+    return b"\n".join(
+        sorted(line.rstrip(b",") for line in _MEASURED.sub(b"", content).split(b"\n"))
+    )
 
 
 def contents(folder: Path, skipped: str | None = None) -> dict[str, bytes]:
