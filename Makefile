@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs check format clean
+.PHONY: demo test torture docs check format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/argnn demo
@@ -13,6 +13,10 @@ demo: $(VENV)/.demo
 test: check
 	# One thread for each of two processes, in the order of tests/conftest.py.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+torture: $(VENV)/.test
+	# As root it also closes files to another user and fills disks.
+	$(BIN)/python -m tests.adversarial --write docs/torture.md
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W -n docs build/site

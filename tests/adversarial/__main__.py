@@ -29,21 +29,24 @@ def attack(name: str, world: object, count: int | None, out: Path) -> None:
     function, usual = ATTACKS[name]
     rng = random.Random(f"{SEED} {name}")
     with out.open("w", buffering=1) as file:
+        case = None
         for case, end in function(world, rng, min(usual, count or usual)):
             file.write(json.dumps([name, case, end]) + "\n")
             if end not in GOOD:
                 print(f"FAILED {name}: {case[:300]}: {end[:500]}", flush=True)  # noqa: T201
+    if case is None:
+        print(f"{name}: nothing was tried, as only root can", flush=True)  # noqa: T201
 
 
 def attack_all(names: Iterable[str], count: int | None, jobs: int, root: Path) -> list[list[str]]:
     """All attacks, some at the same time; returns how each case ended."""
     from .imports import import_all
     from .process import adopt_orphans
-    from .world import World
+    from .world import QUICK, World
 
     import_all()
     adopt_orphans()
-    world, waiting, running, failed = World(root), list(names), set(), False
+    world, waiting, running, failed = World(root, count or len(QUICK)), list(names), set(), False
     outs = {name: root / f"{name}.jsonl" for name in waiting}
     while waiting or running:
         if waiting and len(running) < jobs:

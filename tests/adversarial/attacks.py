@@ -6,7 +6,6 @@ anything else is a failure, in words.
 
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from pathlib import Path
 from .crafted_arguments import COMMANDS, FILES
 from .damage import FOREIGN, WRITTEN, Target, flipped, mutated
 from .process import Ended, Place
-from .world import GROWING, SLOW, TASKS, World, contents, essence, words
+from .world import GROWING, QUICK, SLOW, World, contents, essence, words
 
 Attack = Callable[[World, random.Random, int], Iterator[tuple[str, str]]]
 NOBODY = 65534
@@ -61,9 +60,8 @@ def _continued(name: str, place: Place, world: World) -> str:
 
 def kills(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
     """Every command is killed at a random time, then goes on and ends as if it was not."""
-    quick = [name for name in TASKS if name not in SLOW]
     for number, place in zip(range(count), _places(world), strict=False):
-        name = SLOW[number // 20 % len(SLOW)] if number % 20 == 19 else quick[number % len(quick)]
+        name = SLOW[number // 20 % len(SLOW)] if number % 20 == 19 else QUICK[number % len(QUICK)]
         how = rng.choice((signal.SIGKILL, *_POLITE))
         pause = 0.02 + rng.uniform(0, 1.05) * world.whole(name).seconds
         pid = place.begin(words(name, world.inputs.here))
@@ -128,7 +126,7 @@ def mutations(world: World, rng: random.Random, count: int) -> Iterator[tuple[st
 
 
 def crafted(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
-    """Files and words made to do harm: refused, in little memory and time."""
+    """Files and words made to do harm: refused or read, in little memory and time."""
     cases = [*FILES.items(), *COMMANDS.items()]
     rng.shuffle(cases)
     for (name, case), place in zip(cases[:count], _places(world), strict=False):
@@ -136,7 +134,7 @@ def crafted(world: World, rng: random.Random, count: int) -> Iterator[tuple[str,
         line = case(place.here) if callable(case) else case
         ended = place.run([*line], limited=True)
         left = [path.name for path in place.here.iterdir() if path.name == "hacked"]
-        yield name, "ran code of the file" if left else ended.kind
+        yield name, "ran code of the file" if left else ended.kind.replace("done", "same")
 
 
 def permissions(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
@@ -144,7 +142,7 @@ def permissions(world: World, rng: random.Random, count: int) -> Iterator[tuple[
     if os.geteuid():
         return
     doors = ("input", "run/split-0", "run/config.json", "in", "here", "out", "cache", "tmp")
-    cases = [(name, door) for name in TASKS if name not in SLOW for door in doors]
+    cases = [(name, door) for name in QUICK for door in doors]
     rng.shuffle(cases)
     for (name, door), place in zip(cases[:count], _places(world), strict=False):
         shutil.copytree(world.inputs.here, place.here / "in")
@@ -174,9 +172,8 @@ def _behind(door: str, place: Place, command: list[str]) -> list[Path]:
 
 def full_disks(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
     """The disk is full at a random byte; with more space, the command ends as if it never was."""
-    quick = [name for name in TASKS if name not in SLOW]
     for number, place in zip(range(count), _places(world), strict=False):
-        name, folder = quick[number % len(quick)], rng.choice(("here", "here", "cache", "tmp"))
+        name, folder = QUICK[number % len(QUICK)], rng.choice(("here", "here", "cache", "tmp"))
         files = (world.whole(name).place.root / folder).rglob("*")
         kilobytes = 4 + rng.randrange(20 + sum(4 + path.stat().st_size // 1024 for path in files))
         mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", place.root / folder]
@@ -197,9 +194,9 @@ def full_disks(world: World, rng: random.Random, count: int) -> Iterator[tuple[s
 
 def pairs(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
     """The same command twice at once: one is refused, or both find the same."""
-    quick = [*(name for name in TASKS if name not in SLOW), "resume"]
+    names = ["resume", *QUICK]
     for number, place in zip(range(count), _places(world), strict=False):
-        name = quick[number % len(quick)]
+        name = names[number % len(names)]
         whole = world.whole("train" if name == "resume" else name).files
         command = ["train", "--resume", "run"]
         if name == "resume":
@@ -230,8 +227,3 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "full disks": (full_disks, 65),
     "two at once": (pairs, 42),
 }
-
-
-def plain(text: str) -> str:
-    """A short line without what differs between machines."""
-    return re.sub(r"\s+", " ", text)[:160]

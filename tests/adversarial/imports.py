@@ -7,7 +7,8 @@ import argnn
 
 PACKAGES = (
     *("captum", "igraph", "matplotlib.pyplot", "openTSNE", "optuna", "ot", "pandas"),
-    *("pyarrow.parquet", "sklearn.metrics", "torch_geometric.nn", "encodings.utf_8_sig"),
+    *("pyarrow.parquet", "sklearn.metrics", "torch_geometric.nn"),
+    *("encodings.utf_8_sig", "encodings.cp437", "encodings.latin_1", "encodings.idna"),
 )
 
 
