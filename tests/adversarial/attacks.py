@@ -81,6 +81,10 @@ def kills(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, s
         yield f"{name}, {how.name} after {pause:.2f} s", end
 
 
+def _targets(world: World, known: dict[str, Target]) -> list[tuple[str, Target]]:
+    return [pair for pair in known.items() if world.has_benchmark or pair[0] != "benchmark"]
+
+
 def _damaged(
     world: World, rng: random.Random, place: Place, target: Target, change: Callable
 ) -> tuple[str, str, Ended]:
@@ -96,7 +100,7 @@ def _damaged(
 def flips(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
     """A bit of a file that argnn wrote is another: refused, or the same result."""
     known: dict[tuple[str, str], tuple[bytes, dict[str, bytes]]] = {}
-    targets = list(WRITTEN.items())
+    targets = _targets(world, WRITTEN)
     for number, place in zip(range(count), _places(world), strict=False):
         name, target = targets[number % len(targets)]
         file, reader, ended = _damaged(world, rng, place, target, flipped)
@@ -118,7 +122,7 @@ def flips(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, s
 
 def mutations(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
     """Files of every format with random damage: read or refused, in little memory and time."""
-    targets = [*FOREIGN.items(), *WRITTEN.items()]
+    targets = _targets(world, FOREIGN | WRITTEN)
     for number, place in zip(range(count), _places(world), strict=False):
         name, target = targets[number % len(targets)]
         file, reader, ended = _damaged(world, rng, place, target, mutated)

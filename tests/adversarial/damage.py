@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from .process import Place
-from .world import TASKS, World
+from .world import READ_BENCHMARK, TASKS, World
 
 _RESUME = "train --resume run --json"
 _RUN = (
@@ -23,7 +23,7 @@ class Target:
     """Files of one kind.
 
     Attributes:
-        source: Whose files: ``inputs``, ``half`` for a run that was killed, or a command.
+        source: Whose files: ``inputs``, ``half`` for a run that was killed, ``benchmark``, or a command.
         files: Patterns of the files to damage, below the place.
         readers: Commands that read them.
     """
@@ -34,7 +34,7 @@ class Target:
 
     def copied(self, world: World, place: Place) -> None:
         """Put undamaged files into a place."""
-        known = {"inputs": world.inputs, "half": world.half}
+        known = {"inputs": world.inputs, "half": world.half, "benchmark": world.benchmark}
         source = known.get(self.source) or world.whole(self.source).place
         source.copy(place.root)
 
@@ -55,6 +55,7 @@ WRITTEN = {
         ("here/tuned.yaml",),
         ("train {i}/small.npz --settings=tuned.yaml --epochs=5 --json --out=new",),
     ),
+    "benchmark": Target("benchmark", ("here/data/**/*", "cache/**/*"), (READ_BENCHMARK,)),
     "cached curvature": Target(
         "train curvature",
         ("cache/**/*",),

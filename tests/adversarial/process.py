@@ -41,7 +41,8 @@ class Ended:
         if self.code == 0:
             return "done"
         if self.code in (1, 2) and lines and all(line.startswith("argnn: ") for line in lines):
-            return "refused" if max(map(len, lines)) < 2000 else "a message of over 2,000 letters"
+            longest = max(lines, key=len)
+            return "refused" if len(longest) < 2000 else f"{len(longest)} letters: {longest[:200]}"
         return f"code {self.code}: {self.err[-200:]}"
 
 

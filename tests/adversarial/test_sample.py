@@ -43,7 +43,7 @@ def test_sample_of_all_attacks(tmp_path):
             Ended(2, "", "argnn: error: no\nsecond line\n"),
             "code 2: argnn: error: no\nsecond line\n",
         ),
-        (Ended(2, "", f"argnn: error: {5000 * 'x'}\n"), "a message of over 2,000 letters"),
+        (Ended(2, "", f"argnn: {5000 * 'x'}\n"), f"5007 letters: argnn: {193 * 'x'}"),
     ],
 )
 def test_ends_are_told_apart(ended, kind):
