@@ -23,7 +23,7 @@ class Target:
     """Files of one kind.
 
     Attributes:
-        source: Whose files: ``inputs``, ``half`` for a run that was killed, ``benchmark``, or a command.
+        source: Whose files: a command, or ``inputs``, ``benchmark``, ``half`` for a killed run.
         files: Patterns of the files to damage, below the place.
         readers: Commands that read them.
     """

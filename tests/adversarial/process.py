@@ -111,6 +111,8 @@ class Place:
             atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()
+            if not user:
+                (self.root / "modules").write_text("\n".join(sys.modules))
             os._exit(code if isinstance(code, int) else 0)
 
     def wait_for_begin(self, name: str = "first") -> None:
