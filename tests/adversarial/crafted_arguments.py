@@ -5,11 +5,9 @@ from pathlib import Path
 
 from tests.cli.bad_files import CORPUS
 
+from .crafted import CRAFTED, alias_bomb
 from .world import SLOW, TASKS
 
-_ALIASES = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(9 * ['*' + chr(97 + i)])}]\n" for i in range(12)
-)
 _LONG, _DEEP = "n" * 5000, "[" * 100_000
 _ROW = '{"task": "node", "data": %s, "model": "gcn", "cell": "a", "test": {"f1": %s}}\n'
 
@@ -35,7 +33,7 @@ def _from_corpus(name: str) -> Callable[[Path], list[str]]:
 
 
 TEXTS = {
-    "alias bomb": _ALIASES,
+    "alias bomb": alias_bomb(),
     "deep": _DEEP,
     "5,000 digits": "9" * 5000,
     "date that is none": "epochs: 2024-99-99\nformat: 1",
@@ -48,6 +46,7 @@ TEXTS = {
 }
 
 FILES: dict[str, Callable[[Path], list[str]]] = {
+    **CRAFTED,
     **{f"corpus, {name}": _from_corpus(name) for name in CORPUS},
     **{
         f"{kind} of {what}": _written(file, text.encode(errors="surrogateescape"), command)
