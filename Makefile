@@ -9,7 +9,7 @@ HASHED := $(INSTALL) --require-hashes --no-deps -r
 # This version installs as a CPU build with pip; other versions may pull CUDA packages.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test docs check format constraints clean
+.PHONY: demo test torture docs check format constraints clean
 
 demo: $(VENV)/.demo
 	$(BIN)/argnn demo
@@ -17,6 +17,10 @@ demo: $(VENV)/.demo
 test: check
 	# One thread for each of two processes, in the order of tests/conftest.py.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+torture: $(VENV)/.test
+	# As root it also closes files to another user and fills disks.
+	$(BIN)/python -m tests.adversarial --write docs/torture.md
 
 docs: $(VENV)/.test
 	$(BIN)/sphinx-build -W -n docs build/site

@@ -17,7 +17,7 @@ import argnn
 
 PACKAGE = Path(argnn.__file__).parent
 
-BOTTOM = {"checks", "errors", "folders", "registry", "version"}
+BOTTOM = {"checks", "csv_cells", "errors", "folders", "registry", "version", "yaml_files"}
 _TRAINING = BOTTOM | {"functional", "nn", "train"}
 _LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
 
@@ -26,9 +26,11 @@ _LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
+    "csv_cells": set(),
     "folders": {"errors"},
     "checks": {"errors"},
     "registry": {"errors"},
+    "yaml_files": {"errors"},
     "kernels": BOTTOM,
     "functional": BOTTOM | {"kernels"},
     "nn": BOTTOM | {"functional"},

@@ -8,9 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_LONGEST = 2000
+
+
+def shortened(text: str, most: int = _LONGEST) -> str:
+    """A text that quotes a file, without its middle where that is long.
+
+    Example:
+        >>> shortened("0123456789", most=6)
+        '0123 ... 89'
+    """
+    return text if len(text) <= most else f"{text[: most - most // 3]} ... {text[-(most // 3) :]}"
+
 
 class ArgnnError(Exception):
     """Base of every error that the user, not the program, has to mend."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shortened(message))
 
 
 class ConfigError(ArgnnError, ValueError):

@@ -102,6 +102,12 @@ def test_a_cache_that_cannot_be_written_does_not_stop_a_run(plan, cache, caplog)
     assert "curvatures are not kept" in caplog.text
 
 
+def test_a_cache_that_cannot_be_read_does_not_stop_a_run(plan, monkeypatch, caplog):
+    monkeypatch.setenv("ARGNN_CACHE", 5000 * "n")  # the system refuses the name, also to root
+    assert load_curvature(plan.config, plan.graph)["exact"] > 0
+    assert "File name too long" in caplog.text
+
+
 def test_models_without_curvature_need_no_file(small_npz, cache):
     plan = plan_of(small_npz(), "gcn")
     assert load_curvature(plan.config, plan.graph) is None

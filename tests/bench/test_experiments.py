@@ -221,9 +221,10 @@ def test_mistake_is_named_with_its_file_and_key(changes, message):
         ("name: [1,\n", "not YAML: "),
         ("name: a: b\n", "not YAML: mapping values are not allowed here (line 1, column 8)"),
         ("name: !!python/object/apply:os.system ['true']\n", "not YAML: "),
-        ("name: 2020-99-99\n", "not YAML: "),
-        ("name: a\ntask: node\nname: b\n", "key 'name' is there twice (line 3)"),
-        ("data: [{name: a, name: b}]\n", "key 'name' is there twice (line 1)"),
+        ("name: !!timestamp 2020-99-99\n", "not YAML: "),
+        ("name: &a [x]\ndata: *a\n", "not YAML: anchors (&) and aliases (*) are not read (line 1"),
+        ("name: a\ntask: node\nname: b\n", "key 'name' is there twice (line 3, column 1)"),
+        ("data: [{name: a, name: b}]\n", "key 'name' is there twice (line 1, column 18)"),
         ("[" * 5000, "not YAML: "),
         ("\x00", "not YAML: "),
         ("3: x\n", "unknown key '3'"),
@@ -251,8 +252,8 @@ def test_found_by_name_or_by_path(tmp_path, monkeypatch):
     [
         ("node-smal", "unknown experiment 'node-smal'; did you mean 'node-small'"),
         ("none.yaml", "No such file or directory: 'none.yaml'"),
-        ("folder.yaml", "Is a directory: 'folder.yaml'"),
-        ("latin.yaml", "latin.yaml: not a text file in UTF-8"),
+        ("folder.yaml", "folder.yaml: not a file"),
+        ("latin.yaml", "latin.yaml: not YAML: "),
     ],
 )
 def test_not_found(tmp_path, monkeypatch, text, message):

@@ -283,6 +283,13 @@ def test_csv_quotes_strange_names():
     assert all(None not in line for line in lines)
 
 
+def test_csv_marks_what_a_spreadsheet_would_run():
+    found = [finished(0.5, method="=1+1", model="gcn", data="@a", split=0)]
+    lines = list(csv.DictReader(io.StringIO(to_csv(document(found)))))
+    assert {(line["method"], line["data"]) for line in lines} >= {("'=1+1", "'@a")}
+    assert not [cell for line in lines for cell in line.values() if cell.startswith(("=", "@"))]
+
+
 def test_every_format_shows_the_scores_without_twins():
     counts = {"test": 100, "with_twin": 60}
     others = {"twins": counts, "test_without_twins": node_scores(0.41)}

@@ -121,6 +121,7 @@ OWN_WRITING = {
     "argnn.data.cache": "the cache",
     "argnn.data.downloads": "the cache",
     "argnn.estimators.checkpoint": "whole folders, under rules of their own",
+    "argnn.kernels.kept": "the cache of compiled kernels",
 }
 WRITING = {"write_text", "write_bytes", "touch", "save_file", "fdopen"}
 

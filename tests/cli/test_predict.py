@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from argnn.data import load
+
 TINY = ("--model=gcn", "--epochs=3")
 
 
@@ -206,6 +208,33 @@ def test_ids_and_class_names_come_back(argnn, folder):
     assert list(rows[0]) == ["id", "class", "p_ant", "p_bee", "p_cat"]
     assert [row["id"] for row in rows] == [f"node {node}" for node in range(60)]
     assert {row["class"] for row in rows} <= {"ant", "bee", "cat"}
+
+
+def test_ids_and_classes_that_a_spreadsheet_would_run(argnn, folder, tmp_path):
+    for path in folder.iterdir():
+        path.write_text(path.read_text().replace("node ", "=n").replace("ant", "@ant"))
+    assert argnn("train", folder, *TINY, "--out=run").code == 0
+    assert argnn("predict", "run", "--out=p.csv").code == 0
+    rows = rows_of("p.csv")
+    assert [row["id"] for row in rows] == [f"'=n{node}" for node in range(60)]
+    assert {row["class"] for row in rows} <= {"'@ant", "bee", "cat"}
+    # The table is a table of nodes again, with the ids as they were.
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "nodes.csv").write_text(Path("p.csv").read_text())
+    (again / "edges.csv").write_text((folder / "edges.csv").read_text())
+    assert load(again).node_ids == [f"=n{node}" for node in range(60)]
+
+
+def test_pairs_that_a_spreadsheet_would_run(argnn, folder):
+    for path in folder.iterdir():
+        path.write_text(path.read_text().replace("node ", "=n"))
+    assert argnn("train", folder, *TINY, "--task=link", "--out=run").code == 0
+    for number, pairs in enumerate(("=n0,=n1\n", "'=n0,'=n1\n")):
+        Path("pairs.csv").write_text("source,target\n" + pairs)
+        done = argnn("predict", "run", "--pairs=pairs.csv", f"--out={number}.csv")
+        assert done.code == 0, done
+        assert rows_of(f"{number}.csv")[0]["source"] == "'=n0"
 
 
 def test_worker_processes_know_names_and_schema(folder, tmp_path):

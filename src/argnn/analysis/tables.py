@@ -30,6 +30,7 @@ from argnn.analysis.properties import (
     labels_of,
     local_homophily,
 )
+from argnn.csv_cells import safe_cell
 from argnn.errors import ConfigError
 from argnn.functional.neighborhood import neighborhood
 from argnn.io import write_output
@@ -225,7 +226,9 @@ def table_bytes(table: "DataFrame", kind: str) -> bytes:
     """
     check_format(kind)
     if kind == "csv":
-        return str(table.to_csv(index=False)).encode()
+        words = [name for name in table if table[name].dtype.kind == "O"]
+        safe = table.assign(**{name: table[name].map(safe_cell) for name in words})
+        return str(safe.to_csv(index=False)).encode()
     content: bytes = table.to_parquet(index=False)
     return content
 

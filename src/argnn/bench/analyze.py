@@ -120,7 +120,7 @@ def analyze(order: Order) -> Report:
         data=config.data,
         model=config.model,
         split=split,
-        nodes=content["count"],
+        nodes=graph.num_nodes,
         layers=len(content["layers"]),
         size=len(written),
         notes=content["notes"],

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-import yaml
 from torch_geometric.data import Data
 
 from argnn.bench.problems import LinkConfig
@@ -18,6 +17,7 @@ from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel, Formulation
 from argnn.nn.models.formulation import formulation
 from argnn.registry import canonical_name, resolve, suggestion
 from argnn.train import TrainConfig, train_config
+from argnn.yaml_files import parsed_yaml
 
 CHECKPOINT_EVERY = 25
 #: The tasks, and the score that the paper's tables of each lead with.
@@ -148,7 +148,9 @@ def parse_overrides(texts: Sequence[str], model: str) -> Overrides:
         if not separator or not key.strip():
             raise ConfigError(f"--set must read key=value (got '{text:.80}')")
         part, name = _placed(key.strip(), known, model)
-        found[part][name] = _checked(key.strip(), _parsed(text, value), known[part][name])
+        found[part][name] = _checked(
+            key.strip(), parsed_yaml(value, f"--set {text:.80}"), known[part][name]
+        )
     return Overrides(options=found["model"], train=found["train"])
 
 
@@ -170,13 +172,6 @@ def _placed(key: str, known: Mapping[str, Mapping[str, Any]], model: str) -> tup
     names = [f"{part}.{n}" if dot else n for part, table in known.items() for n in table]
     names = [n for n in names if not n.endswith("seed")]
     raise ConfigError(f"unknown setting '{key}' of {model}; {suggestion(key, names)}")
-
-
-def _parsed(text: str, value: str) -> Any:
-    try:
-        return yaml.safe_load(value)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"--set {text:.80}: the value cannot be read") from error
 
 
 def _checked(name: str, value: Any, hint: Any) -> Any:

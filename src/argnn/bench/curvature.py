@@ -109,12 +109,12 @@ def curvature_file(edge_index: Tensor, num_nodes: int, method: str) -> Path:
 def _from_file(
     path: Path, edge_index: Tensor, num_nodes: int, method: str
 ) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
     try:
+        if not path.is_file():
+            return None
         tensors, facts = read_tensors(path)
         keep_pair_curvature(edge_index, num_nodes, tensors["curvature"], _ALPHA, method)
-    except (RunError, KeyError, ValueError) as error:
+    except (OSError, RunError, KeyError, ValueError) as error:
         logger.warning("%s is made anew (%s)", path, error)
         return None
     return facts

@@ -210,7 +210,9 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
             "the nodes have no features: choose some with --features degree, onehot, random or "
             "laplacian"
         ]
-    deviation = graph.x.double().std(dim=0, correction=0)
+    # A few columns at a time: a copy of all would take twice the memory of the graph.
+    parts = (part.double().std(dim=0, correction=0) for part in graph.x.split(64, dim=1))
+    deviation = torch.cat([*parts])
     constant = _named(graph.feature_names, deviation == 0)
     varying = deviation[deviation > 0]
     warnings = []
@@ -226,12 +228,12 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
 def _leak_warnings(graph: Data) -> list[str]:
     """Columns of few values that tell the class without fail, as a copy of the label would."""
     known = graph.y >= 0
-    y, x, start, told = graph.y[known], graph.x[known], 0, []
+    y, start, told = graph.y[known], 0, []
     if len(y.unique()) < 2:
         return []
     for rule in graph.schema["columns"] or []:
         width = feature_count(rule)
-        if rule["kind"] != "vector" and _tells(x[:, start : start + width], y):
+        if rule["kind"] != "vector" and _tells(graph.x[:, start : start + width][known], y):
             told.append(rule["name"])
         start += width
     return [

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from argnn.bench.config import RunConfig
 from argnn.bench.prepare import reopen
 from argnn.bench.problems import observed_graph
+from argnn.csv_cells import plain_cell, safe_cell
 from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
 from argnn.estimators.base import GraphEstimator
@@ -162,8 +163,7 @@ def _numbers(chances: Iterable[float]) -> list[str]:
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows(map(safe_cell, row) for row in (header, *rows))
     return text.getvalue().encode()
 
 
@@ -195,6 +195,6 @@ def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
             header = next(reader, [])
             if header != _PAIR_COLUMNS:
                 raise DataError(f"{path}, line 1: the columns must be source,target")
-            return [(reader.line_num, row) for row in reader if row]
+            return [(reader.line_num, list(map(plain_cell, row))) for row in reader if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: not a CSV file ({error})") from error

@@ -6,13 +6,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
 from argnn.estimators.usual import FOR_UNDIRECTED, edge_kinds
 from argnn.nn import DECODERS, MODELS
 from argnn.registry import resolve, suggestion
+from argnn.yaml_files import parsed_yaml
 
 _FOLDER = "settings"
 #: In place of a data set: the usual settings of all that have none of their own.
@@ -80,7 +79,7 @@ def stored_settings() -> tuple[Settings, ...]:
 
 def parsed_settings(text: str, origin: str) -> tuple[Settings, ...]:
     """Read a list of settings; an unknown key, or the same graph twice, is an error."""
-    entries = yaml.safe_load(text)
+    entries = parsed_yaml(text, origin)
     if not isinstance(entries, list):
         raise ConfigError(f"{origin}: must hold a list (got {type(entries).__name__})")
     found = [

@@ -105,9 +105,9 @@ def _features(source: Data, origin: str) -> Tensor:
             f"(got {list(stored.shape)})"
         )
     x = stored.to(torch.float32)
-    bad = (~torch.isfinite(x)).nonzero()
-    if len(bad):
-        row, column = bad[0].tolist()
+    # Not finite are both ends of the range, or one; where a single value is, needs a copy of all.
+    if not bool(torch.stack(torch.aminmax(x)).isfinite().all()):
+        row, column = (~torch.isfinite(x)).nonzero()[0].tolist()
         value = stored[row, column].item()
         raise DataError(f"{origin}: x[{row}, {column}] is not finite (got {value})")
     return x.contiguous()

@@ -1,7 +1,8 @@
-"""SHA-256 sums of the raw files that can be downloaded.
+"""SHA-256 sums of the raw files of the benchmark graphs.
 
-Those of the files that the results of this project were made with. The sources name no versions,
-and PyG does not verify whom it downloads from: these sums do.
+Those of the files that the results of this project were made with. They are compared whenever a
+file is read: the sources name no versions, PyG does not verify whom it downloads from, disks decay,
+and some of the files are pickles, which could run code.
 """
 
 from collections.abc import Mapping
@@ -156,5 +157,18 @@ c423a8deea9b18f9ecb6cfd703578e2159df167de01fe7e6195b88995010252d  wisconsin_spli
 57ad808c8d4dd94dc4404124370bbcebb3dcc597c2bea6457bf05f220adf1527  wisconsin_split_0.6_0.2_7.npz
 27d4d62a2a6aea2cdc399302237512ab0d64fb0c84e648112f97c5896274e42f  wisconsin_split_0.6_0.2_8.npz
 3c149cd124a19021031609e0d7743a7be59aae4f88c8d38410138e8f06f5daaf  wisconsin_split_0.6_0.2_9.npz
+[cornell-old]
+cf5a3ca346cdd1210b8342e22517fcbbdae658065b7a3145f59350e50e6236a3  out1_node_feature_label.txt
+c4522a00cc40873c8a04a3a07c49e24a48a507eb284ac9c9f2d3e0590351bbb7  out1_graph_edges.txt
+14022a1e19ec7fc0a07a2c06a785a2f9dc52809dbcd1c14fc318f7800675d73f  cornell_split_0.6_0.2_0.npz
+5568fa27e968a724c92211bf97026a36a08893cf94b218043e49b4c973c35cfb  cornell_split_0.6_0.2_1.npz
+763fc1f423395e4172617fa5b6bc0d7adad2241e5fedd1a4f0a098a67f9dc8e9  cornell_split_0.6_0.2_2.npz
+4334321cd9ec42de9d51107fb9a6dc310512e0921bc1cff0f390301ee37315fa  cornell_split_0.6_0.2_3.npz
+2b6b3ef396f4dc7fcdc276fb16b88bb87409b25879dd672b3a506eca844dd8d7  cornell_split_0.6_0.2_4.npz
+1a40ef8b20aa9e1aa850e1abdaba3efac1f66c98ef2c6a59eadefa21136ece6b  cornell_split_0.6_0.2_5.npz
+bcddf4ab59eae4c7d47b8a6cec9025a54ec0e6d3f3bdcd7678e201f25ace4642  cornell_split_0.6_0.2_6.npz
+2b497e12dfc123d7e7c9bb4fc4a82b5bee18409e109a3e3a04da439cacec964d  cornell_split_0.6_0.2_7.npz
+5c4e110d252d7ad156b2e4cd34b6dbd1cecbcc1755f8d72e932cc2a54f2b643c  cornell_split_0.6_0.2_8.npz
+80f1531807194d301affbf6f879a4ab4f56a19bdccb62d192e3ecd1b5275f052  cornell_split_0.6_0.2_9.npz
 """
 )

@@ -5,7 +5,7 @@ zeros and ones says where that happened. Words become one feature per value.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,9 @@ from argnn.errors import DataError
 
 Numbers = NDArray[np.float64]
 ColumnRule = dict[str, Any]
+#: Features of some columns and how many: ``[N, k]``, or for words ``[N]``, the place of the only 1
+#: in each row, which is -1 where there is none.
+Part = tuple[NDArray[Any], int]
 
 #: Texts that stand for a missing number; as words they could be the name of something.
 _NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}
@@ -30,14 +33,34 @@ _MOST_FEATURES = 50_000
 class Encoded:
     """Features, their names, and what is worth telling about them."""
 
-    parts: list[NDArray[np.float32]] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def add(self, values: Numbers, names: Iterable[str]) -> None:
         """Append columns ``[N, k]``, or one ``[N]``."""
-        self.parts.append(values.reshape(len(values), -1).astype(np.float32))
+        columns = values.reshape(len(values), -1).astype(np.float32)
+        self.parts.append((columns, columns.shape[1]))
         self.names.extend(names)
+
+
+def side_by_side(parts: Sequence[Part]) -> NDArray[np.float32]:
+    """The matrix ``[N, F]`` of all parts.
+
+    Example:
+        >>> side_by_side([(np.array([1, -1]), 2), (np.array([[0.5], [4.0]]), 1)]).tolist()
+        [[0.0, 1.0, 0.5], [0.0, 0.0, 4.0]]
+    """
+    x = np.zeros((len(parts[0][0]), sum(width for _, width in parts)), dtype=np.float32)
+    start = 0
+    for values, width in parts:
+        if values.ndim == 2:
+            x[:, start : start + width] = values
+        else:
+            rows = np.flatnonzero(values >= 0)
+            x[rows, start + values[rows]] = 1
+        start += width
+    return x
 
 
 def learned_rules(
@@ -212,16 +235,17 @@ def _first_misfit(table: Table, name: str, kind: str) -> str:
 def _encode_category(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
     name, categories = rule["name"], rule["categories"]
     place = {category: index for index, category in enumerate(categories)}
-    values = np.zeros((len(table), len(categories)))
+    places = np.full(len(table), -1, dtype=np.int32)
     missing, unknown = 0, set()
     for row, cell in enumerate(table.columns[name].tolist()):
         if is_missing(cell):
             missing += 1
         elif str(cell) in place:
-            values[row, place[str(cell)]] = 1
+            places[row] = place[str(cell)]
         else:
             unknown.add(str(cell))
-    encoded.add(values, [f"{name} = {category}" for category in categories])
+    encoded.parts.append((places, len(categories)))
+    encoded.names.extend(f"{name} = {category}" for category in categories)
     if missing:
         encoded.notes.append(f"column {name}: {missing} missing words became zeros")
     if unknown:

@@ -23,18 +23,15 @@ logger = logging.getLogger(__name__)
 
 #: Called with a data root and the names of files that are there already; leaves the others there.
 Fetch = Callable[[Path, frozenset[str]], None]
-#: Called with a folder of raw files; raises ``DataError`` if one of them cannot be used.
-Check = Callable[[Path], None]
 
 
-def download(spec: DatasetSpec, folder: Path, fetch: Fetch, check: Check) -> None:
+def download(spec: DatasetSpec, folder: Path, fetch: Fetch) -> None:
     """Make ``folder`` with the raw files of a data set, all of them or none.
 
     Args:
         spec: The data set.
         folder: Where the files belong; it does not exist yet.
         fetch: Gets files from the network.
-        check: Looks at the content of all files together.
     """
     _require_permission(spec, folder)
     writable_folder(folder.parent)
@@ -46,7 +43,6 @@ def download(spec: DatasetSpec, folder: Path, fetch: Fetch, check: Check) -> Non
         with _keeping_what_is_whole(spec, fetched):
             _fetch(spec, folder, fetch, Path(root), have)
             _check_sums(spec, fetched, folder)
-        check(fetched)
         _put_in_place(fetched, folder)
     shutil.rmtree(_kept(spec), ignore_errors=True)
 

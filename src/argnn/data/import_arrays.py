@@ -169,7 +169,8 @@ class _Reader:
         if self.data.get("x") is None and _is_edges(self.data.get("edge_index")):
             raise NoFeaturesError(self.origin)
         if self.schema is not None:
-            check_width(self.data.x, self.schema, self.origin)
+            x = self.data.x
+            check_width(x.size(1) if x.dim() == 2 else 0, self.schema, self.origin)
         schema = dict(self.schema) if self.schema is not None else self._written_schema()
         return Imported(self.data, self.node_ids, self.names, schema, self.notes)
 

@@ -14,6 +14,7 @@ from argnn.data.assemble import arranged_edges
 from argnn.data.columns import (
     ColumnRule,
     Encoded,
+    Part,
     encoded_columns,
     learned_rules,
 )
@@ -49,6 +50,7 @@ class Imported:
         schema: How it was read, as plain JSON values.
         notes: What was understood or changed, in words.
         undirected: Whether there are no directions to keep.
+        parts: The features ``x`` of a table, in little space.
     """
 
     data: Data
@@ -57,6 +59,7 @@ class Imported:
     schema: dict[str, Any]
     notes: list[str] = field(default_factory=list)
     undirected: bool = False
+    parts: list[Part] = field(default_factory=list)
 
 
 def import_tables(
@@ -187,16 +190,16 @@ class _Reader:
             x, names = structural_features(
                 structure, edge_index, self.node_ids, self.tables.edges.origin
             )
-            encoded.parts.append(x)
+            encoded.parts.append((x, len(names)))
             encoded.names.extend(names)
             self.notes.append(f"{x.shape[1]} features made from the edges ({structure['kind']})")
         if not encoded.parts:
             raise NoFeaturesError((self.tables.nodes or self.tables.edges).origin)
         self.notes += encoded.notes
         self.feature_names, self.structure = encoded.names, structure
-        self.data.x = torch.from_numpy(np.concatenate(encoded.parts, axis=1))
+        self.parts = encoded.parts
         if self.schema is not None:
-            check_width(self.data.x, self.schema, self.tables.edges.origin)
+            check_width(len(encoded.names), self.schema, self.tables.edges.origin)
 
     @property
     def _keeps_directions(self) -> bool:
@@ -263,12 +266,12 @@ class _Reader:
             schema=schema if self.schema is None else dict(self.schema),
             notes=self.notes,
             undirected=self.tables.undirected,
+            parts=self.parts,
         )
 
 
-def check_width(x: Tensor, schema: Schema, origin: str) -> None:
-    """Raise unless features ``[N, F]`` are as many as those of a schema."""
-    width = x.size(1) if x.dim() == 2 else 0
+def check_width(width: int, schema: Schema, origin: str) -> None:
+    """Raise unless there are as many features as in a schema."""
     if width != schema["num_features"]:
         raise DataError(
             f"{origin}: the model was trained with {schema['num_features']} features (got {width})"

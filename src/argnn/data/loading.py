@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
 from argnn.data.assemble import assemble
 from argnn.data.benchmarks import load_benchmark
+from argnn.data.columns import side_by_side
 from argnn.data.digits import digits
 from argnn.data.formats import csv_files, edge_lists, parquet_files
 from argnn.data.formats.arrays import adjacency_data, arrays_data, is_sparse
@@ -19,6 +21,7 @@ from argnn.data.formats.networkx_graphs import is_networkx, networkx_tables
 from argnn.data.import_arrays import import_arrays
 from argnn.data.import_graph import Imported, import_tables
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
+from argnn.data.limited_reading import read_limited
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema, check_schema
 from argnn.data.specs import DATASETS, DatasetSpec, check_counts
@@ -112,6 +115,8 @@ def load(
             options, directed=schema["directed"], row_normalize=schema["row_normalize"]
         )
     name, origin, imported = _imported(source, root, options, schema)
+    if imported.parts:
+        imported.data.x = torch.from_numpy(side_by_side(imported.parts))
     graph = assemble(
         imported.data,
         origin=origin,
@@ -150,14 +155,18 @@ def _imported(
         return name, name, import_arrays(data, options, schema, name, notes)
     path = _as_path(source)
     if path is not None:
-        read = _read_path(path)
-        if isinstance(read, GraphTables):
-            return path.stem, str(path), import_tables(read, options, schema)
-        return path.stem, str(path), import_arrays(read, options, schema, str(path))
+        return path.stem, str(path), read_limited(path, lambda: _read(path, options, schema))
     spec = resolve(str(source), DATASETS, "data set")
     imported = import_arrays(_registered(spec, root), options, schema, spec.name)
     imported.undirected = not spec.directed
     return spec.name, spec.name, imported
+
+
+def _read(path: Path, options: ImportOptions, schema: Schema | None) -> Imported:
+    found = _read_path(path)
+    if isinstance(found, GraphTables):
+        return import_tables(found, options, schema)
+    return import_arrays(found, options, schema, str(path))
 
 
 def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | None:

@@ -19,7 +19,7 @@ _LONGEST_SHOWN = 40
 
 def shown(value: object) -> str:
     """A value for an error message: quoted where it is a text, and never long."""
-    text = repr(value) if isinstance(value, str) else str(value)
+    text = repr(value[: _LONGEST_SHOWN + 1]) if isinstance(value, str) else str(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 

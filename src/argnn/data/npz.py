@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from argnn.data.formats.text_files import check_regular
 from argnn.data.splits import MASK_NAMES
-from argnn.data.tables import printable
+from argnn.data.tables import printable, too_large
 from argnn.errors import DataError
 
 _REQUIRED = ("edge_index",)
@@ -39,11 +39,11 @@ def load_npz(path: Path) -> Data:
             _check_names(list(members), path)
             _check_sizes(archive, path)
             fields = {name: _field(archive, info, name, path) for name, info in members.items()}
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except Exception as error:  # zip, zlib and numpy each have their own way to fail
         raise DataError(f"{path}: not a readable npz file") from error
-    return Data(**{name: _converted(array, name, path) for name, array in fields.items()})
+    return Data(**fields)
 
 
 def _name(info: zipfile.ZipInfo) -> str:
@@ -71,12 +71,14 @@ def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
         )
 
 
-def _field(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, path: Path) -> NDArray[Any]:
+def _field(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, path: Path) -> Any:
     with archive.open(info) as file:
         _check_header(file, info, name, path)  # type: ignore[arg-type]
-    with archive.open(info) as file:
-        array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
-    return array
+    try:
+        with archive.open(info) as file:
+            return _converted(npy.read_array(file, allow_pickle=False), name, path)
+    except MemoryError:
+        raise too_large(f"{path}: {name}") from None
 
 
 def _check_header(file: BinaryIO, info: zipfile.ZipInfo, name: str, path: Path) -> None:
@@ -102,6 +104,8 @@ def _converted(array: NDArray[Any], name: str, path: Path) -> Any:
     if array.dtype.kind not in "biuf":
         raise DataError(f"{path}: {name} must hold numbers (got {array.dtype})")
     kept = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64)
+    if name == "x" and np.can_cast(array.dtype, np.float32):
+        kept = np.float32  # what features are in the end
     return torch.from_numpy(np.ascontiguousarray(array, dtype=kept))
 
 

@@ -75,6 +75,13 @@ class GraphTables:
     notes: tuple[str, ...] = ()
 
 
+def too_large(place: object) -> DataError:
+    """The error for a file, or a part of it, for which the allowed memory is not enough."""
+    return DataError(
+        f"{place}: takes more memory than a file of its size may; set ARGNN_READ_GIB to allow more"
+    )
+
+
 def object_cells(values: Sequence[Any]) -> Cells:
     """An array of objects, whatever they are."""
     cells = np.empty(len(values), dtype=object)

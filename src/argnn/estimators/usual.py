@@ -9,9 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from argnn.nn import MODELS
+from argnn.yaml_files import parsed_yaml
 
 _FOLDER = "bench/settings"
 _KEY = {"data": "any", "preset": "default"}
@@ -93,7 +92,7 @@ def _stored() -> dict[tuple[str, str, str], dict[str, Any]]:
     """The entries for any graph, by method, task and edges."""
     found = {}
     for file in files("argnn").joinpath(_FOLDER).iterdir():
-        for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
+        for entry in parsed_yaml(file.read_text(encoding="utf-8"), file.name):
             if all(entry[name] == value for name, value in _KEY.items()):
                 key = (entry.get("method", "argnn"), entry.get("task", "node"), entry["edges"])
                 found[key] = entry

@@ -11,8 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 from argnn.bench.config import check_preset, parse_overrides
 from argnn.bench.report import LEAST_SEEDS, SCORES, SMALL_GRAPH
 from argnn.data import DATASETS
@@ -20,6 +18,7 @@ from argnn.data.links import NUM_LINK_SPLITS, parse_ratio
 from argnn.errors import ConfigError
 from argnn.nn import DECODERS, MODELS
 from argnn.registry import canonical_name, suggestion
+from argnn.yaml_files import parsed_yaml, yaml_content
 
 T = TypeVar("T")
 
@@ -164,14 +163,10 @@ def find_experiment(text: str) -> Experiment:
     except ConfigError:
         if os.sep not in text and path.suffix not in _SUFFIXES and not path.exists():
             raise
-    try:
-        content = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not a text file in UTF-8") from error
-    return parsed_experiment(content, str(path), path.resolve().parent)
+    return parsed_experiment(yaml_content(path), str(path), path.resolve().parent)
 
 
-def parsed_experiment(text: str, origin: str, folder: Path) -> Experiment:
+def parsed_experiment(text: str | bytes, origin: str, folder: Path) -> Experiment:
     """Read and check an experiment.
 
     Args:
@@ -179,7 +174,7 @@ def parsed_experiment(text: str, origin: str, folder: Path) -> Experiment:
         origin: The file, for error messages.
         folder: Where relative paths in the file begin.
     """
-    section = _Section(_parsed_yaml(text, origin), f"{origin}:", _KEYS)
+    section = _Section(parsed_yaml(text, origin), f"{origin}:", _KEYS)
     task = section.choice("task", tuple(SCORES))
     data = section.each("data", lambda entry, where: _data_choice(entry, where, folder))
     return Experiment(
@@ -196,32 +191,6 @@ def parsed_experiment(text: str, origin: str, folder: Path) -> Experiment:
         spanning_forest=_spanning_forest(section, task),
         tables=section.each("tables", _word, []),
     )
-
-
-def _parsed_yaml(text: str, origin: str) -> Any:
-    try:
-        _check_keys(yaml.compose(text, yaml.SafeLoader), origin)
-        return yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
-        raise ConfigError(f"{origin}: not YAML: {error.problem}{place}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
-
-
-def _check_keys(node: yaml.Node | None, origin: str) -> None:
-    """Raise where a mapping has a key twice: YAML's own reader would take the last one."""
-    seen = set()
-    for child in [] if node is None or isinstance(node, yaml.ScalarNode) else node.value:
-        if isinstance(child, tuple):
-            key, child = child
-            name = str(key.value)
-            if name in seen:
-                line = key.start_mark.line + 1
-                raise ConfigError(f"{origin}: key '{name}' is there twice (line {line})")
-            seen.add(name)
-        _check_keys(child, origin)
 
 
 class _Section:

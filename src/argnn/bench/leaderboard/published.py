@@ -81,7 +81,7 @@ def published_values() -> tuple[Published, ...]:
 
 def parsed_tables(text: str, origin: str) -> list[Published]:
     """Read a list of tables; unknown keys, unknown data sets and odd values are errors."""
-    entries = yaml.safe_load(text)
+    entries = yaml.safe_load(text)  # files of the package, which use aliases
     if not isinstance(entries, list):
         raise ConfigError(f"{origin}: must hold a list (got {type(entries).__name__})")
     found: list[Published] = []

@@ -3,7 +3,10 @@
 import csv
 import io
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
+
+from argnn.csv_cells import safe_cell
 
 _COLUMNS = (
     "kind",
@@ -50,11 +53,10 @@ def to_csv(document: Mapping[str, Any]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
-    for board in document["boards"]:
-        writer.writerows(_measured(board))
-        writer.writerows(_quoted(board))
-    for cost in document["efficiency"]:
-        writer.writerows(_costs(cost))
+    boards, costs = document["boards"], document["efficiency"]
+    tables = [table for board in boards for table in (_measured(board), _quoted(board))]
+    for row in chain(*tables, *map(_costs, costs)):
+        writer.writerow({name: safe_cell(value) for name, value in row.items()})
     return text.getvalue()
 
 

@@ -12,6 +12,7 @@ from argnn.errors import ArgnnError, ConfigError
 from argnn.io import write_output
 from argnn.nn import MODELS
 from argnn.registry import canonical_name, suggestion
+from argnn.yaml_files import parsed_yaml, yaml_content
 
 FORMAT = 1
 
@@ -83,14 +84,7 @@ def read_tuned(path: Path) -> Tuned:
 
 
 def _document(path: Path) -> dict[Any, Any]:
-    try:
-        values = yaml.safe_load(path.read_bytes())
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such file") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    values = parsed_yaml(yaml_content(path), str(path))
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: must hold a mapping (got {type(values).__name__})")
     return values

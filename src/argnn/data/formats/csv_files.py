@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from argnn.csv_cells import plain_cell
 from argnn.data.formats.text_files import read_text
 from argnn.data.node_ids import shown
 from argnn.data.tables import GraphTables, Table, object_cells
@@ -49,7 +50,10 @@ def delimiter_of(text: str) -> str:
 
 
 def csv_rows(text: str, delimiter: str, path: Path) -> Iterator[Row]:
-    """Line number and cells of every row that is not empty; cells are stripped of spaces."""
+    """Line number and cells of every row that is not empty.
+
+    Cells are stripped of spaces, and of the mark that :mod:`argnn.csv_cells` writes.
+    """
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
@@ -60,7 +64,7 @@ def csv_rows(text: str, delimiter: str, path: Path) -> Iterator[Row]:
         except csv.Error as error:
             raise DataError(f"{path}, line {line}: not readable as CSV ({error})") from error
         if cells:
-            yield line, [cell.strip() for cell in cells]
+            yield line, [plain_cell(cell.strip()) for cell in cells]
 
 
 def check_header(header: list[str], path: Path, line: int) -> None:

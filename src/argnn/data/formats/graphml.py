@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from argnn.data.formats.text_files import read_content
+from argnn.data.formats.text_files import check_regular
 from argnn.data.node_ids import shown
 from argnn.data.tables import GraphTables, Table, object_cells
 from argnn.errors import DataError
 
 _IDS, _ENDS = "id", ("source", "target")
 _DEEPEST = 100
+_MOST_CELLS = 50_000_000
 
 
 def read_graphml(path: Path) -> GraphTables:
     """The nodes, edges and attributes of the one graph in a file."""
     reader = _Reader(path)
-    reader.read(read_content(path, may_hold_nul=True))
+    reader.read()
     return reader.tables()
 
 
@@ -85,9 +86,13 @@ class _Reader:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
 
-    def read(self, content: bytes) -> None:
+    def read(self) -> None:
+        check_regular(self.path)
         try:
-            self.parser.Parse(content, True)
+            with self.path.open("rb") as file:
+                self.parser.ParseFile(file)
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be read ({error.strerror})") from error
         except expat.ExpatError as error:
             message = expat.ErrorString(error.code) or "damaged"
             raise DataError(f"{self.path}, line {error.lineno}: not XML ({message})") from error
@@ -208,6 +213,11 @@ class _Reader:
 
     def _table(self, tag: str, ends: tuple[str, ...]) -> Table:
         items = self.items[tag]
+        if len(self.keys) * len(items) > _MOST_CELLS:
+            raise DataError(
+                f"{self.path}: {len(self.keys)} keys for {len(items)} {tag}s are too many for a "
+                "table with a column for each key"
+            )
         columns = {end: object_cells([item.ends[end] for item in items]) for end in ends}
         for key in self.keys.values():
             if key.of in (tag, "all"):

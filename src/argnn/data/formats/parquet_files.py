@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from argnn.data.formats.text_files import check_regular
-from argnn.data.tables import Cells, GraphTables, Table, object_cells
+from argnn.data.tables import Cells, GraphTables, Table, object_cells, too_large
 from argnn.errors import DataError
 
 EDGES, NODES = "edges.parquet", "nodes.parquet"
@@ -32,17 +32,24 @@ def read_parquet(path: Path) -> Table:
         ) from error
     check_regular(path)
     try:
-        with path.open("rb") as opened, pq.ParquetFile(opened) as file:
+        with path.open("rb") as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
             _check_size(file, path)
-            table = file.read()
-    except DataError:
+            names = file.schema_arrow.names
+            if len(set(names)) < len(names) or not names:
+                raise DataError(f"{path}: every column needs a name of its own")
+            return Table(str(path), {name: _column(file, name, path) for name in names})
+    except (DataError, MemoryError):
         raise
     except Exception as error:  # damaged files fail in many ways deep inside
         raise DataError(f"{path}: not a readable Parquet file") from error
-    names = list(table.column_names)
-    if len(set(names)) < len(names) or not names:
-        raise DataError(f"{path}: every column needs a name of its own")
-    return Table(str(path), {name: _cells(table.column(name), name, path) for name in names})
+
+
+def _column(file: Any, name: str, path: Path) -> Cells:
+    try:
+        # A thread that finds no memory would end the process.
+        return _cells(file.read([name], use_threads=False).column(name), name, path)
+    except MemoryError:
+        raise too_large(f"{path}, column {name}") from None
 
 
 def _check_size(file: Any, path: Path) -> None:

@@ -11,7 +11,7 @@ _LARGEST = 4 << 30
 
 def read_text(path: Path) -> str:
     """The text of a regular UTF-8 file, whose lines end as they do anywhere."""
-    content = read_content(path)
+    content = _content(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -20,18 +20,17 @@ def read_text(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_content(path: Path, *, may_hold_nul: bool = False) -> bytes:
-    """All bytes of a regular file."""
+def _content(path: Path) -> bytes:
     check_regular(path)
     try:
         with path.open("rb") as file:
             beginning = file.read(_BEGINNING)
             # A huge file of zeros should not be read to its end.
-            _check_nul(beginning, path, may_hold_nul)
+            _check_nul(beginning, path)
             content = beginning + file.read()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    _check_nul(content, path, may_hold_nul)
+    _check_nul(content, path)
     return content
 
 
@@ -49,8 +48,8 @@ def check_regular(path: Path) -> None:
         raise DataError(f"{path}: larger than {_LARGEST >> 30} GiB; save it as .npz or Parquet")
 
 
-def _check_nul(content: bytes, path: Path, allowed: bool) -> None:
-    at = -1 if allowed else content.find(b"\0")
+def _check_nul(content: bytes, path: Path) -> None:
+    at = content.find(b"\0")
     if at >= 0:
         line = content.count(b"\n", 0, at) + 1
         raise DataError(f"{path}, line {line}: holds a NUL byte, so it is not text")

@@ -1,0 +1,192 @@
+"""Read the file of a stranger in a child process, which may take only so much memory and time.
+
+A file of a kilobyte can say that it holds gigabytes, in more ways than anybody can list. The
+operating system knows only one: it refuses memory above the limit, and ends the child in time. What
+comes back are numbers and JSON.
+"""
+
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, NoReturn
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.data.import_graph import Imported
+from argnn.data.import_options import NoFeaturesError
+from argnn.data.tables import too_large
+from argnn.errors import ConfigError, DataError
+
+#: What any file may take, and how much more for each of its own bytes.
+_BASE, _PER_BYTE = 1 << 30, 50
+_SECONDS_PER_GIB = 120
+_VARIABLE = "ARGNN_READ_GIB"
+_REST = ("node_ids", "feature_names", "schema", "notes", "undirected")
+_ERRORS = {kind.__name__: kind for kind in (DataError, ConfigError, NoFeaturesError)}
+
+
+def allowed_memory(path: Path) -> int:
+    """How many bytes of memory reading a file or folder may take."""
+    chosen = os.environ.get(_VARIABLE)
+    if chosen:
+        try:
+            gib = float(chosen)
+        except ValueError:
+            gib = math.nan
+        if not 0 < gib < 2**20:
+            raise ConfigError(f"{_VARIABLE} must be a number of GiB (got '{chosen[:20]}')")
+        return int(gib * 2**30)
+    try:
+        files = [*path.iterdir()] if path.is_dir() else [path]
+        found = [file.stat() for file in files if file.is_file()]
+    except (OSError, ValueError):  # which the reader finds, too, and explains
+        found = []
+    # Zeros that take no space on the disk are not counted.
+    return _BASE + _PER_BYTE * sum(min(file.st_size, 512 * file.st_blocks) for file in found)
+
+
+def read_limited(path: Path, read: Callable[[], Imported]) -> Imported:
+    """What ``read`` gives, computed in a child with limits; on Linux only, elsewhere without.
+
+    Args:
+        path: The file or folder that ``read`` opens, by whose size the limits are.
+        read: Reads a graph.
+
+    Raises:
+        DataError: The child used up its memory or time.
+    """
+    if not sys.platform.startswith("linux"):
+        return read()
+    memory = allowed_memory(path)
+    seconds = 1 + _SECONDS_PER_GIB * memory // 2**30
+    with tempfile.TemporaryFile() as answer:
+        status = _run_child(lambda: _answer(answer, read, memory, seconds))
+        if status == -signal.SIGXCPU:
+            raise DataError(
+                f"{path}: takes more than {seconds} seconds to read, which is much for a file of "
+                f"its size; set {_VARIABLE} to allow more memory and time"
+            )
+        imported = _read_answer(answer, path, status)
+    # Words become features only afterwards, 4 bytes for each node and word.
+    if 4 * len(imported.node_ids) * sum(width for _, width in imported.parts) > memory:
+        raise too_large(path)
+    return imported
+
+
+def _read_answer(answer: IO[bytes], path: Path, status: int) -> Imported:
+    answer.seek(0)
+    try:
+        with np.load(answer, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+    except (ValueError, EOFError, OSError, BadZipFile) as error:  # ended in the middle
+        raise DataError(
+            f"{path}: could not be read (exit code {status}), perhaps for lack of memory "
+            f"({_VARIABLE} allows more) or of space in {tempfile.gettempdir()}"
+        ) from error
+    try:
+        return _unpacked(found)
+    except MemoryError:
+        raise too_large(path) from None
+
+
+def _run_child(work: Callable[[], None]) -> int:
+    with warnings.catch_warnings():
+        # Threads do not go along; those that compute are left alone by the child.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the child
+            work()
+        finally:
+            os._exit(0)
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+
+
+def _answer(answer: IO[bytes], read: Callable[[], Imported], memory: int, seconds: int) -> None:
+    """In the child: read, and write what came of it."""
+    _be_silent()
+    torch.set_num_threads(1)  # others of the pool are not there
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    _lower(resource.RLIMIT_AS, held + memory)
+    _lower(resource.RLIMIT_CPU, seconds)
+    _lower(resource.RLIMIT_CORE, 0)
+    try:
+        arrays = _packed(read())
+    except MemoryError:
+        arrays = _said(error="MemoryError")
+    except tuple(_ERRORS.values()) as error:
+        arrays = _said(error=type(error).__name__, message=str(error))
+    except BaseException:
+        arrays = _said(error="RuntimeError", message=traceback.format_exc())
+    np.savez(answer, allow_pickle=False, **arrays)
+    answer.flush()
+
+
+def _be_silent() -> None:
+    # C++ libraries print their last words.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+
+
+def _lower(kind: int, limit: int) -> None:
+    soft, hard = resource.getrlimit(kind)
+    given = [value for value in (soft, hard) if value != resource.RLIM_INFINITY]
+    resource.setrlimit(kind, (min([limit, *given]), hard))
+
+
+def _said(**values: Any) -> dict[str, NDArray[Any]]:
+    return {"json": np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)}
+
+
+def _packed(imported: Imported) -> dict[str, NDArray[Any]]:
+    """A graph as arrays, the words in one of them as JSON."""
+    fields = imported.data.to_dict()
+    tensors = {name: value for name, value in fields.items() if isinstance(value, Tensor)}
+    return {
+        **{f"data {name}": value.numpy() for name, value in tensors.items()},
+        **{f"part {at}": values for at, (values, _) in enumerate(imported.parts)},
+        **_said(
+            data={name: value for name, value in fields.items() if name not in tensors},
+            widths=[width for _, width in imported.parts],
+            rest={name: getattr(imported, name) for name in _REST},
+        ),
+    }
+
+
+def _unpacked(arrays: dict[str, NDArray[Any]]) -> Imported:
+    said = json.loads(arrays.pop("json").tobytes())
+    if "error" in said:
+        _raise_again(said)
+    data = Data(**said["data"])
+    for name, values in arrays.items():
+        if name.startswith("data "):
+            data[name.removeprefix("data ")] = torch.from_numpy(values)
+    parts = [(arrays[f"part {at}"], width) for at, width in enumerate(said["widths"])]
+    return Imported(data=data, parts=parts, **said["rest"])
+
+
+def _raise_again(said: dict[str, str]) -> NoReturn:
+    if said["error"] == "MemoryError":
+        raise MemoryError
+    kind = _ERRORS.get(said["error"], RuntimeError)
+    raise kind.__new__(kind, said["message"])  # the message is complete

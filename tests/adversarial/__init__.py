@@ -1,0 +1,1 @@
+"""What an adversary tried: kills, flipped bits, broken files, closed doors and full disks."""

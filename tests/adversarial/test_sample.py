@@ -1,0 +1,72 @@
+"""A sample of every attack; ``make torture`` tries all of them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .__main__ import table
+from .process import Ended
+from .world import contents
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the limits of Linux")
+def test_sample_of_all_attacks(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.adversarial", "--count=7", "--jobs=1"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for attack in ("kills", "flips", "mutations", "crafted", "two at once"):
+        assert f"| {attack} | 7 | " in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("ended", "kind"),
+    [
+        (Ended(0, "scores", ""), "done"),
+        (Ended(0, "", "argnn: a warning\n"), "done"),
+        (Ended(2, "", "argnn: error: no such file\n"), "refused"),
+        (Ended(1, "", ""), "code 1: "),
+        (Ended(-9, "", ""), "code -9: "),
+        (
+            Ended(2, "", "argnn: error: no\nsecond line\n"),
+            "code 2: argnn: error: no\nsecond line\n",
+        ),
+        (Ended(2, "", f"argnn: {5000 * 'x'}\n"), f"5007 letters: argnn: {193 * 'x'}"),
+    ],
+)
+def test_ends_are_told_apart(ended, kind):
+    assert ended.kind == kind
+
+
+def test_traceback_is_never_a_good_end():
+    text = 'Traceback (most recent call last):\n  File "/a/b/c.py", line 3\nOSError: no'
+    assert Ended(0, text, "").kind.startswith("traceback")
+    assert Ended(2, "", text).kind == "traceback at b/c.py:3: OSError: no"
+
+
+def test_only_measured_values_may_differ(tmp_path):
+    def written(name, text):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "row.json").write_text(text)
+        return contents(tmp_path / name)
+
+    first = written("first", '{"score": 0.5, "seconds": 1.5}')
+    assert written("slower", '{"score": 0.5, "seconds": 2.5}') == first
+    assert written("other", '{"score": 0.6, "seconds": 1.5}') != first
+
+
+def test_table_counts_failures():
+    rows = [["kills", "a", "same"], ["kills", "b", "refused"], ["kills", "c", "lost a file"]]
+    assert table(rows).splitlines()[-1] == "| kills | 3 | 1 | 1 | 1 |"
