@@ -77,7 +77,7 @@ def parsed_yaml(text: str | bytes, origin: str) -> Any:
         mark = error.problem_mark
         place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
         raise ConfigError(f"{origin}: not YAML: {error.problem}{place}") from error
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+    except (yaml.YAMLError, AttributeError, ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
 
 
