@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
@@ -101,6 +102,7 @@ def main() -> int:
     if unknown := set(options.attacks) - set(ATTACKS):
         parser.error(f"no attack {sorted(unknown)[0]!r}; choose from: {', '.join(ATTACKS)}")
     # A TemporaryDirectory would be removed by every forked process that ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="argnn-torture-"))
     try:
         chosen = options.attacks or list(ATTACKS)
