@@ -3,9 +3,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The packages of constraints.txt, each file compared with its hash.
+HASHED := $(INSTALL) --require-hashes --no-deps -r
+# This version installs as a CPU build with pip; other versions may pull CUDA packages.
+TORCH ?= torch==2.13.0
 
-.PHONY: demo test torture docs check format clean
+.PHONY: demo test torture docs check format constraints clean
 
 demo: $(VENV)/.demo
 	$(BIN)/argnn demo
@@ -18,7 +22,7 @@ torture: $(VENV)/.test
 	# As root it also closes files to another user and fills disks.
 	$(BIN)/python -m tests.adversarial --write docs/torture.md
 
-docs: $(VENV)/.docs
+docs: $(VENV)/.test
 	$(BIN)/sphinx-build -W -n docs build/site
 	@echo "The site is in build/site/index.html"
 
@@ -31,6 +35,10 @@ format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# UPGRADE=--upgrade takes the newest versions instead of the present ones.
+constraints: $(VENV)/.test
+	$(BIN)/python scripts/renew_constraints.py $(TORCH) $(UPGRADE)
+
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
 
@@ -38,18 +46,14 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "argnn needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-# torch first: the constraint pins a build that needs no CUDA packages.
+# Torch, whose files differ between machines, and what it needs on this one come without hashes.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) torch
-	$(INSTALL) -e '.[plot]'
+	sed '/^# for make test/q' constraints.txt > $(VENV)/demo.txt
+	$(HASHED) $(VENV)/demo.txt
+	$(INSTALL) --no-build-isolation $(TORCH) -e '.[plot]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) torch
-	$(INSTALL) -e '.[dev]'
-	touch $@
-
-$(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) torch
-	$(INSTALL) -e '.[docs]'
+	$(HASHED) constraints.txt
+	$(INSTALL) --no-build-isolation $(TORCH) -e '.[dev]'
 	touch $@

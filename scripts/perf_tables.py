@@ -1,7 +1,7 @@
 """Write the tables of docs/performance.md from the measurements in docs/perf.
 
-Run it after `argnn perf ... --json docs/perf/NAME.json`; `--check` only says whether the page is
-up to date.
+Run it after `argnn perf ... --json docs/perf/NAME.json --force`; `--check` only says whether the
+page is up to date.
 """
 
 import argparse

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from argnn.folders import cache_root
+
+# A test with an empty cache of its own need not compile the kernels anew.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_root()))
 # Without a GPU the Triton kernels run in Triton's interpreter, which has to be said before
 # anything imports triton, as torch's compiler does.
 if not torch.cuda.is_available():

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from argnn.io import with_digest
+
 Row = dict[str, Any]
 
 
@@ -92,5 +94,6 @@ def several(
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    lines = [json.dumps(with_digest(row)) for row in rows]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path

@@ -17,7 +17,7 @@ import argnn
 
 PACKAGE = Path(argnn.__file__).parent
 
-BOTTOM = {"checks", "csv_cells", "errors", "registry", "version", "yaml_files"}
+BOTTOM = {"checks", "csv_cells", "errors", "folders", "registry", "version", "yaml_files"}
 _TRAINING = BOTTOM | {"functional", "nn", "train"}
 _LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
 
@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
     "csv_cells": set(),
+    "folders": {"errors"},
     "checks": {"errors"},
     "registry": {"errors"},
     "yaml_files": {"errors"},
@@ -36,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "train": BOTTOM | {"functional", "nn"},
     "data": BOTTOM,
     "io": BOTTOM,
-    "analysis": BOTTOM | {"functional", "nn", "data"},
+    "analysis": BOTTOM | {"functional", "nn", "data", "io"},
     "scale": _TRAINING,
     "estimators": _LIBRARY,
     "bench": _LIBRARY | {"estimators", "argnn"},

@@ -1,5 +1,9 @@
+import errno
 import json
+import logging
 import math
+import os
+import threading
 
 import pytest
 import torch
@@ -11,13 +15,16 @@ from argnn.io import (
     default_run_path,
     fingerprint,
     open_run,
+    read_checked,
     read_checkpoint,
     read_json,
     read_tensors,
     require_free,
     tensors_digest,
+    write_checked,
     write_checkpoint,
     write_json,
+    write_output,
     write_tensors,
 )
 
@@ -55,8 +62,11 @@ def test_json_refuses_what_is_not_json(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "no such file"),
         (b"", "not JSON"),
+        (b"3", "must hold an object .got int."),
+        (b"[" * 100_000, "not JSON .nested too deeply."),
+        (b'{"a": ' * 80 + b"1" + b"}" * 80, "not JSON .nested too deeply."),
+        (b'{"a": ' + b"1" * 5000 + b"}", "not JSON .Exceeds the limit"),
         (b'{"a": 1', "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
         (b"[1]", "must hold an object .got list."),
@@ -65,8 +75,7 @@ def test_json_refuses_what_is_not_json(tmp_path):
 )
 def test_damaged_json_is_one_line_that_names_the_file(tmp_path, content, message):
     path = tmp_path / "a.json"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(RunError, match=message) as caught:
         read_json(path, ("a",))
     assert str(path) in str(caught.value)
@@ -74,8 +83,94 @@ def test_damaged_json_is_one_line_that_names_the_file(tmp_path, content, message
 
 
 def test_json_that_is_a_folder(tmp_path):
-    with pytest.raises(RunError, match="cannot be read"):
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
         read_json(tmp_path)
+
+
+@pytest.fixture(params=["links", "no links"])
+def hard_links(request, monkeypatch):
+    """Whether the file system has hard links."""
+    if request.param == "no links":
+
+        def refuse(*_):
+            raise OSError(errno.EPERM, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refuse)
+
+
+def test_output_is_new_or_asked_for(tmp_path, hard_links):
+    path = tmp_path / "new" / "a.csv"
+    write_output(path, b"one", force=False)
+    with pytest.raises(RunError, match="a.csv: is there already; --force replaces it"):
+        write_output(path, b"two", force=False)
+    assert path.read_bytes() == b"one"
+    write_output(path, b"two", force=True)
+    assert path.read_bytes() == b"two"
+    assert files(tmp_path) == ["a.csv", "new"]
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_output_goes_through_no_link_and_into_no_folder(tmp_path, hard_links, force):
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "precious")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    before = files(tmp_path)
+    for name in ("link", "dangling", "folder", "pipe"):
+        with pytest.raises(RunError, match=f"{name}: is (a|not a) "):
+            write_output(tmp_path / name, b"x", force=force)
+    assert files(tmp_path) == before
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_of_writers_that_meet_one_wins(tmp_path, hard_links, monkeypatch, turn):
+    path, together, usual = tmp_path / "a", threading.Barrier(4), os.fsync
+
+    def fsync(file):
+        usual(file)
+        together.wait(timeout=60)  # all have looked at the path, and none has written to it
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    outcomes = {}
+
+    def write(number):
+        try:
+            write_output(path, b"%d" % number, force=False)
+            outcomes[number] = "won"
+        except RunError as error:
+            outcomes[number] = str(error)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=60)
+    [winner] = [number for number, outcome in outcomes.items() if outcome == "won"]
+    assert path.read_bytes() == b"%d" % winner
+    assert sorted(outcomes.values())[:-1] == [f"{path}: is there already; --force replaces it"] * 3
+    assert files(tmp_path) == ["a"]
+
+
+def test_checked_json_comes_back_without_its_checksum(tmp_path, caplog):
+    path = tmp_path / "a.json"
+    write_checked(path, {"b": (1, 0.1), "a": {2: None, 10: "ä", 1: -0.0}})
+    assert read_checked(path, ("a",)) == {"b": [1, 0.1], "a": {"2": None, "10": "ä", "1": -0.0}}
+    assert "digest" in json.loads(path.read_text())
+    assert caplog.records == []
+    path.write_text(path.read_text().replace("0.1", "0.2"))
+    with pytest.raises(RunError, match="damaged, its content does not match its checksum"):
+        read_checked(path)
+
+
+def test_json_of_an_earlier_version_is_read_with_a_warning(tmp_path, caplog):
+    path = tmp_path / "a.json"
+    write_json(path, {"a": 1})
+    with caplog.at_level(logging.WARNING):
+        assert read_checked(path, ("a",)) == {"a": 1}
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"{path}: has no checksum")
 
 
 def test_tensors_round_trip_exactly(tmp_path):
@@ -120,6 +215,23 @@ def test_a_flipped_bit_is_noticed(tmp_path):
     path.write_bytes(bytes(content))
     with pytest.raises(RunError, match="does not match its checksum"):
         read_tensors(path)
+
+
+def test_facts_of_a_tensor_file_are_checked(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {"x": torch.arange(4.0)}, {"score": 33.25, "best": math.inf})
+    path.write_bytes(path.read_bytes().replace(b"33.25", b"73.25"))
+    with pytest.raises(RunError, match="does not match its checksum"):
+        read_tensors(path)
+
+
+def test_tensor_file_of_an_earlier_version_is_read(tmp_path):
+    from safetensors.torch import save_file
+
+    held = {"x": torch.arange(4.0)}
+    facts = {"a": 1, "digest": tensors_digest(held)}  # of the tensors alone
+    save_file(held, tmp_path / "a", metadata={"argnn": json.dumps(facts)})
+    assert read_tensors(tmp_path / "a")[1] == {"a": 1}
 
 
 def test_foreign_tensor_file_is_refused(tmp_path):
@@ -181,6 +293,43 @@ def test_empty_folder_may_be_used(tmp_path):
     assert files(tmp_path) == ["config.json", "log.txt"]
 
 
+def test_folder_that_a_full_disk_left_may_be_used_again(tmp_path, monkeypatch):
+    def full(path, value):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("argnn.io.write_json", full)
+        with pytest.raises(OSError, match="No space left"):
+            create_run(tmp_path / "run", {})
+    assert files(tmp_path / "run") == ["log.txt"]
+    (tmp_path / "run" / ".writing-abc").mkdir()  # as a kill leaves it
+    create_run(tmp_path / "run", {})
+    with pytest.raises(RunError, match="holds a run already"):
+        create_run(tmp_path / "run", {})
+
+
+def test_log_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "log.txt").write_text("mine")
+    with pytest.raises(RunError, match="the folder is not empty"):
+        create_run(tmp_path, {})
+
+
+def test_folder_that_another_process_uses(tmp_path):
+    (tmp_path / "log.txt").touch()
+    with RunFolder(tmp_path).held(), pytest.raises(RunError, match="another process is using it"):
+        create_run(tmp_path, {})
+    create_run(tmp_path, {})
+
+
+def test_file_system_without_locks_gives_a_warning(tmp_path, monkeypatch, caplog):
+    def refuse(file, kind):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    create_run(tmp_path, {})
+    assert "cannot be locked" in caplog.text
+
+
 @pytest.mark.parametrize("kind", ["file", "run", "folder with a file", "dangling link", "link"])
 def test_nothing_is_overwritten(tmp_path, kind):
     path = tmp_path / "out"
@@ -203,8 +352,9 @@ def test_nothing_is_overwritten(tmp_path, kind):
 
 def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="cannot create the folder"):
-        create_run(tmp_path / "file" / "run", {})
+    for path in (tmp_path / "file" / "run", tmp_path / "file" / "a" / "run"):
+        with pytest.raises(NotADirectoryError, match="file"):
+            create_run(path, {})
 
 
 def test_changed_configuration_is_noticed(tmp_path):
@@ -222,7 +372,7 @@ def test_changed_configuration_is_noticed(tmp_path):
 def test_missing_run(tmp_path):
     with pytest.raises(RunError, match="no such run folder"):
         open_run(tmp_path / "none")
-    with pytest.raises(RunError, match=r"config.json: no such file"):
+    with pytest.raises(FileNotFoundError, match=r"config.json"):
         open_run(tmp_path)
 
 

@@ -1,4 +1,12 @@
-"""Errors a person can act on: the command line prints them as one line and exits with 2."""
+"""Errors a person can act on: the command line prints them as one line and exits with 2.
+
+Errors of the operating system are treated the same, and keep Python's own classes: a full disk is
+an ``OSError``, a folder without access a ``PermissionError``, here as anywhere.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 _LONGEST = 2000
 
@@ -34,3 +42,20 @@ class RunError(ArgnnError):
 
 class DivergenceError(ArgnnError):
     """The loss or a gradient stopped being finite."""
+
+
+#: What the user can mend; anything else is a fault of the program and keeps its traceback.
+FORESEEN = (ArgnnError, OSError)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give errors of the operating system the name of a file where they have none.
+
+    Opening a file fails with its name, but writing to a full disk fails without.
+    """
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path) if error.filename is None else error.filename
+        raise

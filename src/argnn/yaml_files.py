@@ -83,13 +83,7 @@ def parsed_yaml(text: str | bytes, origin: str) -> Any:
 
 def yaml_content(path: Path) -> bytes:
     """The bytes of a file that is small enough to be YAML of ours."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would never end
-            raise ConfigError(f"{path}: not a file")
-        with path.open("rb") as file:
-            return file.read(_LARGEST + 1)
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such file") from error
-    except (OSError, ValueError) as error:  # the latter for a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{path}: cannot be read ({reason})") from error
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would never end
+        raise ConfigError(f"{path}: not a file")
+    with path.open("rb") as file:
+        return file.read(_LARGEST + 1)

@@ -554,3 +554,31 @@ def smuggled(browser, path):
                 listener.accept()[0].close()
                 asked = True
         return ran, asked
+
+
+# ---- graphs that are too large for a page -------------------------------------------------------
+
+
+def test_a_large_graph_is_thinned_and_says_so(monkeypatch):
+    whole = document(subject(planted()))
+    assert not [note for note in whole["notes"] if "too large" in note]
+    monkeypatch.setattr("argnn.analysis.explorer.contents._MOST_NODES", 20)
+    monkeypatch.setattr("argnn.analysis.explorer.contents._MOST_EDGES", 10)
+    thinned = document(subject(planted()))
+    assert "shows 20 of 48 nodes, drawn at random, and 10 of 192 edges" in thinned["notes"][-1]
+    kept = [whole["ids"].index(name) for name in thinned["ids"]]
+    assert thinned["count"] == len(kept) == 20
+    for name, packed in thinned["nodes"].items():
+        values = unpacked(whole["nodes"][name]).reshape(48, -1)[kept].flatten()
+        # The steps of packed fractions are those of other extremes.
+        np.testing.assert_allclose(unpacked(packed), values, atol=2e-4)
+    count, source = (unpacked(thinned["neighbors"][name]) for name in ("count", "source"))
+    assert count.sum() == len(source) == 10
+    edges = planted().edge_index.t().tolist()
+    target = np.repeat(np.arange(20), count)
+    assert all([kept[s], kept[t]] in edges for s, t in zip(source, target, strict=True))
+    for layer in thinned["layers"]:
+        assert len(unpacked(layer["tau"])) == len(unpacked(layer["weight"])) == 10
+        assert all(len(unpacked(found)) == 20 for found in layer["statistics"].values())
+    assert unpacked(thinned["rewired"]["high"]).max(initial=0) < 20
+    assert thinned["rewired"]["length"] == whole["rewired"]["length"], "of the whole graph"

@@ -228,3 +228,28 @@ def test_devices():
     assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(ConfigError, match="--device must be one of auto, cpu, cuda"):
         resolve_device("tpu", "--device")
+
+
+HEXADECIMAL = "0x" + "f" * 20
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2024-99-99",
+        "9" * 5000,
+        "0x" + "f" * 5000,
+        "[" * 1000,
+        "[0x" + "f" * 5000 + "]",
+        HEXADECIMAL,
+    ],
+    ids=lambda text: text[:10],
+)
+@pytest.mark.parametrize("name", ["epochs", "lr", "hidden_channels"])
+def test_values_that_a_parser_trips_over(name, value):
+    if (name, value) == ("lr", HEXADECIMAL):
+        assert parse_overrides([f"{name}={value}"], "gcn").train["lr"] == float(16**20 - 1)
+        return
+    with pytest.raises(ConfigError) as caught:
+        parse_overrides([f"{name}={value}"], "gcn")
+    assert len(str(caught.value)) < 200

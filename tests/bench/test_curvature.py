@@ -13,7 +13,7 @@ from argnn.bench.prepare import Request, prepare
 from argnn.bench.problems import pose_problem
 from argnn.bench.run import run_cell
 from argnn.functional import ollivier, ollivier_ricci
-from argnn.io import create_run, read_json
+from argnn.io import create_run, read_checked
 
 pytest.importorskip("ot", reason="small graphs use POT")
 
@@ -160,7 +160,7 @@ def test_nodes_are_computed_once_for_all_splits_and_tell_how_far_they_are(
     folder = create_run(tmp_path / "run", plan.config.to_json())
     rows = run_splits(plan, folder)
     assert [row["curvature"]["exact"] for row in rows] == [told[-1][1]] * 2
-    assert read_json(folder.result(1))["curvature"] == rows[1]["curvature"]
+    assert read_checked(folder.result(1))["curvature"] == rows[1]["curvature"]
 
 
 def test_worker_processes_find_the_files(small_npz, tmp_path, cache):

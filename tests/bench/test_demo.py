@@ -7,6 +7,7 @@ import pytest
 
 from argnn.bench.demo import SPLITS, run_demo
 from argnn.errors import ConfigError, RunError
+from argnn.io import open_run
 
 PNG = b"\x89PNG\r\n\x1a\n not really"
 
@@ -65,6 +66,52 @@ def test_foreign_folder_is_left_alone(tmp_path, drawn):
         with pytest.raises(RunError, match="choose another --out"):
             run_demo(out)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_what_a_user_put_there_stays(tmp_path, drawn, brief_trial):
+    out = tmp_path / "demo"
+    run_demo(out, overrides=BRIEF)
+    run = out / "runs" / "mixed-argnn"
+    kept = [
+        out / "notes.txt",
+        out / "runs" / "mine" / "config.json",
+        run / "code.json",
+        run / "split-0" / "plots" / "a.png",
+        run / "split-0" / "model" / "thesis.tex",
+        run / "split-7" / "result.json",
+    ]
+    for path in kept[:4] + kept[5:]:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    (run / "split-0" / "result.json").write_text("changed")
+    report = run_demo(out, overrides=BRIEF)
+    assert [path.read_text() for path in kept[:4] + kept[5:]] == ["mine"] * 5
+    assert report.page.exists()
+    assert json.loads((run / "split-0" / "result.json").read_text())["split"] == 0
+    assert open_run(run)[1]["data"] == "mixed"
+
+    # A model folder with other files in it is not replaced, which is said before training.
+    kept[4].write_text("mine")
+    before = report.page.read_bytes()
+    with pytest.raises(RunError, match="thesis.tex"):
+        run_demo(out, overrides=BRIEF)
+    assert kept[4].read_text() == "mine"
+    assert report.page.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["runs", "runs/mixed-gcn", "runs/mixed-gcn/split-0/model"])
+def test_folders_behind_links_are_left_alone(tmp_path, drawn, name):
+    out = tmp_path / "demo"
+    model = out / "runs" / "mixed-gcn" / "split-0" / "model"
+    model.mkdir(parents=True)
+    for path in (out / ".argnn-demo", model.parents[1] / "config.json", model / "model.json"):
+        path.write_text("mine")
+    (out / name).rename(tmp_path / "other")
+    (out / name).symlink_to(tmp_path / "other")
+    with pytest.raises(RunError, match=f"{name}: is a symbolic link"):
+        run_demo(out, overrides=BRIEF)
+    assert [(model / "model.json").read_text()] == ["mine"]
+    assert (model.parents[1] / "config.json").read_text() == "mine"
 
 
 def test_missing_matplotlib_is_said_before_training(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from argnn.bench.experiments.files import (
     parsed_experiment,
 )
 from argnn.data import DATASETS
-from argnn.errors import ConfigError
+from argnn.errors import FORESEEN, ConfigError
 from argnn.nn import MODELS
 
 NINE = {
@@ -251,7 +251,7 @@ def test_found_by_name_or_by_path(tmp_path, monkeypatch):
     ("text", "message"),
     [
         ("node-smal", "unknown experiment 'node-smal'; did you mean 'node-small'"),
-        ("none.yaml", "none.yaml: no such file"),
+        ("none.yaml", "No such file or directory: 'none.yaml'"),
         ("folder.yaml", "folder.yaml: not a file"),
         ("latin.yaml", "latin.yaml: not YAML: "),
     ],
@@ -260,6 +260,6 @@ def test_not_found(tmp_path, monkeypatch, text, message):
     monkeypatch.chdir(tmp_path)
     Path("folder.yaml").mkdir()
     Path("latin.yaml").write_bytes("title: größer".encode("latin-1"))
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(FORESEEN) as caught:
         find_experiment(text)
     assert message in str(caught.value)

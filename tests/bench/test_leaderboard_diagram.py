@@ -4,7 +4,7 @@ from PIL import Image
 
 from argnn.bench.leaderboard import leaderboard
 from argnn.bench.leaderboard.diagram import draw_ranks, write_diagram
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, RunError
 from result_rows import several
 
 TABLE = {
@@ -39,7 +39,7 @@ def test_equal_boards_give_equal_files(tmp_path, name):
 def test_a_panel_for_every_score(tmp_path):
     heights = []
     for scores in (["f1"], ["f1", "accuracy"]):
-        write_diagram(boards(scores=scores), tmp_path / "a.png")
+        write_diagram(boards(scores=scores), tmp_path / "a.png", force=True)
         pixels = np.asarray(Image.open(tmp_path / "a.png").convert("L"))
         assert pixels.std() > 10
         heights.append(pixels.shape[0])
@@ -86,7 +86,7 @@ def test_unknown_format_and_folder_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"--diagram must end with .pdf, .svg, .png \(got"):
         write_diagram(boards(), tmp_path / "a.jpg")
     (tmp_path / "b.png").mkdir()
-    with pytest.raises(ConfigError, match="is a folder, not a file"):
+    with pytest.raises(RunError, match="is a folder, not a file"):
         write_diagram(boards(), tmp_path / "b.png")
 
 

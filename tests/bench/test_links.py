@@ -20,7 +20,7 @@ from argnn.bench.prepare import Request, prepare, reopen
 from argnn.bench.run import run_cell, trained_model
 from argnn.data import LinkSplit, load, split_links
 from argnn.errors import ConfigError, DataError
-from argnn.io import RunFolder, create_run, read_json
+from argnn.io import RunFolder, create_run, read_checked, read_json
 from argnn.nn import DECODERS, MODELS, LinkModel
 from argnn.train import LinkPrediction, fit
 
@@ -64,7 +64,7 @@ def test_folder_holds_what_it_should(finished):
     parts = {f"split-{i}/{name}" for i in (0, 3) for name in held}
     assert names == {"config.json", "scores.json", "log.txt", *parts}
     assert [row["split"] for row in rows] == [0, 3]
-    assert [read_json(folder.result(i)) for i in (0, 3)] == rows
+    assert [read_checked(folder.result(i)) for i in (0, 3)] == rows
 
 
 def test_row_says_what_was_asked(finished):
@@ -92,7 +92,7 @@ def test_chosen_epoch_has_the_best_validation_auroc(finished):
 
 def test_summary_is_about_links(finished):
     folder, rows = finished
-    summary = read_json(folder.scores)["summary"]
+    summary = read_checked(folder.scores)["summary"]
     assert summary["task"] == "link"
     assert summary["test"].keys() == SCORES - {"threshold", "count"}
     for name, found in summary["test"].items():

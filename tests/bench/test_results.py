@@ -204,6 +204,38 @@ def test_damage_is_an_error_and_nothing_is_changed(path, line, text, message):
     assert [item.name for item in path.parent.iterdir()] == ["mine.jsonl"]
 
 
+def test_changed_row_is_refused(path):
+    for cell in ("aa", "bb"):
+        append_row(path, row(cell, seed=33))
+    path.write_text(path.read_text().replace('"seed": 33', '"seed": 73', 1))
+    before = path.read_bytes()
+    for use in (read_rows, lambda where: append_row(where, row("dd"))):
+        with pytest.raises(RunError) as caught:
+            use(path)
+        assert str(caught.value) == (
+            f"{path}, line 1: damaged, its content does not match its checksum; nothing was changed"
+        )
+    assert path.read_bytes() == before
+
+
+def test_changed_last_line_is_not_taken_for_one_that_was_cut(path):
+    append_row(path, row("aa"))
+    path.write_text(path.read_text().replace('"cell"', '"cell'))
+    with pytest.raises(RunError, match="line 1: damaged, not JSON"):
+        read_rows(path)
+
+
+def test_rows_of_earlier_versions_are_read_with_one_warning(path, caplog):
+    path.parent.mkdir()
+    path.write_text("\n".join(lines_of(row("aa"), row("bb"))) + "\n")
+    append_row(path, row("cc"))
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        assert [item["cell"] for item in read_rows(path)] == ["aa", "bb", "cc"]
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"{path}: 2 of 3 rows have no checksum")
+
+
 def test_one_line_of_somebody_else_is_left_alone(path):
     path.parent.mkdir()
     path.write_text("dear diary")
@@ -212,16 +244,24 @@ def test_one_line_of_somebody_else_is_left_alone(path):
     assert path.read_text() == "dear diary"
 
 
+@pytest.mark.parametrize("text", ["[" * 5000, '{"format": ' * 80 + "1" + "}" * 80])
+def test_nested_lines_are_damage(path, text):
+    path.parent.mkdir()
+    path.write_text("\n".join([text, *lines_of(row())]) + "\n")
+    with pytest.raises(RunError, match="line 1: damaged, not JSON"):
+        read_rows(path)
+
+
 def test_missing_file(tmp_path):
-    with pytest.raises(RunError, match="none.jsonl: no such file"):
+    with pytest.raises(FileNotFoundError, match="none.jsonl"):
         read_rows(tmp_path / "none.jsonl")
-    with pytest.raises(RunError, match="cannot be read"):
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
         read_rows(tmp_path)
 
 
 def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(RunError, match="cannot write"):
+    with pytest.raises(NotADirectoryError, match="taken"):
         append_row(tmp_path / "taken" / "mine.jsonl", row())
 
 
@@ -230,13 +270,13 @@ def test_full_disk_takes_back_what_it_took(path, monkeypatch):
     before = path.read_bytes()
     whole = os.write
     monkeypatch.setattr(os, "write", lambda file, content: whole(file, content[:20]))
-    with pytest.raises(RunError, match="the disk is full"):
+    with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
         append_row(path, row("bb"))
     assert path.read_bytes() == before
 
 
 def test_second_writer_is_refused(path):
-    with ResultsFile(path), pytest.raises(RunError, match="another process is writing to it"):
+    with ResultsFile(path), pytest.raises(RunError, match="another process is using it"):
         ResultsFile(path).__enter__()
     with ResultsFile(path) as file:
         file.append(row())

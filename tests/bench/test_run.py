@@ -20,7 +20,7 @@ from argnn.bench.run import run_cell, trained_model
 from argnn.bench.threads import using_threads
 from argnn.data import load, split_links
 from argnn.errors import DivergenceError, RunError
-from argnn.io import RunFolder, create_run, read_json
+from argnn.io import RunFolder, create_run, read_checked, read_json
 from argnn.train import fit, trial
 
 TINY = ("hidden_channels=8", "num_layers=2", "epochs=6", "checkpoint_every=2")
@@ -60,7 +60,7 @@ def test_folder_holds_what_it_should(finished):
 
 def test_row_says_where_it_comes_from(finished):
     folder, rows = finished
-    row = read_json(folder.result(3))
+    row = read_checked(folder.result(3))
     assert row == json.loads(json.dumps(rows[1]))
     assert (row["data"], row["model"], row["preset"]) == ("mixed", "argnn", "reference")
     assert (row["seed"], row["epochs_run"], row["stopped_by"]) == (0, 6, "epochs")
@@ -103,7 +103,7 @@ def test_weights_that_were_changed_are_refused(finished, tmp_path):
 
 def test_scores_file_equals_the_rows(finished):
     folder, rows = finished
-    scores = read_json(folder.scores)
+    scores = read_checked(folder.scores)
     assert [row["test"] for row in scores["splits"]] == [row["test"] for row in rows]
     assert "history" not in scores["splits"][0]
     accuracy = [row["test"]["accuracy"] for row in rows]
@@ -375,7 +375,7 @@ def test_divergence_is_a_row_and_the_next_split_runs(small_npz, tmp_path, monkey
         None,
     ]
     assert "traceback" not in rows[1]
-    scores = read_json(folder.scores)
+    scores = read_checked(folder.scores)
     assert (scores["summary"]["splits"], scores["summary"]["failed"]) == (2, 1)
     assert scores["splits"][1]["error"] == rows[1]["error"]
 
@@ -466,11 +466,11 @@ def test_killed_run_continues_bit_for_bit(tmp_path):
     whole, rows = run(tmp_path / "whole", "mixed", "epochs=23", "checkpoint_every=5", split="0,2,4")
     for split, row in zip((0, 2, 4), rows, strict=True):
         assert killed.weights(split).read_bytes() == whole.weights(split).read_bytes()
-        found = read_json(killed.result(split))
+        found = read_checked(killed.result(split))
         assert found["history"] == row["history"]
         assert without_time(found) == without_time(row)
-    assert read_json(killed.result(2))["resumed_from_epoch"] == 15
-    assert read_json(killed.result(4))["resumed_from_epoch"] is None
+    assert read_checked(killed.result(2))["resumed_from_epoch"] == 15
+    assert read_checked(killed.result(4))["resumed_from_epoch"] is None
 
 
 @pytest.mark.slow

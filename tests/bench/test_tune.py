@@ -414,7 +414,7 @@ def test_trial_that_was_proposed_and_not_begun_is_the_next(opened):
 def test_only_one_process_at_a_time(opened):
     with (
         opened(),
-        pytest.raises(RunError, match=r"study\.journal: another argnn tune is using it"),
+        pytest.raises(RunError, match=r"study\.journal: another process is using it"),
         opened(),
     ):
         pass
@@ -450,6 +450,12 @@ def test_line_cut_short_by_a_crash_is_dropped(planned, searched, tmp_path):
             b'{"op_code":4,"work\n{"op_code":4}\n',
             "damaged in line 2",
         ),
+        (
+            b'{"op_code":0,"worker_id":"a","study_name":"argnn","directions":[2]}\n'
+            + b"[" * 5000
+            + b"\n",
+            "damaged in line 2",
+        ),
     ],
 )
 def test_other_files_are_refused_and_left_alone(searched, tmp_path, content, message):
@@ -458,6 +464,24 @@ def test_other_files_are_refused_and_left_alone(searched, tmp_path, content, mes
     with pytest.raises(RunError, match=message):
         searched()
     assert path.read_bytes() == content
+
+
+def test_journal_of_an_earlier_version_goes_on_with_a_warning(planned, searched, tmp_path, caplog):
+    before = searched(planned(2))
+    path = tmp_path / "study.journal"
+    lines = [{k: v for k, v in entry.items() if k != "digest"} for entry in entries(path)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert untimed(searched(planned(3))[:2]) == untimed(before)
+    [message] = [record.getMessage() for record in caplog.records]
+    assert message.startswith(f"{path}: has lines without a checksum")
+
+
+def test_changed_line_of_a_journal_is_refused(planned, searched, tmp_path):
+    searched(planned(2))
+    path = tmp_path / "study.journal"
+    path.write_text(path.read_text().replace('"seconds"', '"secondz"', 1))
+    with pytest.raises(RunError, match=r"damaged, line \d+ does not match its checksum"):
+        searched(planned(3))
 
 
 def test_empty_file_is_a_new_journal(searched, tmp_path):
@@ -512,7 +536,7 @@ def test_full_disk_is_one_line(searched, monkeypatch):
         whole(self, logs)
 
     monkeypatch.setattr(JournalFileBackend, "append_logs", full)
-    with pytest.raises(RunError, match=r"cannot write .*study\.journal \(No space left"):
+    with pytest.raises(OSError, match=r"No space left on device: '.*study\.journal'"):
         searched()
     monkeypatch.undo()
     assert len(searched()) == 6
@@ -578,16 +602,20 @@ def test_names_of_files(planned):
 def test_result_replaces_only_an_older_one(planned, searched, tmp_path):
     search = planned(1)
     path = tmp_path / "tuned.yaml"
-    check_out(path, search)
-    write_result(path, search, searched(search))
-    check_out(path, planned(9, seed=3))
+    assert not check_out(path, search)
+    write_result(path, search, searched(search), force=False)
+    assert check_out(path, planned(9, seed=3))
     with pytest.raises(ConfigError, match="model is gcn there, not mlp"):
         check_out(path, planned(model="mlp"))
     path.write_text("notes: mine\n")
     with pytest.raises(ConfigError, match="not a file of argnn tune.*; choose another --out"):
         check_out(path, search)
-    with pytest.raises(ConfigError, match="is a folder"):
-        check_out(tmp_path, search)
+    assert check_out(path, search, force=True)
+    link = tmp_path / "link.yaml"
+    link.symlink_to(path)
+    for taken, message in ((tmp_path, "is a folder"), (link, "is a symbolic link")):
+        with pytest.raises(RunError, match=message):
+            check_out(taken, search, force=True)
 
 
 def test_one_split_is_enough(planned, searched, small_npz):

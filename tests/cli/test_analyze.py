@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 import pytest
 
+from argnn.io import read_checked, with_digest
 from browser import CHROMIUM, Browser
 from planted_twins import write_twins
 
@@ -246,7 +247,7 @@ def test_benchmark_graph(argnn, benchmark_root, monkeypatch, tmp_path, name, nod
 )
 def test_wrong_values_in_a_result(refused, run, change):
     path = Path("run/split-0/result.json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    path.write_text(json.dumps(with_digest({**read_checked(path), **change})))
     refused("analyze", "run", "--out=r.html", message="a result.json is damaged")
 
 

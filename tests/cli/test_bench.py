@@ -30,7 +30,7 @@ MINE = {
     ],
     "splits": [0, 1],
 }
-MEASURED = ("seconds", "peak_memory_mib", "finished")
+MEASURED = ("seconds", "peak_memory_mib", "finished", "digest")
 
 
 def write(path="mine.yaml", **changes):
@@ -208,13 +208,13 @@ def refused(refused):
     [
         ([], "name an experiment (see argnn bench --list)"),
         (["node-smal"], "unknown experiment 'node-smal'; did you mean 'node-small'"),
-        (["none.yaml"], "none.yaml: no such experiment file"),
+        (["none.yaml"], "none.yaml: no such file"),
         (["mine.yaml", "mine.yaml"], "experiment 'mine' is named twice"),
         (["mine.yaml", "--workers=0"], "--workers must be at least 1 (got 0)"),
         (["mine.yaml", "--executor=slurm"], "--executor must be one of local, ray"),
         (["mine.yaml", "--address=auto"], "--address belongs to --executor ray"),
         (["mine.yaml", "--device=tpu"], "--device must be one of auto, cpu, cuda"),
-        (["mine.yaml", "--out=folder"], "--out folder: is a folder, not a file"),
+        (["mine.yaml", "--out=folder"], "--out folder: is not a plain file"),
         (["mine.yaml", "--out=notes.txt"], "notes.txt, line 1: damaged, not JSON"),
         (["mine.yaml", "--out=newer.jsonl"], "has format 2, written by argnn 9.0"),
         (["bad.yaml"], "bad.yaml: not YAML: "),

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from argnn.cli import main
-from argnn.io import fingerprint
+from argnn.io import fingerprint, read_checked, write_checked
 from result_rows import finished, write_rows
 
 TRAIN = ("train", "mixed", "--epochs", 3, "--device", "cpu", "--set", "hidden_channels=8")
@@ -88,7 +88,7 @@ def test_a_run_of_a_gpu_is_drawn_without_one(argnn, runs, quick_layout):
 
 def changed_result(run, **changes):
     path = run / "split-0" / "result.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    write_checked(path, read_checked(path) | changes)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_failing_row(argnn, in_process, monkeypatch, error, code):
         (["--models=,"], "--models must be some of paper"),
         (["--scaling", "--models=gat,gcn"], "--models must be some of paper, default, gcn with"),
         (["--scaling", "--graph=power-law"], "--graph must be left out with --scaling"),
-        (["--json=."], "--json .: is a folder, not a file"),
+        (["--json=."], ".: is a folder, not a file"),
         (["--nodes=many"], "Invalid value for '--nodes'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

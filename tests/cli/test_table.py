@@ -169,7 +169,7 @@ def test_out_takes_its_format_from_the_name(argnn, results, name, start):
 
 def test_out_replaces_an_older_file(argnn, results):
     Path("t.md").write_text("old")
-    assert argnn("table", "results.jsonl", "--out=t.md").code == 0
+    assert argnn("table", "results.jsonl", "--out=t.md", "--force").code == 0
     assert "old" not in Path("t.md").read_text(encoding="utf-8")[:10]
 
 
@@ -216,7 +216,7 @@ REFUSED = [
     (["r.jsonl", "--reference=argn"], "'argn' has no rows; did you mean 'argnn'"),
     (["r.jsonl", "--format=html"], "--format must be one of rich, markdown, csv, latex, json"),
     (["r.jsonl", "--json", "--format=csv"], "--json and --format csv exclude each other"),
-    (["r.jsonl", "--out=."], "--out .: is a folder, not a file"),
+    (["r.jsonl", "--out=."], ".: is a folder, not a file"),
     (["r.jsonl", "--out=./r.jsonl"], "--out r.jsonl: would replace r.jsonl"),
     (["r.jsonl", "--out=t.svg", "--diagram=t.svg"], "--diagram t.svg: would replace t.svg"),
     (["r.jsonl", "--diagram=t.jpg"], "--diagram must end with .pdf, .svg, .png (got 't.jpg')"),
@@ -243,3 +243,25 @@ def test_bad_input(argnn, listing, arguments, message):
     assert done.err.startswith("argnn: error: ")
     assert message in done.err
     assert listing() == before
+
+
+@pytest.mark.parametrize("value", [True, 3.5, "word", [], [[1]], {"a": {}}], ids=str)
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(("num_parameters",), ("peak_memory_mib",), ("device",), ("versions",), ("git_commit",)),
+        *(("git_changed",), ("versions", "argnn"), ("config", "graph"), ("config", "link")),
+        *(("config", "graph", "nodes"), ("test", "absent_classes"), ("oracle",)),
+    ],
+    ids=".".join,
+)
+def test_odd_types_are_damage_or_do_no_harm(tmp_path, argnn, place, value):
+    """A row that is read can be shown as a table."""
+    odd = {**finished(0.5, seed=1, oracle=0.5), "config": {"link": None, "graph": {"nodes": 9}}}
+    part = odd
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    done = argnn("table", write_rows(tmp_path / "odd.jsonl", [finished(0.5), odd]))
+    assert done.code in (0, 2), done
+    assert (len(done.err.splitlines()), "Traceback" in done.err) == (done.code == 2, False)

@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from argnn.data.cache import cache_root, store_graph, stored_graph, writable_folder
+from argnn.data.cache import store_graph, stored_graph, writable_folder
 from argnn.errors import DataError
+from argnn.folders import cache_root
 
 FIELDS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
 

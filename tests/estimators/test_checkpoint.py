@@ -1,6 +1,11 @@
 """Saved models come back as they were, and folders are written whole or not at all."""
 
 import json
+import os
+import shutil
+from collections import Counter
+from contextlib import suppress
+from itertools import count
 
 import numpy as np
 import pytest
@@ -9,6 +14,7 @@ import torch
 import argnn
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.errors import ConfigError, RunError
+from argnn.estimators import checkpoint
 from argnn.estimators.checkpoint import CARD, DOCUMENT, WEIGHTS
 from argnn.nn import MODELS
 
@@ -136,7 +142,7 @@ def test_links_and_files_are_not_written_through(saved, tmp_path):
 
 def test_failure_leaves_nothing(saved, tmp_path, monkeypatch):
     clf, _ = saved
-    monkeypatch.setattr("argnn.estimators.checkpoint.write_json", _full_disk)
+    monkeypatch.setattr("argnn.estimators.checkpoint.write_checked", _full_disk)
     with pytest.raises(RunError, match="No space left"):
         clf.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
@@ -144,6 +150,104 @@ def test_failure_leaves_nothing(saved, tmp_path, monkeypatch):
 
 def _full_disk(*_):
     raise OSError(28, "No space left on device")
+
+
+class _DeadError(BaseException):
+    """The process is gone: nothing that it does afterwards has an effect."""
+
+
+#: What changes names in a folder; the names of an unfinished model do not matter.
+STEPS = ("mkdir", "replace", "rename", "unlink", "rmdir", "fsync")
+
+
+@pytest.fixture
+def dying(monkeypatch):
+    """Do something that dies at the given system step; says whether it got that far."""
+
+    def run(action, step, *, forever):
+        left = [step]
+
+        def guarded(usual):
+            def call(*arguments, **options):
+                left[0] -= 1
+                if left[0] == 0 or (forever and left[0] < 0):
+                    raise _DeadError
+                return usual(*arguments, **options)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in STEPS:
+                patch.setattr(os, name, guarded(getattr(os, name)))
+            with suppress(_DeadError):
+                action()
+        return left[0] <= 0
+
+    return run
+
+
+@pytest.mark.parametrize("forever", [True, False], ids=["killed", "failed once"])
+def test_overwriting_keeps_a_whole_model_at_every_step(graph, tmp_path, dying, forever):
+    old, new = (
+        ARGNNClassifier("gcn", epochs=2, random_state=seed, device="cpu").fit(graph)
+        for seed in (0, 1)
+    )
+    known = {model.predict_proba(graph).tobytes() for model in (old, new)}
+    assert len(known) == 2
+    path, aside = tmp_path / "m", tmp_path / ".m-old"
+    seen = Counter()
+    for step in count(1):
+        shutil.rmtree(tmp_path)
+        old.save(path)
+        died = dying(lambda: new.save(path, overwrite=True), step, forever=forever)
+        if path.exists():
+            where = path
+        else:
+            with pytest.raises(RunError) as caught:
+                argnn.load(path)
+            assert f"the model before it is in {aside}: rename that to m" in str(caught.value)
+            where = aside
+        assert argnn.load(where).predict_proba(graph).tobytes() in known
+        seen[where.name] += 1
+        # Whatever was left does not stand in the way of the next one.
+        new.save(path, overwrite=True)
+        assert argnn.load(path).predict_proba(graph).tobytes() == new.predict_proba(graph).tobytes()
+        if not died:
+            break
+    assert step > 8
+    # Between its two renames, a killed process leaves the older model aside; a failure does not.
+    assert (seen[".m-old"] > 0) == forever
+    assert not aside.exists()
+
+
+def test_what_is_aside_is_not_removed_if_it_is_no_model(saved, tmp_path):
+    clf, _ = saved
+    clf.save(tmp_path / "m")
+    (tmp_path / ".m-old").mkdir()
+    (tmp_path / ".m-old" / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunError, match="no part of a model"):
+        clf.save(tmp_path / "m", overwrite=True)
+    assert (tmp_path / ".m-old" / "thesis.tex").read_text() == "years of work"
+    argnn.load(tmp_path / "m")
+
+
+def test_model_that_came_meanwhile_is_kept(graph, tmp_path, monkeypatch):
+    models = [
+        ARGNNClassifier("gcn", epochs=1, random_state=seed, device="cpu").fit(graph)
+        for seed in (0, 1)
+    ]
+    usual, path = checkpoint._write_files, tmp_path / "m"
+
+    def write_files(*arguments):
+        usual(*arguments)
+        monkeypatch.setattr(checkpoint, "_write_files", usual)
+        models[1].save(path)
+
+    monkeypatch.setattr(checkpoint, "_write_files", write_files)
+    with pytest.raises(RunError, match="is there already"):
+        models[0].save(path)
+    expected = models[1].predict_proba(graph)
+    np.testing.assert_array_equal(argnn.load(path).predict_proba(graph), expected)
 
 
 def test_generator_is_stored_as_its_seed(graph, tmp_path):

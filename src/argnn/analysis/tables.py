@@ -33,6 +33,7 @@ from argnn.analysis.properties import (
 from argnn.csv_cells import safe_cell
 from argnn.errors import ConfigError
 from argnn.functional.neighborhood import neighborhood
+from argnn.io import write_output
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -233,8 +234,11 @@ def table_bytes(table: "DataFrame", kind: str) -> bytes:
 
 
 def write_table(table: "DataFrame", path: Path) -> None:
-    """Write a table; the suffix of the path, ``.csv`` or ``.parquet``, says how."""
-    path.write_bytes(table_bytes(table, path.suffix.removeprefix(".")))
+    """Write a table; the suffix of the path, ``.csv`` or ``.parquet``, says how.
+
+    A file that is there already is replaced; a symbolic link is refused.
+    """
+    write_output(path, table_bytes(table, path.suffix.removeprefix(".")), force=True)
 
 
 def write_tables(tables: Mapping[str, "DataFrame"], folder: Path, kind: str = "csv") -> list[Path]:
@@ -246,7 +250,6 @@ def write_tables(tables: Mapping[str, "DataFrame"], folder: Path, kind: str = "c
         kind: ``"csv"`` or ``"parquet"``.
     """
     check_format(kind)
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{kind}" for name in tables]
     for path, table in zip(paths, tables.values(), strict=True):
         write_table(table, path)

@@ -25,7 +25,7 @@ from argnn.data import split_masks
 from argnn.errors import RunError
 from argnn.estimators import ARGNNClassifier, load
 from argnn.estimators.base import GraphEstimator
-from argnn.io import RunFolder, open_run, require_folder, require_writable, write_bytes
+from argnn.io import RunFolder, open_run, require_folder, require_writable, write_output
 from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
 
 
@@ -112,15 +112,15 @@ def analyze(order: Order) -> Report:
     tables = _tables(order, subject)
     content = document(subject)
     written = page(content)
-    write_bytes(order.out, written)
+    write_output(order.out, written, force=order.force)
     for path, table in tables.items():
-        write_bytes(path, table)
+        write_output(path, table, force=order.force)
     return Report(
         out=str(order.out),
         data=config.data,
         model=config.model,
         split=split,
-        nodes=content["count"],
+        nodes=graph.num_nodes,
         layers=len(content["layers"]),
         size=len(written),
         notes=content["notes"],

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from argnn.data import DATASETS, DatasetSpec, load
-from argnn.data.cache import cache_root
 from argnn.errors import ArgnnError
+from argnn.folders import cache_root
 from argnn.functional import edge_homophily
 from argnn.nn import MODELS
 

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from argnn.bench.problems import LinkConfig
 from argnn.errors import ConfigError, RunError
 from argnn.estimators.building import ModelSpec
+from argnn.estimators.wording import shortened
 from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel, Formulation
 from argnn.nn.models.formulation import formulation
 from argnn.registry import canonical_name, resolve, suggestion
@@ -42,6 +43,8 @@ _LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         ("gat", "hgat", "kappa-gcn", "gprgnn", "fagcn", "cusp", "gnrf"), {"input_dropout": None}
     ),
 }
+#: Larger numbers fit no tensor.
+_HUGE = 2**63
 _NOT_OPTIONS = ("self", "in_channels", "out_channels", "preset")
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a word"}
 
@@ -143,10 +146,10 @@ def parse_overrides(texts: Sequence[str], model: str) -> Overrides:
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key.strip():
-            raise ConfigError(f"--set must read key=value (got '{text}')")
+            raise ConfigError(f"--set must read key=value (got '{text:.80}')")
         part, name = _placed(key.strip(), known, model)
         found[part][name] = _checked(
-            key.strip(), parsed_yaml(value, f"--set {text}"), known[part][name]
+            key.strip(), parsed_yaml(value, f"--set {text:.80}"), known[part][name]
         )
     return Overrides(options=found["model"], train=found["train"])
 
@@ -183,10 +186,13 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
         number = _number(value)
         if number is not None:
             return number
-    elif (int in kinds and isinstance(value, int)) or (str in kinds and isinstance(value, str)):
+    elif (int in kinds and isinstance(value, int) and abs(value) < _HUGE) or (
+        str in kinds and isinstance(value, str)
+    ):
         return value
     words = " or ".join(_WORDS.get(kind, "null") for kind in kinds)
-    raise ConfigError(f"{name} must be {words} (got {value!r})")
+    got = f"'{shortened(value)}'" if isinstance(value, str) else shortened(value)
+    raise ConfigError(f"{name} must be {words} (got {got})")
 
 
 def _number(value: Any) -> float | None:

@@ -17,8 +17,8 @@ from argnn.bench.config import RunConfig
 from argnn.bench.prepare import Plan
 from argnn.bench.problems import pose_problem
 from argnn.bench.threads import core_count, using_threads
-from argnn.data.cache import cache_root
 from argnn.errors import RunError
+from argnn.folders import cache_root
 from argnn.functional.neighborhood import neighborhood
 from argnn.functional.ollivier import (
     MAX_CELLS,

@@ -3,8 +3,7 @@
 import base64
 import html
 import importlib.util
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from argnn.bench.run import Row, trained_model
 from argnn.bench.tables import SCORE_NAMES, per_cent
 from argnn.bench.threads import core_count
 from argnn.errors import ConfigError, RunError
-from argnn.io import RunFolder, create_run, write_bytes
+from argnn.estimators.checkpoint import FILES
+from argnn.io import RunFolder, require_folder, require_writable, write_config, write_output
 
 GRAPHS = ("mixed", "digits")
 MODELS = ("argnn", "gcn")
@@ -29,7 +29,7 @@ NOTE = (
     "digits is real, and there the two are close. The GCN has its usual settings."
 )
 
-_MARK = ".argnn-demo"
+_MARK, _PICTURE, _PAGE = ".argnn-demo", "geometry.png", "report.html"
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse}td,th{padding:.3rem .8rem;border-bottom:1px solid #ccc;"
@@ -64,7 +64,8 @@ def run_demo(
     """Train both models on both graphs, and write the report.
 
     Args:
-        out: Folder of the report; one that an earlier demonstration wrote is replaced.
+        out: Folder of the report. Where an earlier demonstration wrote it, what that one made is
+            made anew, and everything else stays.
         watcher: Is told how training goes.
         overrides: Settings of both models, such as ``epochs=5``.
     """
@@ -76,17 +77,17 @@ def run_demo(
 
     _require_ours(out)
     plans = [_plan(data, model, overrides) for data in GRAPHS for model in MODELS]
-    _make_empty(out)
+    _remove_ours(out)
     folders = [_folder(out, plan) for plan in plans]
     rows = _run(plans, folders, watcher or Silent())
     results = [
         {"data": plan.config.data, "model": plan.config.model, "summary": summary(found)}
         for plan, found in zip(plans, rows, strict=True)
     ]
-    picture, page = out / "geometry.png", out / "report.html"
+    picture, page = out / _PICTURE, out / _PAGE
     figure = geometry_figure(plans[0].graph, trained_model(folders[0], SPLITS[0]))
-    write_bytes(picture, figure_bytes(figure, "png"))
-    write_bytes(page, _page(results, plans, picture).encode())
+    write_output(picture, figure_bytes(figure, "png"), force=True)
+    write_output(page, _page(results, plans, picture).encode(), force=True)
     return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page, folders[0].root)
 
 
@@ -104,21 +105,44 @@ def _require_ours(out: Path) -> None:
         raise RunError(f"{out}: not a folder; choose another --out")
     if taken and any(out.iterdir()) and not (out / _MARK).is_file():
         raise RunError(f"{out}: holds files that argnn demo did not write; choose another --out")
+    for path in _ours(out):
+        for folder in path.relative_to(out).parents:
+            require_folder(out / folder)
+        require_writable(path, force=True)
+    for path in out.glob("runs/*/split-*/model/*"):
+        if path.name not in FILES:
+            raise RunError(f"{path}: no part of a model; move it, as the folder will be replaced")
 
 
-def _make_empty(out: Path) -> None:
+def _ours(out: Path) -> Iterator[Path]:
+    """Every file that a demonstration makes, besides the mark."""
+    yield from (out / _PICTURE, out / _PAGE)
+    for run in (_run_folder(out, data, model) for data in GRAPHS for model in MODELS):
+        yield from (run.config, run.scores, run.log)
+        for split in SPLITS:
+            yield from (run.result(split), run.checkpoint(split))
+            yield from (run.model(split) / name for name in FILES)
+
+
+def _remove_ours(out: Path) -> None:
+    """Remove what an earlier demonstration made, and mark the folder as one of ours."""
     try:
-        if out.exists():
-            shutil.rmtree(out)
-        out.mkdir(parents=True)
+        for path in _ours(out):
+            path.unlink(missing_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
         (out / _MARK).touch()
     except OSError as error:
         raise RunError(f"cannot write the folder {out} ({error.strerror})") from error
 
 
+def _run_folder(out: Path, data: str, model: str) -> RunFolder:
+    return RunFolder(out / "runs" / f"{data}-{model}")
+
+
 def _folder(out: Path, plan: Plan) -> RunFolder:
-    path = out / "runs" / f"{plan.config.data}-{plan.config.model}"
-    return create_run(path, plan.config.to_json())
+    folder = _run_folder(out, plan.config.data, plan.config.model)
+    write_config(folder, plan.config.to_json())
+    return folder
 
 
 def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) -> list[list[Row]]:

@@ -18,7 +18,7 @@ from argnn.errors import ConfigError
 from argnn.estimators import ARGNNClassifier, load
 from argnn.estimators.base import GraphEstimator
 from argnn.estimators.wording import shortened
-from argnn.io import require_writable, write_bytes
+from argnn.io import require_writable, write_output
 from argnn.nn import AbstractNodeModel, LinkModel
 
 #: Name of the file in the program's archive that says what goes in and what comes out.
@@ -99,7 +99,7 @@ def export_model(
     facts = _facts(estimator)
     content = io.BytesIO()
     torch.export.save(program, content, extra_files={FACTS: json.dumps(facts, indent=2)})
-    write_bytes(out, content.getvalue())
+    write_output(out, content.getvalue(), force=force)
     return ExportReport(out=str(out), size=len(content.getvalue()), **facts)
 
 

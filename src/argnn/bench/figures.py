@@ -31,7 +31,7 @@ from argnn.bench.report import INTERVAL, SCORES, statistic
 from argnn.bench.run import Row, finished_row, trained_model
 from argnn.data import split_masks
 from argnn.errors import ConfigError, RunError
-from argnn.io import RunFolder, open_run, require_folder, require_writable, write_bytes
+from argnn.io import RunFolder, open_run, require_folder, require_writable, write_output
 from argnn.nn import LinkModel
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def draw_figures(
         figure = draw(order.jobs)
         for kind in order.formats:
             path = order.out / f"{name}.{kind}"
-            write_bytes(path, figure_bytes(figure, kind, order.dpi))
+            write_output(path, figure_bytes(figure, kind, order.dpi), force=order.force)
             report.files.append(str(path))
     return report
 

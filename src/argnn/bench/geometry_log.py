@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from argnn.errors import RunError
-from argnn.io import RunFolder, read_json, write_json
+from argnn.io import RunFolder, read_checked, write_checked
 
 #: What is known of every observed epoch.
 COLUMNS = ("epoch", "ricci_energy", "smoothness_energy", "metric_change", "lyapunov")
@@ -18,7 +18,7 @@ def geometry_path(folder: RunFolder, split: int) -> Path:
 
 def write_geometry(folder: RunFolder, split: int, records: Sequence[dict[str, Any]]) -> None:
     """Write the record of a split."""
-    write_json(geometry_path(folder, split), {"epochs": list(records)})
+    write_checked(geometry_path(folder, split), {"epochs": list(records)})
 
 
 def read_geometry(folder: RunFolder, split: int) -> list[dict[str, Any]]:
@@ -26,7 +26,7 @@ def read_geometry(folder: RunFolder, split: int) -> list[dict[str, Any]]:
     path = geometry_path(folder, split)
     if not path.exists():
         return []
-    records = read_json(path, ("epochs",))["epochs"]
+    records = read_checked(path, ("epochs",))["epochs"]
     return checked_records(records, COLUMNS, f"{path}: damaged, 'epochs'")
 
 

@@ -1,5 +1,6 @@
 """Run several splits, one after the other or in several processes."""
 
+import atexit
 import os
 import shutil
 import signal
@@ -9,9 +10,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,21 +21,25 @@ from torch_geometric.data import Data
 from argnn.bench.allocator import keep_freed_memory
 from argnn.bench.config import RunConfig
 from argnn.bench.prepare import Plan
+from argnn.bench.provenance import code_state
 from argnn.bench.report import summary
 from argnn.bench.run import Row, failed_row, finished_row, run_cell, run_split, short_row
+from argnn.bench.signals import children_ignoring_interrupts, leave_when_asked
 from argnn.bench.threads import using_threads
-from argnn.errors import RunError
+from argnn.errors import FORESEEN, RunError
 from argnn.io import (
     RunFolder,
     fingerprint,
     read_checkpoint,
     read_tensors,
-    write_json,
+    record_code,
+    write_checked,
     write_tensors,
 )
 from argnn.train import EpochRecord
 
 _POLL_SECONDS = 0.1
+_PATIENCE_SECONDS = 10
 #: What a graph is made of.
 TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
 #: What is said about it; ``schema`` tells which features have to be made again for links.
@@ -98,8 +102,17 @@ def run_splits(
 
     Returns:
         One row per split, in their order.
+
+    Raises:
+        RunError: Another process is running them, or a file of the run is damaged.
     """
-    config, watcher = plan.config, watcher or Silent()
+    with folder.held():
+        record_code(folder, code_state())
+        return _run_splits(plan, folder, watcher or Silent(), dashboard)
+
+
+def _run_splits(plan: Plan, folder: RunFolder, watcher: Watcher, dashboard: bool) -> list[Row]:
+    config = plan.config
     rows = {split: row for split in config.splits if (row := finished_row(folder, split))}
     jobs = [
         Job(config.for_split(split), split, folder, dashboard=dashboard)
@@ -135,7 +148,7 @@ def _ordered(config: RunConfig, rows: Mapping[int, Row]) -> list[Row]:
 def write_scores(rows: Sequence[Row], folder: RunFolder) -> None:
     """Write ``scores.json``: a summary, and one row per split."""
     short = [short_row(row) for row in rows]
-    write_json(folder.scores, {"summary": summary(rows), "splits": short})
+    write_checked(folder.scores, {"summary": summary(rows), "splits": short})
 
 
 def _log_line(row: Row) -> str:
@@ -201,7 +214,10 @@ def _at_once(
         for digest, graph in graphs.items():
             pack(graph, Path(shared) / digest)
         arguments = (shared, list(graphs), board, stop, os.getpid())
-        pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=arguments)
+        with children_ignoring_interrupts():
+            pool = ProcessPoolExecutor(
+                workers, context, initializer=_start_worker, initargs=arguments
+            )
         try:
             with children_ignoring_interrupts():
                 futures = {pool.submit(_work, job, slot): slot for slot, job in enumerate(jobs)}
@@ -209,17 +225,6 @@ def _at_once(
         finally:
             stop.value = 1
             pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def children_ignoring_interrupts() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: the parent alone decides what it means."""
-    resource_tracker.ensure_running()  # it would unblock the signal when it is started later
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _collected(
@@ -268,16 +273,31 @@ class _Worker:
 
 
 def _start_worker(shared: str, digests: Sequence[str], board: Any, stop: Any, parent: int) -> None:
-    threading.Thread(target=_leave_with_parent, args=(parent, shared), daemon=True).start()
-    _Worker.graphs = {digest: unpacked(Path(shared) / digest) for digest in digests}
+    _Worker.graphs = graphs_for_worker([Path(shared) / digest for digest in digests], parent)
     _Worker.board, _Worker.stop = board, stop
 
 
-def _leave_with_parent(parent: int, shared: str) -> None:
+def graphs_for_worker(paths: Sequence[Path], parent: int) -> dict[str, Data]:
+    """The graphs that :func:`pack` left, by name, in a process that ends with its parent."""
+    folder = paths[0].parent
+    threading.Thread(target=_leave_with_parent, args=(parent, folder), daemon=True).start()
+    try:
+        graphs = {path.name: unpacked(path) for path in paths}
+    except FORESEEN:
+        if os.getppid() == parent:
+            raise
+        os._exit(1)  # the parent was killed, and another worker has tidied up
+    leave_when_asked()
+    return graphs
+
+
+def _leave_with_parent(parent: int, shared: Path) -> None:
     """End this process when its parent was killed, and tidy up: nobody else would."""
     while os.getppid() == parent:
         time.sleep(0.5)
     shutil.rmtree(shared, ignore_errors=True)
+    os.kill(os.getpid(), signal.SIGTERM)  # the main thread leaves in an orderly way,
+    time.sleep(_PATIENCE_SECONDS)  # unless it hangs
     os._exit(1)
 
 
@@ -290,4 +310,8 @@ def _work(job: Job, slot: int) -> Row:
 
     keep_freed_memory()
     torch.set_num_threads(job.config.threads)
-    return _row_of(job, _Worker.graphs[job.config.graph["digest"]], tell)
+    try:
+        return _row_of(job, _Worker.graphs[job.config.graph["digest"]], tell)
+    except SystemExit:  # asked to end, which the pool would take for the result of a job
+        atexit._run_exitfuncs()
+        os._exit(1)

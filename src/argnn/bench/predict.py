@@ -17,7 +17,7 @@ from argnn.csv_cells import plain_cell, safe_cell
 from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
 from argnn.estimators.base import GraphEstimator
-from argnn.io import RunFolder, open_run, require_writable, write_bytes
+from argnn.io import RunFolder, open_run, require_writable, write_output
 
 _PAIR_COLUMNS = ["source", "target"]
 _MAX_PAIRS_FILE = 2**30
@@ -94,7 +94,7 @@ def predict(order: Order) -> Report:
         assert isinstance(estimator, ARGNNLinkPredictor)
         assert order.pairs is not None
         header, rows, decisions = _links(estimator, graph, order.pairs)
-    write_bytes(order.out, _table(header, rows))
+    write_output(order.out, _table(header, rows), force=order.force)
     return Report(
         out=str(order.out),
         data=str(graph.name),
@@ -196,7 +196,5 @@ def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
             if header != _PAIR_COLUMNS:
                 raise DataError(f"{path}, line 1: the columns must be source,target")
             return [(reader.line_num, list(map(plain_cell, row))) for row in reader if row]
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: not a CSV file ({error})") from error

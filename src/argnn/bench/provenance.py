@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from argnn.estimators.provenance import versions
+
 
 @cache
 def git_state() -> dict[str, Any]:
@@ -21,6 +23,11 @@ def git_state() -> dict[str, Any]:
     commit = _git(root, "rev-parse", "HEAD")
     changes = _git(root, "status", "--porcelain", "--", "src")
     return {"git_commit": commit, "git_changed": None if changes is None else bool(changes)}
+
+
+def code_state() -> dict[str, Any]:
+    """Versions of everything that takes part in the numbers, and the commit."""
+    return {**versions(), **git_state()}
 
 
 def _git(root: Path, *arguments: str) -> str | None:

@@ -19,16 +19,16 @@ from argnn.bench.models import write_model
 from argnn.bench.problems import Judge, Problem, Scores, pose_problem
 from argnn.bench.process_memory import peak_mib, reset_peak
 from argnn.bench.provenance import device_name, git_state
-from argnn.errors import ArgnnError
+from argnn.errors import FORESEEN
 from argnn.estimators.checkpoint import read_folder
 from argnn.estimators.provenance import versions
 from argnn.io import (
     RunFolder,
     fingerprint,
+    read_checked,
     read_checkpoint,
-    read_json,
+    write_checked,
     write_checkpoint,
-    write_json,
 )
 from argnn.nn import AbstractNodeModel
 from argnn.train import (
@@ -89,7 +89,7 @@ def run_split(
         config, graph, split, on_epoch, saving, watched=folder if dashboard else None
     )
     write_model(folder.model(split), config, graph, model, problem, row)
-    write_json(folder.result(split), row)
+    write_checked(folder.result(split), row)
     folder.checkpoint(split).unlink(missing_ok=True)
     return row
 
@@ -260,13 +260,13 @@ def trained_model(folder: RunFolder, split: int) -> AbstractNodeModel:
 def finished_row(folder: RunFolder, split: int) -> Row | None:
     """The row of a split that was finished before, or nothing."""
     path = folder.result(split)
-    return read_json(path, _ROW_KEYS) if path.exists() else None
+    return read_checked(path, _ROW_KEYS) if path.exists() else None
 
 
 def failed_row(config: RunConfig, split: int, error: Exception) -> Row:
     """The row of a split that ended with an error; a traceback only for what nobody foresaw."""
     row = {**_identity(config, split), "error": f"{type(error).__name__}: {error}"}
-    if not isinstance(error, ArgnnError):
+    if not isinstance(error, FORESEEN):
         row["traceback"] = "".join(traceback.format_exception(error))
     return row
 

@@ -1,12 +1,13 @@
 """The command line: parse, call one function, print. One module per command."""
 
+import errno
 import logging
+import os
 import sys
 from collections.abc import Sequence
 
-import typer
-
 from argnn.bench.allocator import keep_freed_memory
+from argnn.bench.signals import ending_as_interrupts
 from argnn.cli import (  # noqa: F401 - importing a command registers it
     analyze,
     bench,
@@ -20,29 +21,68 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
     train,
     tune,
 )
-from argnn.cli.app import app, complain
+from argnn.cli.app import InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
 
 __all__ = ["app", "main"]
 
+_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; an error that the user can mend is one line and exit code 2."""
+    """Run a command; an error that the user can mend is one line and exit code 2.
+
+    Ctrl-C ends it with code 130, a request to end such as SIGTERM with 128 and its number.
+    """
     logging.basicConfig(format="argnn: %(message)s")
     logging.getLogger("argnn").setLevel(logging.INFO)
     keep_freed_memory()
+    with ending_as_interrupts() as signals:
+        code = _flushed(_exit_code(arguments))
+    sys.exit(128 + signals[0] if code == _INTERRUPTED and signals else code)
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
         code = app(args=arguments, prog_name="argnn", standalone_mode=False)
+        if code == _INTERRUPTED:
+            complain("interrupted; nothing was written")
+    except InterruptedWorkError as error:
+        complain(f"interrupted; {error}")
+        code = _INTERRUPTED
     except ArgnnError as error:
         complain(str(error))
         code = 2
-    except typer.Abort:
-        complain("interrupted")
-        code = 130
+    except OSError as error:
+        complain(_words(error))
+        code = 2
     except Exception as error:
         # Typer brings a copy of click along, or uses the installed one; both errors have this.
         if not hasattr(error, "format_message"):
             raise
         complain(error.format_message())
         code = 2
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
+
+
+def _words(error: OSError) -> str:
+    """What the operating system said, and about which file."""
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename is None:
+        return f"cannot read or write ({reason})"
+    return f"{error.filename}: {reason[:1].lower()}{reason[1:]}"
+
+
+def _flushed(code: int) -> int:
+    """Write what is left of the output, and give the exit code that this leads to."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Or Python would try again at its end, and complain in its own way.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if code == 0 and error.errno == errno.EPIPE:
+            return 1  # who reads has read enough
+        if code == 0:
+            complain(f"standard output: {_words(error)}")
+            return 2
+    return code

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
+from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
 
 if TYPE_CHECKING:
     from argnn.bench.analyze import Report
@@ -37,7 +37,7 @@ def analyze(
     from argnn.bench.analyze import Order
     from argnn.bench.analyze import analyze as analyzed
 
-    with _waiting():
+    with keeping("a page or table that was written is whole"), _waiting():
         report = analyzed(
             Order(run, out, split, force, data_root, seed, tables, table_format, ollivier)
         )

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +18,8 @@ USER_WAIT_POLICY = os.environ.get("OMP_WAIT_POLICY")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PLAIN_WIDTH = 120
+#: Of a longer error only the beginning and the end are printed, so many letters of each.
+_ERROR_PARTS = (700, 200)
 
 app = typer.Typer(
     name="argnn",
@@ -47,7 +51,22 @@ SpanningForest = Annotated[
 def complain(message: str) -> None:
     """Print an error as one line; it may quote a file, which must not steer the terminal."""
     line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+    first, last = _ERROR_PARTS
+    line = line if len(line) <= first + last else f"{line[:first]} ... {line[-last:]}"
     typer.echo(f"argnn: error: {line}", err=True)
+
+
+class InterruptedWorkError(Exception):
+    """Ctrl-C, with what is kept in words."""
+
+
+@contextmanager
+def keeping(what: str) -> Iterator[None]:
+    """Say what is kept if the user interrupts; needed where that is more than nothing."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise InterruptedWorkError(what) from None
 
 
 def output_console() -> Console:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, complain, output_console, print_json
+from argnn.cli.app import AsJson, DataRoot, app, complain, keeping, output_console, print_json
 from argnn.cli.bench_progress import counted, watching_cells
 from argnn.errors import ConfigError
 
@@ -60,23 +60,20 @@ def bench(
 
     targets = _targets(experiments or [], out)
     console = Console(quiet=True) if as_json else output_console()
-    try:
-        with (
-            open_executor(executor, workers, address) as (execute, slots),
-            watching_cells(console) as watcher,
-        ):
-            planned = plan_bench(
-                targets,
-                workers=slots,
-                device=device,
-                data_root=data_root,
-                tell=watcher.preparing,
-            )
-            rows = run_bench(planned, execute, watcher, retry_failed=retry_failed)
-    except KeyboardInterrupt:
-        files = ", ".join(dict.fromkeys(str(path) for _, path in targets))
-        complain(f"interrupted; what is finished is in {files}, and the same command goes on")
-        raise typer.Exit(130) from None
+    results = ", ".join(dict.fromkeys(str(path) for _, path in targets))
+    with (
+        keeping(f"what is finished is in {results}, and the same command goes on"),
+        open_executor(executor, workers, address) as (execute, slots),
+        watching_cells(console) as watcher,
+    ):
+        planned = plan_bench(
+            targets,
+            workers=slots,
+            device=device,
+            data_root=data_root,
+            tell=watcher.preparing,
+        )
+        rows = run_bench(planned, execute, watcher, retry_failed=retry_failed)
     reports = [_report(*target, planned, rows) for target in targets]
     if as_json:
         print_json({"experiments": reports})
@@ -130,8 +127,8 @@ def _targets(names: list[str], out: Path | None) -> "list[tuple[Experiment, Path
             raise ConfigError(f"experiment '{experiment.name}' is named twice")
         found.append((experiment, out or Path("results") / f"{experiment.name}.jsonl"))
     for path in dict.fromkeys(path for _, path in found):
-        if path.is_dir():
-            raise ConfigError(f"--out {path}: is a folder, not a file")
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"--out {path}: is not a plain file")
         if path.exists():
             check_results(path)
     return found

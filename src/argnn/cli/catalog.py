@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
+from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
 from argnn.cli.progress import watching
 
 
@@ -45,7 +45,10 @@ def demo(
 
     console = output_console()
     console.print("Training argnn and a GCN on two embedded graphs, on the same splits.")
-    with watching(console) as watcher:
+    with (
+        keeping(f"finished splits are in {out}, and the same command begins anew"),
+        watching(console) as watcher,
+    ):
         report = run_demo(out, watcher)
     console.print(comparison_table(report.results))
     console.print(f"Means over {report.num_splits} splits; {report.protocol}.", soft_wrap=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
+from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
 
 
 @app.command()
@@ -46,7 +46,7 @@ def figures(
         force=force,
         data_root=data_root,
     )
-    with console.status("") as status:
+    with keeping(f"the figures in {out} are whole"), console.status("") as status:
         report = draw_figures(order, lambda name: status.update(f"drawing {name}"))
     if as_json:
         print_json(asdict(report))

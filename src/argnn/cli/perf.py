@@ -6,9 +6,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import USER_WAIT_POLICY, app, complain, output_console, print_json
+from argnn.cli.app import USER_WAIT_POLICY, app, output_console, print_json
 from argnn.cli.progress import Turns
-from argnn.errors import ConfigError
 
 
 @app.command()
@@ -48,14 +47,15 @@ def perf(
         ),
     ] = False,
     json_file: Annotated[
-        str | None,
+        Path | None,
         typer.Option("--json", metavar="F", help="Write the whole result; - prints only that."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Time a training step beside the plain kernels, two GCNs and PyG's GAT, on a random graph."""
     from argnn.bench.perf import PerfConfig, chosen_rows, run_perf
     from argnn.bench.threads import threads_for
-    from argnn.io import write_json
+    from argnn.io import json_bytes, require_writable, write_output
     from argnn.train.devices import resolve_device
 
     config = PerfConfig(
@@ -76,20 +76,17 @@ def perf(
         memory=memory,
         scaling=scaling,
     )
-    if json_file is not None and Path(json_file).is_dir():
-        raise ConfigError(f"--json {json_file}: is a folder, not a file")
-    try:
-        with Turns() as turns:
-            result = run_perf(config, turns, USER_WAIT_POLICY)
-    except KeyboardInterrupt:
-        complain("interrupted; nothing was written")
-        raise typer.Exit(130) from None
-    if json_file == "-":
+    printed_only = json_file == Path("-")
+    if json_file is not None and not printed_only:
+        require_writable(json_file, force)
+    with Turns() as turns:
+        result = run_perf(config, turns, USER_WAIT_POLICY)
+    if printed_only:
         print_json(result)
     else:
-        if json_file is not None:
-            write_json(Path(json_file), result)
         _print_perf(result, output_console())
+        if json_file is not None:
+            write_output(json_file, json_bytes(result), force=force)
     _report_perf_failures(result)
 
 

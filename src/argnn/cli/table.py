@@ -46,11 +46,12 @@ def table(
         bool,
         typer.Option(help="Show what choosing epochs by test score would print, where recorded."),
     ] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare methods: means with intervals, published figures, paired tests, average ranks."""
     chosen = _chosen_format(output_format, as_json, out)
-    _check_outputs(files, out, diagram)
+    _check_outputs(files, out, diagram, force)
 
     from argnn.bench.experiments.results import read_rows
     from argnn.bench.leaderboard import check_names, leaderboard, merged
@@ -71,8 +72,8 @@ def table(
     if diagram is not None:
         from argnn.bench.leaderboard.diagram import write_diagram
 
-        write_diagram(document["boards"], diagram)
-    _show(document, chosen, out, quiet=as_json)
+        write_diagram(document["boards"], diagram, force=force)
+    _show(document, chosen, out, force=force, quiet=as_json)
     if diagram is not None and not as_json:
         output_console().print(f"Diagram: {diagram}", soft_wrap=True)
 
@@ -88,16 +89,19 @@ def _chosen_format(given: str | None, as_json: bool, out: Path | None) -> str:
     return given or by_suffix
 
 
-def _check_outputs(files: Sequence[Path], out: Path | None, diagram: Path | None) -> None:
-    """Refuse to write over a folder, the results, or one output over the other."""
+def _check_outputs(
+    files: Sequence[Path], out: Path | None, diagram: Path | None, force: bool
+) -> None:
+    """Refuse to write over what is there, the results, or one output over the other."""
+    from argnn.io import require_writable
+
     taken = {path.resolve(): path for path in files}
     for name, path in (("--out", out), ("--diagram", diagram)):
         if path is None:
             continue
-        if path.is_dir():
-            raise ConfigError(f"{name} {path}: is a folder, not a file")
         if path.resolve() in taken:
             raise ConfigError(f"{name} {path}: would replace {taken[path.resolve()]}")
+        require_writable(path, force)
         taken[path.resolve()] = path
     if diagram is not None:
         from argnn.bench.leaderboard.diagram import check_diagram
@@ -105,7 +109,9 @@ def _check_outputs(files: Sequence[Path], out: Path | None, diagram: Path | None
         check_diagram(diagram)
 
 
-def _show(document: Mapping[str, Any], chosen: str, out: Path | None, quiet: bool) -> None:
+def _show(
+    document: Mapping[str, Any], chosen: str, out: Path | None, *, force: bool, quiet: bool
+) -> None:
     from argnn.bench.leaderboard import grids, to_rich
 
     if out is None and chosen == "rich":
@@ -117,9 +123,9 @@ def _show(document: Mapping[str, Any], chosen: str, out: Path | None, quiet: boo
     if out is None:
         typer.echo(text, nl=False)
         return
-    from argnn.io import write_bytes
+    from argnn.io import write_output
 
-    write_bytes(out, text.encode())
+    write_output(out, text.encode(), force=force)
     if not quiet:
         output_console().print(f"Tables: {out}", soft_wrap=True)
 

@@ -1,5 +1,6 @@
 """``argnn train``: begin a run or continue one, and show its scores."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from argnn.cli.app import (
     SpanningForest,
     app,
     complain,
+    keeping,
     output_console,
     print_json,
 )
@@ -246,14 +248,11 @@ def _run(
     from argnn.bench.curvature import precompute_curvature
     from argnn.bench.parallel import run_splits
 
-    try:
+    with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
         with Counting(console, "curvature of edges") as counting:
             precompute_curvature(plan, counting)
         with watching(console) as watcher:
             rows = run_splits(plan, folder, watcher, dashboard=dashboard)
-    except KeyboardInterrupt:
-        complain(f"interrupted; continue with: argnn train --resume {folder.root}")
-        raise typer.Exit(130) from None
     if as_json:
         _print_document(plan, folder, rows)
     else:

@@ -18,6 +18,7 @@ from argnn.cli.app import (
     SpanningForest,
     app,
     complain,
+    keeping,
     output_console,
     print_json,
 )
@@ -61,6 +62,9 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(help="YAML file for the chosen configuration.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace any file there, not only an older result.")
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="key=value, such as num_layers=3: fixed, not searched."),
@@ -114,25 +118,25 @@ def tune(
     search = plan_search(request, trials, splits=split)
     usual_journal, usual_out = default_paths(search)
     journal, path = storage or usual_journal, out or usual_out
-    check_out(path, search)
+    replaces = check_out(path, search, force)
     pool = open_pool(search.config, search.graph, executor, workers, address)
-    try:
-        with _watching(console, search) as watcher:
-            records = run_search(search, journal, pool, watcher)
-    except KeyboardInterrupt:
-        rest = {
-            "--storage": storage,
-            "--out": out,
-            "--data-root": data_root,
-            "--device": None if device == "auto" else device,
-            "--executor": None if executor == "local" else executor,
-            "--workers": workers,
-            "--address": address,
-        }
-        again = [word for name, value in rest.items() if value for word in (name, str(value))]
-        complain(f"interrupted; continue with: {shlex.join([*search.command, *again])}")
-        raise typer.Exit(130) from None
-    _conclude(search, records, journal, path, console)
+    rest = {
+        "--storage": storage,
+        "--out": out,
+        "--data-root": data_root,
+        "--device": None if device == "auto" else device,
+        "--executor": None if executor == "local" else executor,
+        "--workers": workers,
+        "--address": address,
+    }
+    again = [word for name, value in rest.items() if value for word in (name, str(value))]
+    again += ["--force"] if force else []
+    with (
+        keeping(f"continue with: {shlex.join([*search.command, *again])}"),
+        _watching(console, search) as watcher,
+    ):
+        records = run_search(search, journal, pool, watcher)
+    _conclude(search, records, journal, path, replaces, console)
 
 
 def _watching(console: Console, search: "Search") -> "_Bar | _Lines":
@@ -233,6 +237,7 @@ def _conclude(
     records: "Sequence[TrialRecord]",
     journal: Path,
     path: Path,
+    replaces: bool,
     console: Console,
 ) -> None:
     """Write the result and show it; without one, say why."""
@@ -242,7 +247,7 @@ def _conclude(
     if unforeseen:
         typer.echo(unforeseen[-1], err=True, nl=False)
     try:
-        tuned = write_result(path, search, records)
+        tuned = write_result(path, search, records, force=replaces)
     except RunError as error:
         complain(str(error))
         raise typer.Exit(1) from None

@@ -1,4 +1,4 @@
-"""Where files are kept, and our own store of processed graphs.
+"""Our own store of processed graphs.
 
 The store holds safetensors files, which carry numbers only: unlike PyG's ``.pt`` files, opening one
 cannot run code.
@@ -23,12 +23,6 @@ logger = logging.getLogger(__name__)
 
 # Part of each file: raise it when the content changes, and older files are made anew.
 _FORMAT = "1"
-
-
-def cache_root() -> Path:
-    """The folder for everything that can be made or fetched again."""
-    chosen = os.environ.get("ARGNN_CACHE")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "argnn"
 
 
 def writable_folder(path: Path) -> Path:

@@ -13,10 +13,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from argnn.data.cache import cache_root, writable_folder
+from argnn.data.cache import writable_folder
 from argnn.data.checksums import SHA256
 from argnn.data.specs import DatasetSpec
 from argnn.errors import DataError
+from argnn.folders import cache_root
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ that claims a huge model costs no memory.
 """
 
 import hashlib
-import json
 import math
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,13 +21,20 @@ from torch import Tensor
 from argnn.errors import ConfigError, RunError
 from argnn.estimators.building import ModelSpec, check_options, seeded
 from argnn.estimators.wording import shortened
-from argnn.io import fingerprint, read_tensors, write_bytes, write_json, write_tensors
+from argnn.io import (
+    digest_matches,
+    parse_json,
+    read_tensors,
+    write_bytes,
+    write_checked,
+    write_tensors,
+)
 from argnn.nn import DECODERS, MODELS, AbstractNodeModel
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 from argnn.train.precision import PRECISIONS
 
 FORMAT = 1
-WEIGHTS, DOCUMENT, CARD = "model.safetensors", "model.json", "README.md"
+FILES = WEIGHTS, DOCUMENT, CARD = "model.safetensors", "model.json", "README.md"
 TASKS = ("node", "link")
 
 _MAX_DOCUMENT = 64 * 2**20
@@ -100,6 +107,9 @@ def write_folder(
 ) -> None:
     """Write a checkpoint folder, whole or not at all.
 
+    At every moment there is one whole model at ``path`` or, while an older one is replaced, at
+    :func:`set_aside`, of which :func:`require_model_folder` tells.
+
     Args:
         path: The folder; it must not exist, or hold nothing but a checkpoint to overwrite.
         checkpoint: The description.
@@ -114,11 +124,48 @@ def write_folder(
             new = Path(scratch) / "new"
             new.mkdir()
             _write_files(new, checkpoint, state, card)
-            if path.exists():
-                path.replace(Path(scratch) / "old")
-            new.replace(path)
+            _put_in_place(new, path, overwrite)
     except OSError as error:
         raise RunError(f"cannot write {path} ({error.strerror})") from error
+
+
+def set_aside(path: Path) -> Path:
+    """Where the older model is while a new one takes its place."""
+    whole = path.resolve()  # "." has no name
+    return whole.with_name(f".{whole.name}-old")
+
+
+def require_model_folder(path: Path) -> None:
+    """Raise unless there is a folder; where saving was interrupted, say where the model is."""
+    if path.is_dir():
+        return
+    older = set_aside(path)
+    if older.is_dir():
+        raise RunError(
+            f"{path}: no such folder; saving was interrupted, and the model before it is in "
+            f"{older}: rename that to {path.name}"
+        )
+    raise RunError(f"{path}: no such folder")
+
+
+def _put_in_place(new: Path, path: Path, overwrite: bool) -> None:
+    """Rename a whole model to ``path``; an older one goes only when the new one is there."""
+    _require_free(path, overwrite)  # again: writing took a while
+    if not path.exists() or not any(path.iterdir()):
+        new.replace(path)  # fails where files have come since
+        return
+    older = set_aside(path)
+    _require_free(older, overwrite)
+    # With a model at the path, what an interrupted saving left beside it is not needed.
+    shutil.rmtree(older, ignore_errors=True)
+    path.replace(older)
+    try:
+        new.replace(path)
+    except BaseException:
+        if not path.exists():
+            older.replace(path)
+        raise
+    shutil.rmtree(older, ignore_errors=True)
 
 
 def _require_free(path: Path, overwrite: bool) -> None:
@@ -131,7 +178,7 @@ def _require_free(path: Path, overwrite: bool) -> None:
     names = {entry.name for entry in path.iterdir()}
     if names and not overwrite:
         raise RunError(f"{path}: is there already; choose another folder, or overwrite it")
-    if names - {WEIGHTS, DOCUMENT, CARD}:
+    if names - set(FILES):
         raise RunError(f"{path}: holds files that are no part of a model, and stays as it is")
 
 
@@ -141,15 +188,14 @@ def _write_files(
     write_tensors(folder / WEIGHTS, state, {"format": FORMAT})
     write_bytes(folder / CARD, card.encode())
     try:
-        document = _document(checkpoint, _file_digest(folder / WEIGHTS))
-        write_json(folder / DOCUMENT, {**document, "digest": fingerprint(document)})
+        write_checked(folder / DOCUMENT, _document(checkpoint, _file_digest(folder / WEIGHTS)))
     except (TypeError, ValueError) as error:
         raise RunError(f"{DOCUMENT}: cannot hold what describes the model ({error})") from error
 
 
 def _document(checkpoint: Checkpoint, weights: str) -> dict[str, Any]:
     spec = checkpoint.spec
-    document = {
+    return {
         "format": FORMAT,
         "task": checkpoint.task,
         "model": spec.model,
@@ -168,9 +214,6 @@ def _document(checkpoint: Checkpoint, weights: str) -> dict[str, Any]:
         "facts": checkpoint.facts,
         "weights": weights,
     }
-    # Through JSON and back: tuples become lists before the checksum is taken.
-    plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
-    return plain
 
 
 def read_folder(path: Path) -> tuple[Checkpoint, AbstractNodeModel]:
@@ -202,12 +245,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     for key in _KEYS:
         if key not in document:
             raise RunError(f"{path}: damaged, has no '{key}'")
-    content = {key: value for key, value in document.items() if key != "digest"}
-    try:
-        intact = document["digest"] == fingerprint(content)
-    except (RecursionError, TypeError, ValueError):
-        intact = False
-    if not intact:
+    if not digest_matches(document):
         raise RunError(f"{path}: damaged, its content does not match its checksum")
     unknown = sorted(set(document) - set(_KEYS))
     if unknown:
@@ -218,15 +256,12 @@ def _read_document(path: Path) -> dict[str, Any]:
 def _parsed(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RunError(f"{path}: no such file")
+    size = path.stat().st_size
+    if size > _MAX_DOCUMENT:
+        raise RunError(f"{path}: too large for a description ({size} bytes)")
     try:
-        size = path.stat().st_size
-        if size > _MAX_DOCUMENT:
-            raise RunError(f"{path}: too large for a description ({size} bytes)")
-        text = path.read_text(encoding="utf-8")
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
-    except (RecursionError, ValueError) as error:
+        value = parse_json(path.read_bytes(), parse_constant=_refuse_constant)
+    except ValueError as error:
         raise RunError(f"{path}: damaged, not JSON ({shortened(error)})") from error
     if not isinstance(value, dict):
         raise RunError(f"{path}: damaged, must hold an object (got {type(value).__name__})")
@@ -396,8 +431,5 @@ def _compare(
 
 
 def _file_digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

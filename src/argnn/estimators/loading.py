@@ -5,7 +5,7 @@ from typing import Any
 
 from argnn.errors import ArgnnError, ConfigError, RunError
 from argnn.estimators.base import GraphEstimator
-from argnn.estimators.checkpoint import DOCUMENT, Checkpoint, read_folder
+from argnn.estimators.checkpoint import DOCUMENT, Checkpoint, read_folder, require_model_folder
 from argnn.estimators.classifier import ARGNNClassifier
 from argnn.estimators.link_predictor import ARGNNLinkPredictor
 from argnn.estimators.wording import shortened
@@ -69,8 +69,7 @@ def _checked_params(checkpoint: Checkpoint, kind: type[GraphEstimator]) -> dict[
 
 def model_folder(path: Path, split: int | None = None) -> Path:
     """Where the model of a checkpoint folder, or of one split of a run, lies."""
-    if not path.is_dir():
-        raise RunError(f"{path}: no such folder")
+    require_model_folder(path)
     if (path / DOCUMENT).exists():
         if split is not None:
             raise RunError(f"{path}: holds one model and no splits")

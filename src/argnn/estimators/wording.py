@@ -8,6 +8,9 @@ def shortened(value: object, limit: int = 80) -> str:
         >>> shortened("a\n\x1b[31mb")
         'a ?[31mb'
     """
-    text = " ".join(str(value).split())
+    try:
+        text = " ".join(str(value).split())
+    except ValueError:
+        return "a huge number"  # of more digits than Python prints
     text = "".join(c if c.isprintable() else "?" for c in text[:limit])
     return text if len(text) < limit else text[:-3] + "..."

@@ -7,6 +7,9 @@ CPU, and the devices no kernel knows.
 """
 
 from argnn.kernels.choice import MODES, current_mode, use
+from argnn.kernels.compiler_folders import avoid_foreign_inductor_folder
 from argnn.kernels.contents import unchanged
 
 __all__ = ["MODES", "current_mode", "unchanged", "use"]
+
+avoid_foreign_inductor_folder()  # torch has made its choice when the modules above are there

@@ -5,7 +5,7 @@ Every function loops over the rows of a :class:`~argnn.kernels.csr.Csr` and writ
 once, so the result does not depend on the number of threads. A gathered row is asked for some
 edges ahead of its use: at a random place in memory it is latency, not bandwidth, that costs.
 
-All compiled functions stand in this one file: numba's cache notices a change of the file of the
+All compiled functions stand in this one file: the cache notices a change of the file of the
 function that is called, not of the files of those that it calls.
 """
 
@@ -27,12 +27,12 @@ from torch import Tensor
 
 from argnn.kernels.choice import num_saved
 from argnn.kernels.csr import Csr
+from argnn.kernels.kept import KeptKernel
 
 # Sums may be reordered for vector units; NaN and infinity keep their meaning.
 _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp", "afn"},
     "error_model": "numpy",
-    "cache": True,
     "nogil": True,
 }
 #: Edges between asking for a row and using it.
@@ -70,16 +70,24 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 
 def _jit(function: Callable[..., Any]) -> Any:
     """For what a loop over edges calls: without inlining, the calls take as long as the sums."""
-    return njit(forceinline=True, **_OPTIONS)(function)
+    return _kept(function, forceinline=True, **_OPTIONS)
 
 
 def _exact_jit(function: Callable[..., Any]) -> Any:
     """For the few operations per edge: reordered products of large factors might overflow."""
-    return njit(forceinline=True, **(_OPTIONS | {"fastmath": False}))(function)
+    return _kept(function, forceinline=True, **(_OPTIONS | {"fastmath": False}))
 
 
 def _parallel(function: Callable[..., Any]) -> Any:
-    return njit(parallel=True, **_OPTIONS)(function)
+    return _kept(function, parallel=True, **_OPTIONS)
+
+
+def _kept(function: Callable[..., Any], **options: Any) -> Any:
+    kernel = njit(**options)(function)
+    kernel._cache = KeptKernel(
+        function
+    )  # what numba's option cache=True does with a cache of its own
+    return kernel
 
 
 def _intrinsic(function: Callable[..., Any]) -> Any:

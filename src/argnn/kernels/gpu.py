@@ -4,6 +4,7 @@ Everything runs on the current stream without waiting for it and can be captured
 graph, once the segments of the graph's matrices are there. No atomics: equal bits every time.
 """
 
+from argnn.kernels.compiler_folders import find_triton_folder
 from argnn.kernels.gpu_launch import LAUNCH
 from argnn.kernels.gpu_pointwise import (
     metric_norm,
@@ -37,3 +38,5 @@ __all__ = [
     "softplus_diagonal",
     "softplus_diagonal_backward",
 ]
+
+find_triton_folder()

@@ -1,5 +1,6 @@
 """Layers, metric networks, penalties and models."""
 
+from argnn.nn import generated_modules  # noqa: F401 - acts when it is imported
 from argnn.nn.conv import ARConv
 from argnn.nn.decoders import DECODERS, AbstractDecoder, LinkModel
 from argnn.nn.metric import ConstantMetric, MetricNet

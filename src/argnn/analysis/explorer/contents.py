@@ -30,6 +30,8 @@ from argnn.nn import AbstractNodeModel
 _MOST_METRIC_ENTRIES = 7_000_000
 _MOST_PAIRS_FOR_ALL_ROUNDS = 100_000
 _ALL_ROUNDS, _FEW_ROUNDS = 100, 30
+#: Most nodes, and most edges in both directions, that a page holds.
+_MOST_NODES, _MOST_EDGES = 20_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -59,44 +61,93 @@ class Subject:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class _Sample:
+    """What of a graph is shown: everything, unless it is large.
+
+    Attributes:
+        nodes: The nodes that are shown, in order, ``[n]``.
+        place: Where each node stands among them, -1 for one that does not, ``[N]``.
+        edges: The columns of the ordered pairs that are shown, ``[e]``.
+    """
+
+    nodes: Tensor
+    place: Tensor
+    edges: Tensor
+
+    def between(self, pairs: Tensor) -> Tensor:
+        """The pairs ``[2, P]`` of which both nodes are shown, by their places."""
+        ends = self.place[pairs]
+        return ends[:, (ends >= 0).all(dim=0)]
+
+
+def _sample(pairs: Tensor, num_nodes: int, seed: int) -> _Sample:
+    generator = torch.Generator().manual_seed(seed)
+    nodes = torch.randperm(num_nodes, generator=generator)[:_MOST_NODES].sort().values
+    place = torch.full((num_nodes,), -1)
+    place[nodes] = torch.arange(len(nodes))
+    edges = (place[pairs] >= 0).all(dim=0).nonzero().squeeze(1)
+    chosen = torch.randperm(len(edges), generator=generator)[:_MOST_EDGES].sort().values
+    return _Sample(nodes, place, edges[chosen])
+
+
 def document(subject: Subject) -> dict[str, Any]:
-    """Compute all that the page of a subject shows."""
+    """Compute all that the page of a subject shows.
+
+    Every figure is computed on the whole graph. Of a large one, the page shows a sample of nodes
+    and the edges between them, and says so.
+    """
     graph = subject.graph
     layers = learned_layers(subject.model, graph)
     pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
+    sample = _sample(pairs, graph.num_nodes, subject.seed)
     return {
         "title": subject.title,
         **subject.overview,
+        "notes": [*subject.overview.get("notes", []), *_left_out(sample, pairs)],
         "classes": [str(name) for name in subject.class_names],
-        "ids": _ids(graph),
-        "count": graph.num_nodes,
-        "nodes": _nodes(subject),
-        "views": _views(subject),
-        "neighbors": _neighbors(pairs, graph.num_nodes),
-        "rewired": _rewired(subject, layers),
-        "layers": _layers(subject, layers),
+        "ids": _ids(graph, sample),
+        "count": len(sample.nodes),
+        "nodes": _nodes(subject, sample),
+        "views": _views(subject, sample),
+        "neighbors": _neighbors(sample.place[pairs[:, sample.edges]], len(sample.nodes)),
+        "rewired": _rewired(subject, layers, sample),
+        "layers": _layers(subject, layers, sample),
     }
 
 
-def _ids(graph: Data) -> list[str] | None:
+def _left_out(sample: _Sample, pairs: Tensor) -> list[str]:
+    """What the page does not show."""
+    nodes, edges = len(sample.nodes), len(sample.edges)
+    if nodes == len(sample.place) and edges == pairs.size(1):
+        return []
+    return [
+        f"The graph is too large for a page: it shows {nodes:,} of {len(sample.place):,} nodes, "
+        f"drawn at random, and {edges:,} of {pairs.size(1):,} edges, counted in both directions. "
+        "Figures are those of the whole graph."
+    ]
+
+
+def _ids(graph: Data, sample: _Sample) -> list[str] | None:
     """Names of the nodes; None where they are their numbers."""
     ids = graph.get("node_ids")
-    names = None if ids is None else [str(name) for name in ids]
-    return None if names == [str(n) for n in range(graph.num_nodes)] else names
+    names = [str(node if ids is None else ids[node]) for node in sample.nodes.tolist()]
+    return None if names == [str(n) for n in range(len(names))] else names
 
 
-def _nodes(subject: Subject) -> dict[str, Packed | None]:
+def _nodes(subject: Subject, sample: _Sample) -> dict[str, Packed | None]:
     graph, chances = subject.graph, subject.probabilities
-    labels = labels_of(graph)
+    labels, chosen = labels_of(graph), sample.nodes.numpy()
     edges, count = graph.edge_index, graph.num_nodes
+    part = None if subject.masks is None else _part_of(subject.masks)
     return {
-        "label": pack_integers(labels.numpy()) if bool((labels >= 0).any()) else None,
-        "predicted": None if chances is None else pack_integers(chances.argmax(1)),
-        "probability": None if chances is None else pack_floats(chances),
-        "part": None if subject.masks is None else pack_integers(_part_of(subject.masks)),
-        "degree": pack_integers(degree(edges, count).numpy()),
-        "homophily": pack_floats(local_homophily(edges, labels).numpy()),
-        "clustering": pack_floats(clustering(edges, count).numpy()),
+        "label": pack_integers(labels.numpy()[chosen]) if bool((labels >= 0).any()) else None,
+        "predicted": None if chances is None else pack_integers(chances.argmax(1)[chosen]),
+        "probability": None if chances is None else pack_floats(chances[chosen]),
+        "part": None if part is None else pack_integers(part[chosen]),
+        "degree": pack_integers(degree(edges, count).numpy()[chosen]),
+        "homophily": pack_floats(local_homophily(edges, labels).numpy()[chosen]),
+        "clustering": pack_floats(clustering(edges, count).numpy()[chosen]),
     }
 
 
@@ -108,9 +159,10 @@ def _part_of(masks: tuple[Tensor, Tensor, Tensor]) -> NDArray[Any]:
     return part
 
 
-def _views(subject: Subject) -> list[dict[str, Any]]:
+def _views(subject: Subject, sample: _Sample) -> list[dict[str, Any]]:
     seed, jobs = subject.seed, torch.get_num_threads()
-    found = [project(subject.embedding, dimensions, seed, jobs) for dimensions in (2, 3)]
+    embedding = subject.embedding[sample.nodes.numpy()]
+    found = [project(embedding, dimensions, seed, jobs) for dimensions in (2, 3)]
     return [{"method": view.method, "points": pack_floats(view.points)} for view in found]
 
 
@@ -119,7 +171,7 @@ def _neighbors(pairs: Tensor, num_nodes: int) -> dict[str, Packed]:
     return {"count": pack_integers(count.numpy()), "source": pack_integers(pairs[0].numpy())}
 
 
-def _rewired(subject: Subject, layers: Sequence[Layer]) -> dict[str, Any] | None:
+def _rewired(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> dict[str, Any] | None:
     graph = subject.graph
     num_pairs = neighborhood(graph.edge_index, graph.num_nodes).num_pairs
     if not layers or num_pairs < 2:
@@ -128,7 +180,7 @@ def _rewired(subject: Subject, layers: Sequence[Layer]) -> dict[str, Any] | None
     rounds = _ALL_ROUNDS if num_pairs <= _MOST_PAIRS_FOR_ALL_ROUNDS else _FEW_ROUNDS
     last = layers[-1]
     done = rewire(last.h, last.g, graph.edge_index, y=labels, seed=subject.seed, max_rounds=rounds)
-    low, high = neighborhood(done.edge_index, graph.num_nodes).pairs.numpy()
+    low, high = sample.between(neighborhood(done.edge_index, graph.num_nodes).pairs).numpy()
     return {
         "low": pack_integers(low),
         "high": pack_integers(high),
@@ -149,32 +201,36 @@ def _held_out_homophily(subject: Subject, rewired: Tensor) -> list[float | None]
     ]
 
 
-def _layers(subject: Subject, layers: Sequence[Layer]) -> list[dict[str, Any]]:
+def _layers(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> list[dict[str, Any]]:
     messages = layer_messages(subject.model, subject.graph)
     room = _MOST_METRIC_ENTRIES
     described: list[dict[str, Any]] = []
     # The last layer is the one that predictions rest on: it is shown whole before the others.
     for number in reversed(range(len(layers))):
-        room -= layers[number].g.numel()
+        room -= len(sample.nodes) * layers[number].g.size(1)
         whole = room >= 0 or not described
-        described.append(_layer(number + 1, subject.graph, layers[number], messages[number], whole))
+        described.append(
+            _layer(number + 1, subject.graph, layers[number], messages[number], whole, sample)
+        )
     return described[::-1]
 
 
 def _layer(
-    number: int, graph: Data, layer: Layer, messages: Messages, whole: bool
+    number: int, graph: Data, layer: Layer, messages: Messages, whole: bool, sample: _Sample
 ) -> dict[str, Any]:
     statistics = vars(metric_statistics(layer.g, graph.edge_index))
-    attention = messages.attention
+    attention, nodes, edges = messages.attention, sample.nodes, sample.edges
     return {
         "number": number,
         "axes": layer.g.size(1),
         "nrmd": _plain(field_nrmd(layer.g, graph.edge_index)),
-        "log_metric": pack_columns(layer.g.double().log().numpy()) if whole else None,
-        "statistics": {name: pack_floats(values.numpy()) for name, values in statistics.items()},
-        "tau": pack_floats(messages.tau.numpy()),
-        "attention": None if attention is None else pack_floats(attention.numpy()),
-        "weight": pack_floats(messages.weight.numpy()),
+        "log_metric": pack_columns(layer.g[nodes].double().log().numpy()) if whole else None,
+        "statistics": {
+            name: pack_floats(found[nodes].numpy()) for name, found in statistics.items()
+        },
+        "tau": pack_floats(messages.tau[edges].numpy()),
+        "attention": None if attention is None else pack_floats(attention[edges].numpy()),
+        "weight": pack_floats(messages.weight[edges].numpy()),
     }
 
 

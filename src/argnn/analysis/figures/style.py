@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from argnn.analysis.properties import class_names, labels_of
 from argnn.errors import ConfigError
+from argnn.io import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,10 +107,9 @@ def save_figure(
         formats: Some of ``"pdf"``, ``"svg"`` and ``"png"``.
     """
     kinds = check_formats(formats)
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{kind}" for kind in kinds]
     for path, kind in zip(paths, kinds, strict=True):
-        path.write_bytes(figure_bytes(figure, kind))
+        write_output(path, figure_bytes(figure, kind), force=True)
     return paths
 
 

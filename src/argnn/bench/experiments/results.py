@@ -1,10 +1,10 @@
 """The results file: one JSON line per finished or failed cell.
 
-Lines are only ever added. A line that was cut off by a kill is set aside, anything else that is
-damaged is an error, and a file of another version is left as it is.
+Lines are only ever added, each with a checksum of itself. A line that was cut off by a kill is set
+aside, anything else that is damaged is an error, and a file of another version is left as it is.
 """
 
-import fcntl
+import errno
 import json
 import logging
 import math
@@ -12,10 +12,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 from argnn.bench.run import Row
-from argnn.errors import RunError
+from argnn.errors import RunError, naming
+from argnn.io import digest_matches, lock, make_folder, parse_json, with_digest
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,23 @@ _FINISHED: Mapping[str, Any] = {
 _FAILED: Mapping[str, Any] = {"error": str}
 #: Of rows that count twins; those of older versions do not.
 _TWINS: Mapping[str, Any] = {"test": int, "with_twin": int}
+#: What a row may hold besides, and where in it; not all versions wrote all of it.
+_IF_THERE: Mapping[tuple[str, ...], Mapping[str, Any]] = {
+    (): {
+        "num_parameters": int | None,
+        "peak_memory_mib": _NUMBER | None,
+        "peak_device_memory_mib": _NUMBER | None,
+        "device": str | None,
+        "versions": dict | None,
+        "git_commit": str | None,
+        "git_changed": bool | None,
+    },
+    ("versions",): {"argnn": str},
+    ("config",): {"graph": dict, "link": dict | None},
+    ("config", "graph"): {"nodes": int},
+    ("config", "link"): {"ratio": str | None},
+    ("test",): {"absent_classes": list | None},
+}
 #: How every line begins: tells a line of ours that was cut from a file of somebody else.
 _START = b'{"format": '
 
@@ -57,18 +75,19 @@ def read_rows(path: Path) -> list[Row]:
     Nothing is changed. A last line that was cut off in the middle of a write is left out.
 
     Raises:
-        RunError: The file is missing, damaged, or of another version.
+        OSError: The file cannot be read.
+        RunError: It is damaged, or of another version.
     """
-    content = _content(path)
+    content = path.read_bytes()
     rows, size = _parsed(content, path)
     if size < len(content):
         logger.warning("%s: its last line was cut off and is left out", path)
-    return latest_rows(rows)
+    return latest_rows(_without_digests(rows, path))
 
 
 def check_results(path: Path) -> None:
     """Raise as :func:`read_rows` does, and say nothing about a line that was cut off."""
-    _parsed(_content(path), path)
+    _parsed(path.read_bytes(), path)
 
 
 def latest_rows(rows: list[Row]) -> list[Row]:
@@ -108,10 +127,10 @@ class ResultsFile:
     def __enter__(self) -> "ResultsFile":
         self._file = _opened(self.path)
         try:
-            self._lock()
-            content = _content(self.path)
+            lock(self._file, self.path, wait=self.wait)
+            content = self.path.read_bytes()
             rows, size = _parsed(content, self.path)
-            self.rows = latest_rows(rows)
+            self.rows = latest_rows(_without_digests(rows, self.path))
             if size < len(content):
                 self._set_aside(content, size)
             elif content and not content.endswith(b"\n"):
@@ -128,14 +147,6 @@ class ResultsFile:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._file)
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if self.wait else fcntl.LOCK_NB))
-        except BlockingIOError as error:
-            raise RunError(f"{self.path}: another process is writing to it") from error
-        except OSError as error:
-            raise RunError(f"{self.path}: cannot be locked ({error.strerror})") from error
 
     def _set_aside(self, content: bytes, size: int) -> None:
         """Move what follows the last whole line to another file, and only then cut it off."""
@@ -164,39 +175,25 @@ def encoded(row: Mapping[str, Any]) -> bytes:
         RunError: It holds NaN or infinity, which other programs could not read.
     """
     try:
-        text = json.dumps({"format": FORMAT, **row}, allow_nan=False)
+        text = json.dumps(with_digest({"format": FORMAT, **row}), allow_nan=False)
     except ValueError as error:
         raise RunError(f"a result is not a finite number ({error})") from error
     return f"{text}\n".encode()
 
 
 def _opened(path: Path) -> int:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror})") from error
+    make_folder(path.parent)
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
 
 
 def _write_whole(file: int, content: bytes, path: Path) -> None:
     """Write in one piece; what a full disk takes only in part is taken back."""
     size = os.fstat(file).st_size
-    try:
+    with naming(path):
         if os.write(file, content) < len(content):
             os.ftruncate(file, size)
-            raise RunError(f"cannot write {path} (the disk is full)")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(file)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror})") from error
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise RunError(f"{path}: no such file") from error
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
@@ -209,9 +206,9 @@ def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
         where = f"{path}, line {number + 1}"
         if line.strip():
             try:
-                row = json.loads(line, parse_constant=_refused, parse_float=_finite)
+                row = parse_json(line, parse_constant=_refused, parse_float=_finite)
             except ValueError as error:
-                if number == last and _is_cut(line):
+                if number == last and _is_cut(line, whole=number + 1 < len(lines)):
                     return rows, end
                 raise RunError(f"{where}: damaged, not JSON; nothing was changed") from error
             rows.append(_checked(row, where))
@@ -219,9 +216,25 @@ def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
     return rows, len(content)
 
 
-def _is_cut(line: bytes) -> bool:
+def _is_cut(line: bytes, whole: bool) -> bool:
     """Whether a line can be the beginning of one of ours; a crash may leave zeros."""
+    if whole and line.endswith(b"}"):
+        return False
     return line.startswith(_START) or _START.startswith(line) or not line.strip(b"\0")
+
+
+def _without_digests(rows: list[Row], path: Path) -> list[Row]:
+    """Rows as they were given to be written."""
+    bare = sum("digest" not in row for row in rows)
+    if bare:
+        logger.warning(
+            "%s: %d of %d rows have no checksum, as earlier versions of argnn wrote them; damage "
+            "would go unnoticed",
+            path,
+            bare,
+            len(rows),
+        )
+    return [{key: value for key, value in row.items() if key != "digest"} for row in rows]
 
 
 def _refused(name: str) -> float:
@@ -238,10 +251,24 @@ def _checked(row: Any, where: str) -> Row:
         raise RunError(f"{where}: not a row of argnn bench; nothing was changed")
     if row["format"] != FORMAT:
         raise RunError(
-            f"{where}: has format {row['format']!r}, {_writer(row)}; this version reads format "
+            f"{where}: has format {row['format']!r:.40}, {_writer(row)}; this version reads format "
             f"{FORMAT}; nothing was changed"
         )
+    if digest_matches(row) is False:
+        raise RunError(
+            f"{where}: damaged, its content does not match its checksum; nothing was changed"
+        )
     _check_types(row, {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}, where)
+    for place, kinds in _IF_THERE.items():
+        part: Any = row
+        for key in place:
+            part = part.get(key) if isinstance(part, dict) else None
+        if isinstance(part, dict):
+            _check_types(part, {key: kinds[key] for key in kinds if key in part}, where)
+    if isinstance(row.get("oracle"), dict):
+        _check_types(row["oracle"], {"test": dict | None}, where)
+    for label in (row.get("test") or {}).get("absent_classes") or ():
+        _check_types({"absent_classes": label}, {"absent_classes": int}, where)
     if "twins" in row:
         _check_types(row, {"twins": dict}, where)
         _check_types(row["twins"], _TWINS, where)
@@ -255,7 +282,8 @@ def _check_types(values: Row, kinds: Mapping[str, Any], where: str) -> None:
         if key not in values:
             raise RunError(f"{where}: damaged, has no '{key}'; nothing was changed")
         value = values[key]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        is_flag = isinstance(value, bool) and bool not in (get_args(kind) or (kind,))
+        if is_flag or not isinstance(value, kind):
             raise RunError(f"{where}: damaged, '{key}' is {value!r:.40}; nothing was changed")
 
 
@@ -263,4 +291,4 @@ def _writer(row: Row) -> str:
     """Which version wrote a row, in words."""
     versions = row.get("versions")
     version = versions.get("argnn") if isinstance(versions, dict) else None
-    return "of an unknown version" if version is None else f"written by argnn {version}"
+    return "of an unknown version" if version is None else f"written by argnn {version!s:.40}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from argnn.bench.leaderboard.compare import alike
 from argnn.bench.leaderboard.grid import board_title
 from argnn.errors import ConfigError
-from argnn.io import write_bytes
+from argnn.io import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,11 +31,9 @@ _METADATA: Mapping[str, dict[str, Any]] = {
 
 
 def check_diagram(path: Path) -> None:
-    """Raise unless a diagram can be written there."""
+    """Raise unless a diagram can be drawn in the format that the suffix says."""
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"--diagram must end with {', '.join(SUFFIXES)} (got '{path}')")
-    if path.is_dir():
-        raise ConfigError(f"--diagram {path}: is a folder, not a file")
     if importlib.util.find_spec("matplotlib") is None:
         raise ConfigError("--diagram needs matplotlib: pip install 'argnn[plot]'")
 
@@ -120,8 +118,13 @@ def _draw_scale(ax: "Axes", difference: float) -> None:
     ax.text(sum(ends) / 2, y + 0.25, label, ha="center", va="bottom", fontsize=_FONT)
 
 
-def write_diagram(boards: Sequence[Mapping[str, Any]], path: Path) -> None:
+def write_diagram(boards: Sequence[Mapping[str, Any]], path: Path, *, force: bool = False) -> None:
     """One panel for each score that has ranks; the suffix says the format.
+
+    Args:
+        boards: What is known of each score.
+        path: The file to write.
+        force: Whether an existing file may be replaced.
 
     Raises:
         ConfigError: No score has ranks.
@@ -149,7 +152,7 @@ def write_diagram(boards: Sequence[Mapping[str, Any]], path: Path) -> None:
         content = io.BytesIO()
         suffix = path.suffix.lower()
         figure.savefig(content, format=suffix[1:], dpi=200, metadata=_METADATA[suffix])
-    write_bytes(path, content.getvalue())
+    write_output(path, content.getvalue(), force=force)
 
 
 def _width(ranks: Mapping[str, Any]) -> float:

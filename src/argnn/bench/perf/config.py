@@ -17,6 +17,8 @@ DTYPES = ("float32", "bfloat16")
 #: Factors on nodes and edges that ``--scaling`` goes through.
 SCALES = (1, 2, 4, 8)
 
+_TOO_MANY = 2**31
+
 
 @dataclass(frozen=True)
 class RowSpec:
@@ -89,11 +91,11 @@ class PerfConfig:
     scaling: bool
 
     def __post_init__(self) -> None:
-        for name in ("edges", "nodes"):
-            require(getattr(self, name) >= 2, f"--{name}", "at least 2", getattr(self, name))
-        for name in ("channels", "layers", "input_channels", "repeats", "threads"):
-            option = f"--{name.replace('_', '-')}"
-            require(getattr(self, name) >= 1, option, "at least 1", getattr(self, name))
+        sizes = {"edges": 2, "nodes": 2, "channels": 1, "layers": 1, "input_channels": 1}
+        for name, least in {**sizes, "repeats": 1, "threads": 1}.items():
+            value, option = getattr(self, name), f"--{name.replace('_', '-')}"
+            require(value >= least, option, f"at least {least}", value)
+            require(value < _TOO_MANY, option, f"below {_TOO_MANY}", value)
         require(0 < self.budget < math.inf, "--budget", "positive and finite", self.budget)
         require(0 <= self.dropout < 1, "--dropout", "in [0, 1)", self.dropout)
         require(0 <= self.seed < 2**63, "--seed", f"from 0 to {2**63 - 1}", self.seed)

@@ -4,14 +4,13 @@ import json
 import math
 import os
 import tempfile
-import threading
 import time
 import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,11 +27,12 @@ from argnn.bench.config import (
 )
 from argnn.bench.curvature import load_curvature
 from argnn.bench.experiments.executors import EXECUTORS, ray_session
-from argnn.bench.parallel import children_ignoring_interrupts, pack, unpacked
+from argnn.bench.parallel import graphs_for_worker, pack
 from argnn.bench.problems import pose_problem
+from argnn.bench.signals import children_ignoring_interrupts
 from argnn.bench.threads import using_threads
 from argnn.bench.tuning.study import Params
-from argnn.errors import ArgnnError, ConfigError, RunError
+from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.train import fit
 
 
@@ -93,7 +93,7 @@ def train_split(config: RunConfig, graph: Data, job: SplitJob) -> Outcome:
 
 def _failure(error: Exception, seconds: float = 0.0) -> Outcome:
     """An error as an outcome; with its traceback only if nobody foresaw it."""
-    unforeseen = not isinstance(error, ArgnnError)
+    unforeseen = not isinstance(error, FORESEEN)
     return Outcome(
         seconds=seconds,
         error=f"{type(error).__name__}: {error}",
@@ -197,7 +197,8 @@ class _Processes:
         worker = self.free.pop() if self.free else None
         if worker is None or not worker.process.is_alive():
             worker = _Worker(self.context, self.config, self.graph)
-        worker.pipe.send(job)
+        with suppress(OSError):  # it has just died, which the end of its pipe will tell
+            worker.pipe.send(job)
         self.busy[worker.pipe] = (worker, job)
 
     def next_done(self) -> tuple[SplitJob, Outcome]:
@@ -220,7 +221,8 @@ class _Processes:
 class _Worker:
     def __init__(self, context: Any, config: RunConfig, graph: Path) -> None:
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, config, graph), daemon=True)
+        arguments = (theirs, config, graph, os.getpid())
+        self.process = context.Process(target=_work, args=arguments, daemon=True)
         with children_ignoring_interrupts():
             self.process.start()
         theirs.close()  # or its death would not end the pipe
@@ -236,25 +238,13 @@ class _Worker:
         self.pipe.close()
 
 
-def _work(pipe: connection.Connection, config: RunConfig, path: Path) -> None:
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+def _work(pipe: connection.Connection, config: RunConfig, path: Path, parent: int) -> None:
     keep_freed_memory()
     torch.set_num_threads(config.threads)
-    graph = unpacked(path)
-    while True:
-        try:
-            job = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(train_split(config, graph, job))
-
-
-def _leave_with_parent() -> None:
-    """End this process when its parent was killed: nobody else would."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    graph = graphs_for_worker([path], parent)[path.name]
+    with suppress(EOFError, OSError):  # the parent has left
+        while True:
+            pipe.send(train_split(config, graph, pipe.recv()))
 
 
 class _OnRay:

@@ -42,8 +42,8 @@ from argnn.bench.threads import threads_for
 from argnn.bench.tuning.jobs import Outcome, Pool, SplitJob, sorted_params, trial_config
 from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
 from argnn.bench.tuning.tuned import Tuned, read_tuned, write_tuned
-from argnn.errors import ConfigError, RunError
-from argnn.io import tensors_digest
+from argnn.errors import ConfigError, RunError, naming
+from argnn.io import require_writable, tensors_digest
 from argnn.nn import MODELS
 from argnn.version import __version__
 
@@ -295,6 +295,7 @@ def run_search(
     """
     watcher, config = watcher or Silent(), search.config
     with (
+        naming(journal),
         pool as workers,
         open_study(
             journal,
@@ -313,8 +314,6 @@ def run_search(
         except KeyboardInterrupt:
             study.give_up_running(died=False)
             raise
-        except OSError as error:
-            raise RunError(f"cannot write {journal} ({error.strerror})") from error
         return study.records()[:total]
 
 
@@ -417,25 +416,33 @@ def _source(search: Search, records: Sequence[TrialRecord], best: TrialRecord) -
     )
 
 
-def check_out(path: Path, search: Search) -> None:
-    """Raise unless the result may be written there: a free path, or an older result of the kind."""
-    if path.is_dir():
-        raise ConfigError(f"--out {path}: is a folder, not a file")
-    if path.exists():
-        try:
-            found = read_tuned(path)
-        except ConfigError as error:
-            raise ConfigError(f"{error}; choose another --out") from error
+def check_out(path: Path, search: Search, force: bool = False) -> bool:
+    """Whether the result may replace what is there: with ``force``, or an older one of the kind.
+
+    Raises:
+        RunError: There is something that is never replaced.
+        ConfigError: There is another file, which needs ``force``.
+    """
+    require_writable(path, force=True)
+    if force or not path.exists():
+        return force
+    try:
+        found = read_tuned(path)
         config = search.config
         found.require(
             path, {name: getattr(config, name) for name in ("data", "task", "model", "preset")}
         )
+    except ConfigError as error:
+        raise ConfigError(f"{error}; choose another --out, or replace it with --force") from error
+    return True
 
 
-def write_result(path: Path, search: Search, records: Sequence[TrialRecord]) -> Tuned:
-    """Write what the search chose."""
+def write_result(
+    path: Path, search: Search, records: Sequence[TrialRecord], *, force: bool = False
+) -> Tuned:
+    """Write what the search chose; ``force`` says what :func:`check_out` found."""
     tuned = tuned_settings(search, records)
-    write_tuned(path, tuned)
+    write_tuned(path, tuned, force=force)
     return tuned
 
 

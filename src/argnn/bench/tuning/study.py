@@ -12,8 +12,8 @@ What happens to trials that were running when a search ended:
   twice counts as failed. One that needs too much memory must not end every restart.
 """
 
-import fcntl
 import json
+import logging
 import math
 import random
 import warnings
@@ -27,11 +27,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argnn.errors import ArgnnError, ConfigError, RunError
+from argnn.io import digest_matches, lock, make_folder, parse_json, with_digest
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
     from optuna.trial import FrozenTrial
+
+logger = logging.getLogger(__name__)
 
 Params = dict[str, Any]
 
@@ -285,16 +289,9 @@ def open_study(
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a file, which is made where it does not exist."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("ab")
-    except OSError as error:
-        raise RunError(f"{path}: cannot be opened ({error.strerror})") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunError(f"{path}: another argnn tune is using it") from error
+    make_folder(path.parent)
+    with path.open("ab") as file:
+        lock(file, path)
         yield
 
 
@@ -308,6 +305,16 @@ class _Held:
         pass
 
 
+class _Checked:
+    """Optuna's file of JSON lines, with a checksum in every line that is added."""
+
+    def __init__(self, file: "JournalFileBackend") -> None:
+        self.file, self.read_logs = file, file.read_logs
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        self.file.append_logs([with_digest(log) for log in logs])
+
+
 def _loaded(path: Path, about: dict[str, Any]) -> "tuple[Study, JournalStorage]":
     import optuna
     from optuna.storages import JournalStorage
@@ -315,7 +322,8 @@ def _loaded(path: Path, about: dict[str, Any]) -> "tuple[Study, JournalStorage]"
 
     whole_lines = _checked_lines(path)
     try:
-        storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))  # type: ignore[arg-type]
+        file = JournalFileBackend(str(path), lock_obj=_Held())  # type: ignore[arg-type]
+        storage = JournalStorage(_Checked(file))  # type: ignore[arg-type]
         names = [study.study_name for study in storage.get_all_studies()]
         pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS)
         if names:
@@ -333,7 +341,7 @@ def _loaded(path: Path, about: dict[str, Any]) -> "tuple[Study, JournalStorage]"
     except ArgnnError:
         raise
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise RunError(f"{path}: damaged, not a journal of this version ({error})") from error
+        raise RunError(f"{path}: damaged, not a journal of this version ({error!s:.80})") from error
     return study, storage
 
 
@@ -343,15 +351,25 @@ def _checked_lines(path: Path) -> int:
     size = content.rfind(b"\n") + 1
     if content and not size:
         raise RunError(f"{path}: not a journal of argnn tune")
+    bare = False
     for number, line in enumerate(content[:size].splitlines(), start=1):
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
             known = isinstance(entry, dict) and {"op_code", "worker_id"} <= entry.keys()
         except ValueError:
             known = False
         if not known or (number == 1 and entry.get("study_name") != _NAME):
             what = "not a journal of argnn tune" if number == 1 else f"damaged in line {number}"
             raise RunError(f"{path}: {what}")
+        if digest_matches(entry) is False:
+            raise RunError(f"{path}: damaged, line {number} does not match its checksum")
+        bare = bare or "digest" not in entry
+    if bare:
+        logger.warning(
+            "%s: has lines without a checksum, as earlier versions of argnn wrote them; damage "
+            "would go unnoticed",
+            path,
+        )
     return size
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from argnn.bench.config import MAIN_SCORES, check_preset, resolve_options, resolve_train
 from argnn.errors import ArgnnError, ConfigError
-from argnn.io import write_bytes
+from argnn.io import write_output
 from argnn.nn import MODELS
 from argnn.registry import canonical_name, suggestion
 from argnn.yaml_files import parsed_yaml, yaml_content
@@ -67,11 +67,11 @@ class Tuned:
                 raise ConfigError(f"{origin}: {name} is {_word(found)} there, not {_word(value)}")
 
 
-def write_tuned(path: Path, tuned: Tuned) -> None:
-    """Write the file, whole or not at all."""
+def write_tuned(path: Path, tuned: Tuned, *, force: bool = False) -> None:
+    """Write the file, whole or not at all; ``force`` replaces one that is there."""
     values = {name: value for name, value in asdict(tuned).items() if value is not None}
     text = yaml.safe_dump({"format": FORMAT, **values}, sort_keys=False, allow_unicode=True)
-    write_bytes(path, (_HEADER + text).encode())
+    write_output(path, (_HEADER + text).encode(), force=force)
 
 
 def read_tuned(path: Path) -> Tuned:

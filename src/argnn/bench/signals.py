@@ -1,0 +1,67 @@
+"""Signals that ask a process to end. It tidies up first: temporary files must not stay."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from threading import current_thread, main_thread
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def ending_as_interrupts() -> Iterator[list[int]]:
+    """Treat a request to end as Ctrl-C; gives the signals that came."""
+    came: list[int] = []
+
+    def interrupt(number: int) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = _handle_ending(interrupt)
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def leave_when_asked() -> None:
+    """Let a worker process end in an orderly way; without, it ends at once and leaves its files."""
+    _handle_ending(lambda number: sys.exit(128 + number))
+
+
+def _handle_ending(act: Callable[[int], None]) -> dict[signal.Signals, signal.Handlers]:
+    """Act on the first request to end, and ignore others; gives the handlers before."""
+
+    def handle(number: int, frame: object) -> None:
+        for other in before:
+            signal.signal(other, signal.SIG_IGN)
+        act(number)
+
+    # What the user switched off, as nohup does, stays so. Only the main thread may set handlers.
+    before = {
+        number: signal.SIG_DFL
+        for number in _ENDING
+        if current_thread() is main_thread() and signal.getsignal(number) == signal.SIG_DFL
+    }
+    for number in before:
+        signal.signal(number, handle)
+    return before
+
+
+@contextmanager
+def children_ignoring_interrupts() -> Iterator[None]:
+    """Start processes that Ctrl-C and a closed terminal do not reach.
+
+    The parent alone decides what these mean.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        # It must live as long as we do; and it would unblock Ctrl-C when it is started later.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

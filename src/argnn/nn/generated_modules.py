@@ -1,0 +1,65 @@
+"""PyG's generated code stays in memory.
+
+PyG writes a Python module for each class of layers to the shared temporary folder and imports it
+from there. Python then also believes a compiled file in ``__pycache__`` of that folder, whoever put
+it there, so that another user of the machine could run code in this process
+(``docs/security.md``). Importing :mod:`argnn.nn` puts the function below in the place of PyG's: no
+file is written, and none is read except PyG's own templates.
+"""
+
+import sys
+from importlib.abc import SourceLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch_geometric.nn.conv.message_passing
+import torch_geometric.nn.sequential
+import torch_geometric.template
+from jinja2 import Environment, FileSystemLoader
+
+
+class _TextLoader(SourceLoader):
+    """Source text under a name; without a time of change, Python looks for no compiled file."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._name, self._text = name, text
+
+    def get_filename(self, fullname: str) -> str:
+        return self._name
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self._text.encode()
+
+
+def module_in_memory(module_name: str, template_path: str, **values: Any) -> ModuleType:
+    """What PyG's ``module_from_template`` gives, without a file.
+
+    Args:
+        module_name: Under which the module is known; it is made once.
+        template_path: A template of PyG.
+        **values: What the template is filled with.
+    """
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    template = Path(template_path)
+    environment = Environment(loader=FileSystemLoader(template.parent))
+    text = environment.get_template(template.name).render(**values)
+    # No file can have this name: its folder is a file.
+    name = str(template / f"{module_name}.py")
+    spec = spec_from_file_location(module_name, name, loader=_TextLoader(name, text))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules[module_name] = module
+    return module
+
+
+for _user in (
+    torch_geometric.template,
+    torch_geometric.nn.conv.message_passing,
+    torch_geometric.nn.sequential,
+):
+    _user.module_from_template = module_in_memory

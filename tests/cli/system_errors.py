@@ -1,0 +1,96 @@
+"""Run commands one after the other where the operating system refuses something.
+
+``python system_errors.py`` reads cases from standard input as JSON and writes what became of
+each. Every case is a child of this process: it starts without imports of its own, and may give
+up its rights.
+"""
+
+import json
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Callable
+
+NOBODY = 65534
+
+
+def attempt(arguments: list[str], restrict: Callable[[], None]) -> tuple[int, str]:
+    """Exit code and standard error of a command in a child whose rights are restricted."""
+    from argnn.cli import main
+
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            os.dup2(writing, 2)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            restrict()
+            main(arguments)
+        except SystemExit as stopped:
+            code = stopped.code if isinstance(stopped.code, int) else 98
+        except BaseException:
+            traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as errors:
+        text = errors.read()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), text
+
+
+def become_nobody() -> None:
+    """Be a user who owns nothing."""
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def fill_disk(room: int) -> None:
+    """Let no file grow beyond so many bytes; Python ignores the signal that comes with it."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+
+def run(case: dict) -> tuple[int, str]:
+    def restrict() -> None:
+        if "room" in case:
+            fill_disk(case["room"])
+        elif case.get("as_nobody"):
+            become_nobody()
+
+    return attempt(case["arguments"], restrict)
+
+
+def _no_measuring(config, turns, policy) -> dict:
+    """In place of ``run_perf``, which starts processes of its own."""
+    row = {"name": "gcn", "label": "gcn", "error": "not measured", "out_of_memory": True}
+    return {"config": config.to_json(), "measurements": [{"rows": [row], "edge_part": None}]}
+
+
+def _import_all() -> None:
+    """What the commands import; and PyG writes a module for each kind of layer."""
+    import matplotlib.font_manager  # noqa: F401 - writes a list of fonts to the home folder
+
+    import argnn.bench.analyze
+    import argnn.bench.demo
+    import argnn.bench.export
+    import argnn.bench.figures
+    import argnn.bench.inspect
+    import argnn.bench.perf
+    import argnn.bench.predict
+    import argnn.bench.tuning.search
+    from argnn.bench.config import resolve_options
+
+    for model in ("argnn", "gcn"):
+        resolve_options(model, "default")
+    argnn.bench.perf.run_perf = _no_measuring
+
+
+if __name__ == "__main__":
+    _import_all()
+    for case in json.load(sys.stdin):
+        code, text = run(case)
+        sys.stdout.write(json.dumps({"code": code, "text": text}) + "\n")

@@ -1,0 +1,241 @@
+"""Ctrl-C, SIGTERM and kills of real processes: what is said, what is kept, what is removed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from argnn.io import RunFolder, read_json
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 200
+
+
+@pytest.fixture
+def started(small_npz, tmp_path, cache):
+    """Start a command in a folder of its own, with a temporary folder of its own."""
+    small_npz()
+    (tmp_path / "temporary").mkdir()
+    processes = []
+
+    def start(*arguments):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path / "temporary")}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "argnn", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_for(process, condition):
+    """Wait until something is there, which a process that has ended will not make any more."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
+
+
+def copies(tmp_path):
+    """The copies of graphs that worker processes read."""
+    return [path for path in (tmp_path / "temporary").rglob("argnn-*/*") if path.is_file()]
+
+
+LONG = (
+    *("train", "small.npz", "--model=gcn", "--split=0,1", "--out=run"),
+    *("--epochs=1000000", "--set=patience=0", "--checkpoint-every=5"),
+)
+
+
+def both_at_work(tmp_path):
+    """Whether both workers have saved a checkpoint."""
+    folder = RunFolder(tmp_path / "run")
+    return all(folder.checkpoint(split).exists() for split in (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("number", "everybody"),
+    [
+        (signal.SIGINT, True),  # as a terminal sends it
+        (signal.SIGHUP, True),  # as a terminal that is closed
+        (signal.SIGTERM, True),
+        (signal.SIGTERM, False),
+    ],
+)
+def test_training_says_what_is_kept_and_removes_its_copies(started, tmp_path, number, everybody):
+    process = started(*LONG, "--workers=2")
+    wait_for(process, lambda: both_at_work(tmp_path))
+    assert copies(tmp_path)
+    (os.killpg if everybody else os.kill)(process.pid, number)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert errors == "argnn: error: interrupted; continue with: argnn train --resume run\n"
+    assert process.returncode == 128 + number
+    assert copies(tmp_path) == []
+    assert not list((tmp_path / "run").rglob(".writing-*"))
+
+
+def test_killed_parent_leaves_no_copies_and_no_tracebacks(started, tmp_path):
+    process = started(*LONG, "--workers=2")
+    wait_for(process, lambda: both_at_work(tmp_path))
+    os.kill(process.pid, signal.SIGKILL)
+    _, errors = process.communicate(timeout=PATIENCE)  # workers hold the same pipe
+    assert "Traceback" not in errors
+    assert copies(tmp_path) == []
+
+
+def test_worker_whose_parent_is_gone_says_nothing(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from argnn.bench.parallel import graphs_for_worker
+graphs_for_worker([Path(sys.argv[1], "graph")], parent=0)
+"""
+    arguments = [sys.executable, "-c", code, str(tmp_path / "removed")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert (done.returncode != 0, done.stdout, done.stderr) == (True, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_search_in_processes_leaves_no_copies(started, tmp_path, number):
+    search = ("tune", "small.npz", "--model=gcn", "--trials=99", "--epochs=300", "--workers=2")
+    process = started(*search, "--storage=s", "--out=t.yaml")
+    ended = b'"state":1'
+    wait_for(process, lambda: (tmp_path / "s").exists() and ended in (tmp_path / "s").read_bytes())
+    assert copies(tmp_path)
+    os.kill(process.pid, number)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert "Traceback" not in errors
+    assert copies(tmp_path) == []
+    if number == signal.SIGTERM:
+        assert errors.startswith("argnn: error: interrupted; continue with: argnn tune ")
+        assert len(errors.splitlines()) == 1
+        assert process.returncode == 128 + signal.SIGTERM
+
+
+def test_run_is_locked_while_it_runs_and_free_after_a_kill(started, tmp_path):
+    process = started(*LONG, "--workers=1")
+    checkpoint = RunFolder(tmp_path / "run").checkpoint(0)
+    wait_for(process, checkpoint.exists)
+    second = started("train", "--resume=run")
+    _, errors = second.communicate(timeout=PATIENCE)
+    assert second.returncode == 2
+    assert errors == "argnn: error: run: another process is using it; wait until it ends\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = checkpoint.stat().st_mtime_ns
+    third = started("train", "--resume=run", "--workers=1")
+    wait_for(third, lambda: checkpoint.stat().st_mtime_ns > before)
+
+
+NOTHING = "nothing was written"
+#: Command, the function during which it is interrupted, and what it says.
+MOMENTS = [
+    ("train small.npz", "argnn.bench.prepare", "load", NOTHING),
+    ("tune small.npz --model=gcn", "argnn.bench.prepare", "load", NOTHING),
+    ("bench mine.yaml", "argnn.bench.experiments.cells", "load_graph", "what is finished is in"),
+    ("inspect small.npz", "argnn.bench.inspect", "load", NOTHING),
+    ("table results.jsonl", "argnn.bench.experiments.results", "read_rows", NOTHING),
+    ("perf --json=p.json", "argnn.bench.perf.run", "_child", NOTHING),
+    ("predict run", "argnn.bench.predict", "load", NOTHING),
+    ("export run", "argnn.bench.export", "load", NOTHING),
+    (
+        "analyze run",
+        "argnn.bench.analyze",
+        "_require_room",
+        "a page or table",
+    ),
+    ("figures run", "argnn.bench.figures", "open_run", "the figures in figures are whole"),
+    ("demo", "argnn.bench.demo", "run_jobs", "finished splits are in argnn-demo"),
+    ("datasets", "argnn.bench.catalog", "dataset_rows", NOTHING),
+    ("models", "argnn.bench.catalog", "model_rows", NOTHING),
+]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment[0].split()[0])
+def test_every_command_says_what_is_kept(argnn, small_npz, monkeypatch, moment, number):
+    command, module, function, kept = moment
+    text = "{name: mine, title: mine, task: node, data: [small.npz], methods: [{model: gcn}]}"
+    Path("mine.yaml").write_text(text)
+    small_npz("here/small.npz")
+
+    def interrupt(*args, **kwargs):
+        assert signal.getsignal(number) != signal.SIG_DFL
+        os.kill(os.getpid(), number)
+        signal.sigtimedwait([], 1)  # the handler comes first
+        pytest.fail("not interrupted")
+
+    monkeypatch.setattr(f"{module}.{function}", interrupt)
+    before = signal.getsignal(number)
+    done = argnn(*command.split())
+    assert done.err.startswith(f"argnn: error: interrupted; {kept}"), done.err
+    assert len(done.err.splitlines()) == 1
+    assert done.code == 128 + number
+    assert signal.getsignal(number) == before
+
+
+def test_moments_are_of_all_commands():
+    from argnn.cli import app
+
+    names = {command.callback.__name__ for command in app.registered_commands}
+    assert {command.split()[0] for command, *_ in MOMENTS} == names
+
+
+@pytest.mark.parametrize("target", ["/dev/full", "closed pipe"])
+def test_output_that_cannot_be_written(started, tmp_path, target):
+    where = "> /dev/full" if target == "/dev/full" else "| true"
+    shell = f"set -o pipefail; {sys.executable} -m argnn models {where}"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+    if target == "/dev/full":
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert "No space left on device" in done.stderr
+    else:
+        assert done.stderr == ""
+
+
+def test_resume_with_other_code_is_told_and_recorded(argnn, monkeypatch, caplog):
+    train = ("train", "mixed", "--model=gcn", "--epochs=2", "--out=run", "--workers=1")
+    assert argnn(*train, "--split=0,1").err == ""
+    folder = RunFolder(Path("run"))
+    [first] = read_json(folder.code)["sessions"]
+    assert first.keys() >= {"argnn", "torch", "git_commit", "git_changed"}
+    again = ("train", "--resume=run", "--workers=1")
+    argnn(*again)
+    assert caplog.text == ""
+    assert read_json(folder.code)["sessions"] == [first]
+
+    new = {**first, "argnn": "99.0", "git_commit": "f" * 40}
+    monkeypatch.setattr("argnn.bench.parallel.code_state", lambda: new)
+    assert argnn(*again).code == 0
+    text = f"the code has changed since the run began: argnn {first['argnn']} -> 99.0, git_commit"
+    assert text in caplog.text
+    assert text in folder.log.read_text()
+    assert read_json(folder.code)["sessions"] == [first, new]
+    argnn(*again)
+    assert caplog.text.count("has changed") == 1
+
+    folder.code.unlink()  # as of an earlier version
+    argnn(*again)
+    assert "argnn of an earlier version -> 99.0" in caplog.text
+    folder.code.write_text('{"sessions": [3]}')
+    done = argnn(*again)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "code.json: damaged" in done.err

@@ -1,0 +1,262 @@
+"""Compiled kernels on disk: found again, rebuilt when damaged, and never another user's."""
+
+import logging
+import os
+import pickle
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from numba import njit
+
+import argnn
+from argnn import folders
+from argnn.kernels import kept
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs owners and modes of files")
+#: Somebody who may write nowhere.
+NOBODY = 65534
+
+
+def double(x):
+    return 2 * x
+
+
+def triple(x):
+    return 3 * x
+
+
+def compiled(function=double):
+    kernel = njit(function)
+    kernel._cache = kept.KeptKernel(function)
+    assert kernel(7) == function(7)
+    return kernel
+
+
+def was_found(function=double) -> bool:
+    return sum(compiled(function).stats.cache_hits.values()) == 1
+
+
+def only_file(folder: Path) -> Path:
+    (path,) = [path for path in folder.rglob("*") if path.is_file()]
+    return path
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch) -> tuple[Path, Path]:
+    """An empty cache and an empty temporary folder."""
+    first, second = tmp_path / "cache", tmp_path / "temporary"
+    second.mkdir()
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("ARGNN_CACHE", str(first))
+    monkeypatch.setattr(tempfile, "tempdir", str(second))
+    folders.warn_once.cache_clear()
+    return first, second
+
+
+def test_a_compiled_kernel_is_found_again(places):
+    assert not was_found()
+    assert was_found()
+    assert list(places[1].iterdir()) == [], "the temporary folder is left alone"
+
+
+@posix
+def test_nobody_else_can_write_what_is_kept(places):
+    before = os.umask(0)
+    try:
+        compiled()
+    finally:
+        os.umask(before)
+    path = only_file(places[0])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert was_found()
+
+
+def opens(path: Path) -> bytes:
+    """A pickle that makes a file when it is read."""
+
+    class Program:
+        def __reduce__(self):
+            return open, (str(path), "w")
+
+    return pickle.dumps(Program())
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    changed = bytearray(content)
+    changed[place] ^= 4
+    return bytes(changed)
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "one bit of the digest": lambda content: flipped(content, 0),
+    "one bit of the code": lambda content: flipped(content, 999),
+    "last byte": lambda content: flipped(content, -1),
+    "longer": lambda content: content + b"\0",
+    "garbage": lambda content: bytes(range(256)) * 20,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_kernel_is_built_again(damage, places):
+    compiled()
+    path = only_file(places[0])
+    whole = path.read_bytes()
+    assert len(whole) > 1000
+    path.write_bytes(DAMAGES[damage](whole))
+    assert not was_found()
+    assert was_found(), "it was replaced"
+
+
+def test_a_foreign_pickle_is_not_opened(places, tmp_path):
+    compiled()
+    only_file(places[0]).write_bytes(bytes(32) + opens(tmp_path / "ran"))
+    assert not was_found()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_one_kernel_is_not_taken_for_another(places):
+    compiled(triple)
+    other = only_file(places[0])
+    content = other.read_bytes()
+    other.unlink()
+    compiled(double)
+    only_file(places[0]).write_bytes(content)
+    assert not was_found(double)
+
+
+def test_a_kernel_of_older_source_is_built_again(monkeypatch):
+    compiled()
+    monkeypatch.setattr(kept, "_digest_of_source", lambda path: b"changed")
+    assert not was_found()
+    assert was_found()
+
+
+@posix
+def test_a_file_that_others_can_write_is_not_used(places):
+    compiled()
+    path = only_file(places[0])
+    path.chmod(0o620)
+    assert not was_found()
+    assert was_found(), "it was replaced"
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o770, 0o777, 0o1777])
+def test_a_folder_that_others_can_write_is_not_used(mode, places, caplog):
+    compiled()
+    folder = only_file(places[0]).parent
+    folder.chmod(mode)
+    with caplog.at_level(logging.WARNING):
+        assert not was_found()
+        assert was_found(), "in the temporary folder"
+    assert caplog.messages == [f"{folder} is not used for kernels: another user could write to it"]
+    assert only_file(places[1]).parent.parent == places[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("owned", ["file", "folder"])
+def test_what_belongs_to_another_user_is_not_used(owned, places):
+    compiled()
+    path = only_file(places[0])
+    os.chown(path if owned == "file" else path.parent, NOBODY, NOBODY)
+    assert not was_found()
+
+
+def test_without_a_place_there_is_one_line_and_no_cache(places, monkeypatch, caplog):
+    places[0].write_text("a file, not a folder")
+    monkeypatch.setattr(tempfile, "tempdir", str(places[0] / "none"))
+    with caplog.at_level(logging.WARNING):
+        assert not was_found()
+        assert not was_found()
+    (message,) = caplog.messages
+    assert message.startswith("compiled kernels cannot be kept")
+
+
+def test_a_user_without_a_home_keeps_kernels_in_the_temporary_folder(places, monkeypatch):
+    monkeypatch.delenv("ARGNN_CACHE")
+
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    assert not was_found()
+    assert was_found()
+    assert only_file(places[1])
+
+
+FUSED = """
+import torch
+from argnn import functional as AF, kernels
+with kernels.use("fused"):
+    print(AF.aggregate(torch.ones(3, 2), torch.tensor([[0, 1], [1, 2]])).sum().item())
+"""
+
+
+@pytest.fixture
+def container(tmp_path):
+    """Run a program where package and home folder cannot be written, not even by root.
+
+    Gives the result and the cache, which can be written if it is asked for.
+    """
+    read_only, writable = tmp_path / "read_only", tmp_path / "writable"
+    shutil.copytree(
+        Path(argnn.__file__).parent,
+        read_only / "argnn",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    writable.mkdir()
+    package = [read_only, *(path for path in read_only.rglob("*") if path.is_dir())]
+    for folder in package:
+        folder.chmod(0o555)
+    is_root = os.geteuid() == 0
+    if is_root and not shutil.which("setpriv"):
+        pytest.skip("root needs setpriv to give up its right to write everywhere")
+    without_rights = ["setpriv", "--bounding-set=-all"] if is_root else []
+
+    def run(code: str, *, has_cache: bool):
+        cache = writable if has_cache else read_only
+        done = subprocess.run(
+            [*without_rights, sys.executable, "-c", code],
+            cwd=read_only,
+            env={
+                "PATH": os.environ["PATH"],
+                "OMP_NUM_THREADS": "1",
+                "HOME": str(read_only),
+                "PYTHONPATH": str(read_only),
+                "TORCHINDUCTOR_CACHE_DIR": str(writable),  # torch does not start without
+                "ARGNN_CACHE": str(cache / "argnn-cache"),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done, cache
+
+    yield run
+    for folder in package:
+        folder.chmod(0o755)
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_kernels_run_in_a_read_only_container(has_cache, container):
+    probe, _ = container("open('argnn/x', 'w')", has_cache=has_cache)
+    assert "PermissionError" in probe.stderr, "the folder can be written after all"
+    no_temporary = "import tempfile\ntempfile.tempdir = '.'\n"
+    done, cache = container(no_temporary + FUSED, has_cache=has_cache)
+    assert (done.returncode, done.stdout) == (0, "4.0\n"), done.stderr
+    kept_now = [path.name for path in cache.rglob("_gather_sum-*")]
+    assert len(kept_now) == has_cache
+    lines = done.stderr.splitlines()
+    assert [line.startswith("compiled kernels cannot be kept") for line in lines] == (
+        [] if has_cache else [True]
+    )
