@@ -115,10 +115,8 @@ def main() -> int:
         page = options.write.read_text(encoding="utf-8")
         much = "all cases" if options.count is None else f"at most {options.count} cases of each"
         block = re.compile(f"{BEGIN}.*{END}", re.DOTALL)
-        options.write.write_text(
-            block.sub(lambda _: f"{BEGIN}\n{text}\n\nSeed {SEED}, {much}.\n{END}", page),
-            encoding="utf-8",
-        )
+        new = f"{BEGIN}\n{text}\n\nSeed {SEED}, {much}.\n{END}"
+        options.write.write_text(block.sub(lambda _: new, page), encoding="utf-8")
     return int(any(end not in GOOD for *_, end in rows))
 
 

@@ -28,7 +28,7 @@ def test_sample_of_all_attacks(tmp_path):
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     for attack in ("kills", "flips", "mutations", "crafted", "two at once"):
         assert f"| {attack} | 4 | " in done.stdout
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("argnn-torture-*"))
 
 
 @pytest.mark.parametrize(
