@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
@@ -101,6 +102,7 @@ def main() -> int:
     if unknown := set(options.attacks) - set(ATTACKS):
         parser.error(f"no attack {sorted(unknown)[0]!r}; choose from: {', '.join(ATTACKS)}")
     # A TemporaryDirectory would be removed by every forked process that ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="argnn-torture-"))
     try:
         chosen = options.attacks or list(ATTACKS)
@@ -111,10 +113,10 @@ def main() -> int:
     print(text)  # noqa: T201
     if options.write is not None:
         page = options.write.read_text(encoding="utf-8")
+        much = "all cases" if options.count is None else f"at most {options.count} cases of each"
         block = re.compile(f"{BEGIN}.*{END}", re.DOTALL)
-        options.write.write_text(
-            block.sub(lambda _: f"{BEGIN}\n{text}\n\nSeed {SEED}.\n{END}", page), encoding="utf-8"
-        )
+        new = f"{BEGIN}\n{text}\n\nSeed {SEED}, {much}.\n{END}"
+        options.write.write_text(block.sub(lambda _: new, page), encoding="utf-8")
     return int(any(end not in GOOD for *_, end in rows))
 
 

@@ -78,6 +78,7 @@ class Place:
     def _become(self, words: Sequence[str], name: str, user: int, limited: bool) -> None:
         code: object = 70
         try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.setsid()
             for number, stream in ((1, "out"), (2, "err")):
                 kinds = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -108,6 +109,9 @@ class Place:
         except BaseException:
             traceback.print_exc()
         finally:
+            # The command has ended; what Python does now is not ours.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
             atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()
