@@ -62,7 +62,7 @@ def test_folder_holds_what_it_should(finished):
     held = ["result.json"]
     held += [f"model/{name}" for name in ("model.safetensors", "model.json", "README.md")]
     parts = {f"split-{i}/{name}" for i in (0, 3) for name in held}
-    assert names == {"config.json", "scores.json", "log.txt", *parts}
+    assert names == {"config.json", "code.json", "scores.json", "log.txt", *parts}
     assert [row["split"] for row in rows] == [0, 3]
     assert [read_checked(folder.result(i)) for i in (0, 3)] == rows
 

@@ -282,7 +282,7 @@ main(sys.argv[1:])
 @pytest.mark.slow
 def test_killed_bench_goes_on_and_equals_one_that_was_not(argnn):
     settings = ["epochs=30", "hidden_channels=16"]
-    methods = [{"model": model, "set": settings} for model in ("argnn", "gcn")]
+    methods = [{"model": model, "set": [*settings]} for model in ("argnn", "gcn")]
     write(methods=methods, oracle=True)
     path = Path("killed.jsonl")
     # The pipe is closed when the workers, which hold it as well, have ended, too.
