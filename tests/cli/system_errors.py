@@ -82,11 +82,13 @@ def _import_all() -> None:
     import argnn.bench.perf
     import argnn.bench.predict
     import argnn.bench.tuning.search
+    import argnn.cli.perf
     from argnn.bench.config import resolve_options
 
     for model in ("argnn", "gcn"):
         resolve_options(model, "default")
     argnn.bench.perf.run_perf = _no_measuring
+    argnn.cli.perf._print_perf = lambda result, console: None
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import tempfile
 import time
 import traceback
@@ -242,9 +243,10 @@ def _work(pipe: connection.Connection, config: RunConfig, path: Path, parent: in
     keep_freed_memory()
     torch.set_num_threads(config.threads)
     graph = graphs_for_worker([path], parent)[path.name]
-    with suppress(EOFError, OSError):  # the parent has left
+    with suppress(EOFError, OSError):  # the parent has left, perhaps without tidying up
         while True:
             pipe.send(train_split(config, graph, pipe.recv()))
+    shutil.rmtree(path.parent, ignore_errors=True)
 
 
 class _OnRay:
