@@ -20,6 +20,7 @@ test: check
 
 torture: $(VENV)/.test
 	# As root it also closes files to another user and fills disks.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m torture
 	$(BIN)/python -m tests.adversarial --write docs/torture.md
 
 docs: $(VENV)/.test

@@ -75,8 +75,8 @@ def both_at_work(tmp_path):
     ("number", "everybody"),
     [
         (signal.SIGINT, True),  # as a terminal sends it
-        (signal.SIGHUP, True),  # as a terminal that is closed
-        (signal.SIGTERM, True),
+        pytest.param(signal.SIGHUP, True, marks=pytest.mark.torture),  # a terminal that is closed
+        pytest.param(signal.SIGTERM, True, marks=pytest.mark.torture),
         (signal.SIGTERM, False),
     ],
 )
@@ -113,7 +113,9 @@ graphs_for_worker([Path(sys.argv[1], "graph")], parent=0)
     assert (done.returncode != 0, done.stdout, done.stderr) == (True, "", "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.torture), signal.SIGKILL]
+)
 def test_search_in_processes_leaves_no_copies(started, tmp_path, number):
     search = ("tune", "small.npz", "--model=gcn", "--trials=99", "--epochs=300", "--workers=2")
     process = started(*search, "--storage=s", "--out=t.yaml")
