@@ -167,10 +167,14 @@ def baseline_scale(operation, h, g, m, edges):
 
 
 def lost_to_rounding(operation, given_, expected, scales):
-    """What one rounding of every input does: much where terms of either sign cancel."""
+    """What one rounding of every input does: much where terms of either sign cancel.
+
+    Sums of halves are made in float32, so that halves lose no more to it.
+    """
     generator = torch.Generator().manual_seed(0)
+    epsilon = torch.finfo(torch.float32 if given_.dtype in HALF else given_.dtype).eps
     rounded = [
-        (t * (1 + torch.finfo(given_.dtype).eps * torch.randn(t.shape, generator=generator).sign()))
+        (t * (1 + epsilon * torch.randn(t.shape, generator=generator).sign()))
         .detach()
         .requires_grad_()
         for t in given_.leaves(torch.float64)
