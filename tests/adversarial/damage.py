@@ -50,6 +50,11 @@ WRITTEN = {
     ),
     "results": Target("bench", ("here/rows.jsonl",), ("table rows.jsonl --json", TASKS["bench"])),
     "journal": Target("tune", ("here/search.journal",), (TASKS["tune"],)),
+    "tuned settings": Target(
+        "tune",
+        ("here/tuned.yaml",),
+        ("train {i}/small.npz --settings=tuned.yaml --epochs=5 --json --out=new",),
+    ),
     "benchmark": Target("benchmark", ("here/data/**/*", "cache/**/*"), (READ_BENCHMARK,)),
     "cached curvature": Target(
         "train curvature",
@@ -67,11 +72,6 @@ FOREIGN = {
     "edge list": Target("inputs", ("here/list.txt",), (_GRAPH[0].format("list.txt"),)),
     "pairs": Target(
         "inputs", ("here/pairs.csv",), ("predict links --pairs=pairs.csv --out=classes.csv",)
-    ),
-    "tuned settings": Target(
-        "tune",
-        ("here/tuned.yaml",),
-        ("train {i}/small.npz --settings=tuned.yaml --epochs=5 --json --out=new",),
     ),
     "experiment": Target("inputs", ("here/mine.yaml",), ("bench mine.yaml --workers=1 --json",)),
 }

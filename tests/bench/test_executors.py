@@ -62,7 +62,9 @@ def ray():
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("HOME", "/nonexistent")  # nothing may be written there
         ray = pytest.importorskip("ray")
+        before = signal.getsignal(signal.SIGTERM)
         with open_executor("ray", 2) as (execute, workers):
+            assert signal.getsignal(signal.SIGTERM) == before
             assert (execute, workers) == (run_on_ray, 2)
             yield ray
     assert not ray.is_initialized()

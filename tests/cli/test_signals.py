@@ -171,9 +171,31 @@ MOMENTS = [
 ]
 
 
+@pytest.fixture
+def usual_handlers():
+    """The handlers of a new process, whatever libraries did to those of this one."""
+    usual = {number: signal.SIG_DFL for number in (signal.SIGTERM, signal.SIGHUP)}
+    usual[signal.SIGINT] = signal.default_int_handler
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_interrupted_before_a_command_begins(argnn, usual_handlers, monkeypatch):
+    def interrupt(app):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("typer.main.get_command", interrupt)
+    done = argnn("models")
+    assert (done.code, done.err) == (130, "argnn: error: interrupted; nothing was written\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment[0].split()[0])
-def test_every_command_says_what_is_kept(argnn, small_npz, monkeypatch, moment, number):
+def test_every_command_says_what_is_kept(
+    argnn, usual_handlers, small_npz, monkeypatch, moment, number
+):
     command, module, function, kept = moment
     text = "{name: mine, title: mine, task: node, data: [small.npz], methods: [{model: gcn}]}"
     Path("mine.yaml").write_text(text)

@@ -146,15 +146,18 @@ def test_errors_keep_their_kind_and_words(tmp_path, kind):
 
 
 def test_no_child_is_left(tmp_path, monkeypatch):
+    children = []
+
     def interrupted(child, options):
         monkeypatch.undo()
+        children.append(child)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "waitpid", interrupted)
     with pytest.raises(KeyboardInterrupt):
         read_limited(tmp_path, lambda: read(seconds=600))
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(children[0], os.WNOHANG)
 
 
 def test_limits_of_this_process_stay(small_npz):

@@ -52,6 +52,18 @@ def _handle_ending(act: Callable[[int], None]) -> dict[signal.Signals, signal.Ha
 
 
 @contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Undo what a library does to the handlers; Ray sets its own when it starts."""
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    try:
+        yield
+    finally:
+        if current_thread() is main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
 def children_ignoring_interrupts() -> Iterator[None]:
     """Start processes that Ctrl-C and a closed terminal do not reach.
 

@@ -46,7 +46,10 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
         code = app(args=arguments, prog_name="argnn", standalone_mode=False)
         if code == _INTERRUPTED:
-            complain("interrupted; nothing was written")
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        complain("interrupted; nothing was written")
+        code = _INTERRUPTED
     except InterruptedWorkError as error:
         complain(f"interrupted; {error}")
         code = _INTERRUPTED

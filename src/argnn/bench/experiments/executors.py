@@ -19,6 +19,7 @@ from argnn.bench.allocator import keep_freed_memory
 from argnn.bench.experiments.cells import Executor
 from argnn.bench.parallel import Job, Watcher, run_jobs
 from argnn.bench.run import Row, failed_row, run_cell
+from argnn.bench.signals import handlers_kept
 from argnn.bench.threads import core_count
 from argnn.errors import ConfigError, RunError
 
@@ -163,9 +164,13 @@ def ray_session(workers: int | None, address: str | None) -> Iterator[int]:
             where = {"address": address}
         environment = {"env_vars": _ray_environment()}
         try:
-            ray.init(
-                **where, log_to_driver=False, logging_level=logging.ERROR, runtime_env=environment
-            )
+            with handlers_kept():
+                ray.init(
+                    **where,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    runtime_env=environment,
+                )
         except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
             why = " ".join(str(error).split())
             raise RunError(f"cannot reach a Ray cluster at {address}: {why}") from error

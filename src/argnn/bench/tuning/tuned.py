@@ -9,14 +9,17 @@ import yaml
 
 from argnn.bench.config import MAIN_SCORES, check_preset, resolve_options, resolve_train
 from argnn.errors import ArgnnError, ConfigError
-from argnn.io import write_output
+from argnn.io import digest_matches, with_digest, write_output
 from argnn.nn import MODELS
 from argnn.registry import canonical_name, suggestion
 from argnn.yaml_files import parsed_yaml, yaml_content
 
 FORMAT = 1
 
-_HEADER = "# Written by argnn tune; use it with argnn train DATA --settings THIS_FILE.\n"
+_HEADER = """\
+# Written by argnn tune; use it with argnn train DATA --settings THIS_FILE.
+# You may change the settings: delete the last line, 'digest', when you do.
+"""
 _COUNTS = ("asked", "finished", "pruned", "failed")
 
 
@@ -70,7 +73,8 @@ class Tuned:
 def write_tuned(path: Path, tuned: Tuned, *, force: bool = False) -> None:
     """Write the file, whole or not at all; ``force`` replaces one that is there."""
     values = {name: value for name, value in asdict(tuned).items() if value is not None}
-    text = yaml.safe_dump({"format": FORMAT, **values}, sort_keys=False, allow_unicode=True)
+    content = with_digest({"format": FORMAT, **values})
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     write_output(path, (_HEADER + text).encode(), force=force)
 
 
@@ -87,6 +91,9 @@ def _document(path: Path) -> dict[Any, Any]:
     values = parsed_yaml(yaml_content(path), str(path))
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: must hold a mapping (got {type(values).__name__})")
+    if digest_matches(values) is False:
+        raise ConfigError(f"{path}: damaged or changed; if you changed it, delete the line 'digest'")
+    values.pop("digest", None)
     return values
 
 
