@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+__all__ = ["ArgnnError", "ConfigError", "DataError", "DivergenceError", "RunError"]
+
 _LONGEST = 2000
 
 

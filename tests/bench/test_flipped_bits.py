@@ -20,7 +20,14 @@ from argnn.bench.tuning.search import plan_search, run_search
 from argnn.data import cache as graph_cache
 from argnn.errors import ArgnnError
 from argnn.estimators import load
-from argnn.io import RunFolder, create_run, open_run, read_checkpoint, write_checkpoint
+from argnn.io import (
+    RunFolder,
+    create_run,
+    open_run,
+    read_checked,
+    read_checkpoint,
+    write_checkpoint,
+)
 from result_rows import several
 
 FLIPS = 60
@@ -67,10 +74,12 @@ def told(folder: RunFolder) -> dict[str, object]:
         "geometry": read_geometry(folder, 0),
         "tensors": {name: tensor.tolist() for name, tensor in tensors.items()},
         "values": values,
+        "code": read_checked(folder.code, ("sessions",)),
     }
 
 
 READ = [
+    "code.json",
     "config.json",
     "split-0/checkpoint.safetensors",
     "split-0/geometry.json",
@@ -108,8 +117,6 @@ def test_run_is_refused_or_says_the_same(written, tmp_path, name):
 
 
 def test_scores_have_a_checksum(written, tmp_path):
-    from argnn.io import read_checked
-
     path = tmp_path / "scores.json"
     shutil.copy(written.scores, path)
     expected, whole = read_checked(path), path.read_bytes()

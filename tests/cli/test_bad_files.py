@@ -106,10 +106,13 @@ def mutated(content: bytes, changes) -> bytes:
 
 def read_or_refused(path: Path) -> None:
     message = ""
-    try:
-        json.dumps(inspect_graph(str(path)), allow_nan=False)
-    except ArgnnError as error:
-        message = str(error)
+    with pytest.MonkeyPatch.context() as patch:
+        # Hundreds of child processes would take minutes; the reader is the same.
+        patch.setattr("argnn.data.loading.read_limited", lambda path, read: read())
+        try:
+            json.dumps(inspect_graph(str(path)), allow_nan=False)
+        except ArgnnError as error:
+            message = str(error)
     assert "\n" not in message
 
 

@@ -117,9 +117,11 @@ OWN_WRITING = {
     "argnn.bench.process_memory": "a switch of the kernel, not a file",
     "argnn.bench.perf.__main__": "the standard output of a child process",
     "argnn.bench.demo": "the empty mark of its folder",
+    "argnn.cli.__init__": "opens /dev/null only",
     "argnn.data.benchmarks": "a temporary copy",
     "argnn.data.cache": "the cache",
     "argnn.data.downloads": "the cache",
+    "argnn.data.limited_reading": "opens /dev/null only",
     "argnn.estimators.checkpoint": "whole folders, under rules of their own",
     "argnn.kernels.kept": "the cache of compiled kernels",
 }

@@ -177,6 +177,13 @@ def case(place, rest, path, good, **more):
     return {"arguments": [place[0], *words], **more}
 
 
+#: The first two take half a minute.
+KINDS = [
+    ("closed", "below a file"),
+    pytest.param(("long", "read-only"), marks=pytest.mark.torture),
+]
+
+
 def folders(tmp_path):
     """Paths that fail, each in its own way."""
     (tmp_path / "file").touch()
@@ -192,25 +199,14 @@ def folders(tmp_path):
     }
 
 
-def test_paths_that_cannot_be_read(tmp_path, good):
+@pytest.mark.parametrize("kinds", KINDS, ids=" and ".join)
+def test_paths_that_cannot_be_used(tmp_path, good, kinds):
     paths = folders(tmp_path)
     check(
         [
-            case(*item, path, good, without_rights=True)
-            for item in READING.items()
-            for path in paths.values()
-        ],
-        tmp_path,
-    )
-
-
-def test_paths_that_cannot_be_written(tmp_path, good):
-    paths = folders(tmp_path)
-    check(
-        [
-            case(*item, path, good, without_rights=True)
-            for item in WRITING.items()
-            for path in paths.values()
+            case(*item, paths[kind], good, without_rights=True)
+            for item in [*READING.items(), *WRITING.items()]
+            for kind in kinds
         ],
         tmp_path,
     )

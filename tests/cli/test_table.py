@@ -222,7 +222,7 @@ REFUSED = [
     (["r.jsonl", "--diagram=t.jpg"], "--diagram must end with .pdf, .svg, .png (got 't.jpg')"),
     (["r.jsonl", "--diagram=r.jsonl"], "--diagram r.jsonl: would replace r.jsonl"),
     (["r.jsonl", "--diagram=t.pdf", "--out=t.md"], "--diagram: average ranks need 3 methods"),
-    (["r.jsonl", "--out=r.jsonl/t.md"], "cannot write r.jsonl/t.md"),
+    (["r.jsonl", "--out=r.jsonl/t.md"], "r.jsonl: not a directory"),
 ]
 
 

@@ -92,7 +92,7 @@ def _document(path: Path) -> dict[Any, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: must hold a mapping (got {type(values).__name__})")
     if digest_matches(values) is False:
-        raise ConfigError(f"{path}: damaged or changed; if you changed it, delete the line 'digest'")
+        raise ConfigError(f"{path}: damaged; if you changed it, delete the line 'digest'")
     values.pop("digest", None)
     return values
 
