@@ -92,6 +92,7 @@ def table(rows: Iterable[list[str]]) -> str:
 def main() -> int:
     """Returns 1 where a case failed."""
     from .attacks import ATTACKS
+    from .process import ONE_THREAD
 
     parser = argparse.ArgumentParser(prog="python -m tests.adversarial", description=__doc__)
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=", ".join(ATTACKS))
@@ -101,6 +102,7 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.attacks) - set(ATTACKS):
         parser.error(f"no attack {sorted(unknown)[0]!r}; choose from: {', '.join(ATTACKS)}")
+    os.environ.update(ONE_THREAD)
     # A TemporaryDirectory would be removed by every forked process that ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="argnn-torture-"))

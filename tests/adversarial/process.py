@@ -16,7 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 #: What a command may take beyond its imports where its input is not to be trusted.
-MEMORY, CPU_SECONDS = 2 << 30, 20
+MEMORY, CPU_SECONDS = 2 << 30, 60
+#: A forked process cannot use threads that its parent had.
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 #: A process that has not ended after this time hangs.
 PATIENCE = 300
 _BECOME_SUBREAPER = 36
@@ -84,7 +88,8 @@ class Place:
                 kinds = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
                 os.dup2(os.open(self.root / f"{name}.{stream}", kinds), number)
             os.environ.update(ARGNN_CACHE=str(self.cache), TMPDIR=str(self.tmp))
-            os.environ.update(ARGNN_OFFLINE="1", OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
+            os.environ.update(ARGNN_OFFLINE="1", CUDA_VISIBLE_DEVICES="")
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             tempfile.tempdir = None
             os.chdir(self.here)
             if limited:

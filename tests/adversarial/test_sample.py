@@ -20,7 +20,7 @@ def test_sample_of_all_attacks(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.adversarial", "--count=2", "--jobs=1"],
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

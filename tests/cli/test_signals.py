@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from argnn.bench.signals import ending_as_interrupts
 from argnn.io import RunFolder, read_json
 
 pytestmark = pytest.mark.slow
@@ -33,6 +34,8 @@ def started(small_npz, tmp_path, cache):
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # What runs in the background of a shell, as these tests may, ignores Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         processes.append(process)
         return process
@@ -189,6 +192,36 @@ def test_interrupted_before_a_command_begins(argnn, usual_handlers, monkeypatch)
     monkeypatch.setattr("typer.main.get_command", interrupt)
     done = argnn("models")
     assert (done.code, done.err) == (130, "argnn: error: interrupted; nothing was written\n")
+
+
+def test_interrupted_while_it_is_imported():
+    code = """
+import signal, sys
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == "argnn.cli":
+            signal.raise_signal(signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Finder)
+from argnn.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "argnn: error: interrupted\n")
+
+
+def test_an_interrupt_that_python_loses_comes_again(usual_handlers, capsys):
+    class Removed:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    def work():
+        Removed()
+        time.sleep(PATIENCE)
+
+    with ending_as_interrupts(), pytest.raises(KeyboardInterrupt):
+        work()
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from adversarial.process import ONE_THREAD
 from argnn.cli import app
 
 pytestmark = pytest.mark.slow
@@ -132,7 +133,7 @@ def driven(cases, folder):
     here.mkdir()
     environment = {
         **os.environ,
-        "OMP_NUM_THREADS": "1",
+        **ONE_THREAD,
         "ARGNN_OFFLINE": "1",
         "ARGNN_CACHE": str(folder / "cache"),
         "HOME": str(folder),

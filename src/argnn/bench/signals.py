@@ -5,7 +5,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from threading import current_thread, main_thread
+from threading import Timer, current_thread, main_thread
+from typing import Any
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -19,12 +20,27 @@ def ending_as_interrupts() -> Iterator[list[int]]:
         came.append(number)
         raise KeyboardInterrupt
 
-    before = _handle_ending(interrupt)
+    before, hook = _handle_ending(interrupt), sys.unraisablehook
+    sys.unraisablehook = _interrupt_again
     try:
         yield came
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _interrupt_again(lost: Any) -> None:
+    """Interrupt once more where Python lost it: in callbacks of objects that are removed."""
+    if isinstance(lost.exc_value, KeyboardInterrupt) and current_thread() is main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        target = main_thread().ident
+        assert target is not None  # it runs
+        timer = Timer(0.01, signal.pthread_kill, (target, signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def leave_when_asked() -> None:

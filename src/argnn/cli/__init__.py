@@ -34,9 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Ctrl-C ends it with code 130, a request to end such as SIGTERM with 128 and its number.
     """
-    logging.basicConfig(format="argnn: %(message)s")
-    logging.getLogger("argnn").setLevel(logging.INFO)
-    keep_freed_memory()
     with ending_as_interrupts() as signals:
         code = _flushed(_exit_code(arguments))
     sys.exit(128 + signals[0] if code == _INTERRUPTED and signals else code)
@@ -44,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
+        logging.basicConfig(format="argnn: %(message)s")
+        logging.getLogger("argnn").setLevel(logging.INFO)
+        keep_freed_memory()
         code = app(args=arguments, prog_name="argnn", standalone_mode=False)
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
