@@ -90,7 +90,9 @@ class Place:
             os.environ.update(ARGNN_CACHE=str(self.cache), TMPDIR=str(self.tmp))
             os.environ.update(ARGNN_OFFLINE="1", CUDA_VISIBLE_DEVICES="")
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            # Python tries the folder out once, with an empty file that a signal may leave there.
             tempfile.tempdir = None
+            tempfile.gettempdir()
             os.chdir(self.here)
             if limited:
                 pages = int(Path("/proc/self/statm").read_text().split()[0])
