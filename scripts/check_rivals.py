@@ -26,12 +26,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from argnn.bench.config import build_task_model
-from argnn.bench.curvature import load_curvature
-from argnn.bench.prepare import Plan, prepare
-from argnn.bench.request import Request
 from argnn.data import DATASETS, split_masks
 from argnn.nn import MODELS, AbstractNodeModel
+from argnn.runs.curvature import load_curvature
+from argnn.runs.prepare import Plan, prepare
+from argnn.settings.request import Request
+from argnn.settings.run_config import build_task_model
 
 Row = dict[str, Any]
 RIVALS = [name for name in MODELS if name != "argnn"]

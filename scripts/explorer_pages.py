@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from argnn.bench.analyze import Order, Report, analyze
+from argnn.outputs.analyze import Order, Report, analyze
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the browser is that of the tests

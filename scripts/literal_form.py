@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 
 from argnn import functional as AF
-from argnn.bench.config import RunConfig
-from argnn.bench.prepare import reopen
-from argnn.bench.run import trained_model
-from argnn.io import open_run
+from argnn.runs.prepare import reopen
+from argnn.runs.run import trained_model
+from argnn.settings.run_config import RunConfig
+from argnn.store.run_folder import open_run
 
 
 @torch.no_grad()

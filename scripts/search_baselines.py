@@ -27,15 +27,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from argnn.bench.config import build_task_model
-from argnn.bench.curvature import load_curvature
-from argnn.bench.prepare import prepare
-from argnn.bench.problems import pose_problem
-from argnn.bench.request import Request
-from argnn.bench.settings import find_settings
 from argnn.data import load
 from argnn.errors import ArgnnError, DivergenceError
 from argnn.nn import MODELS
+from argnn.runs.curvature import load_curvature
+from argnn.runs.prepare import prepare
+from argnn.runs.problems import pose_problem
+from argnn.settings.request import Request
+from argnn.settings.run_config import build_task_model
+from argnn.settings.stored import find_settings
 from argnn.train import fit
 
 Candidate = dict[str, Any]

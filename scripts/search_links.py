@@ -17,10 +17,11 @@ from typing import Any
 
 import torch
 
-from argnn.bench.problems import LinkConfig, pose_problem
 from argnn.data import load
 from argnn.errors import DivergenceError
 from argnn.nn import ARGNN, LinkModel
+from argnn.runs.problems import pose_problem
+from argnn.settings.run_config import LinkConfig
 from argnn.train import TrainConfig, fit
 
 Candidate = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The validation-only search behind ``src/argnn/bench/settings/argnn.yaml``.
+"""The validation-only search behind ``src/argnn/settings/files/argnn.yaml``.
 
 Trains every candidate on all splits of a graph and writes its mean validation accuracy; test
 masks are never read. Needs a GPU: one training-and-validation step is recorded as a CUDA

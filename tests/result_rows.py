@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from argnn.io import with_digest
+from argnn.files import with_digest
 
 Row = dict[str, Any]
 

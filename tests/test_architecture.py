@@ -17,9 +17,23 @@ import argnn
 
 PACKAGE = Path(argnn.__file__).parent
 
-BOTTOM = {"checks", "csv_cells", "errors", "folders", "registry", "version", "yaml_files"}
+BOTTOM = {
+    "checks",
+    "csv_cells",
+    "errors",
+    "files",
+    "folders",
+    "registry",
+    "version",
+    "wording",
+    "yaml_files",
+}
+#: Equations, layers and training open no files.
+_PURE = BOTTOM - {"files"}
 _TRAINING = BOTTOM | {"functional", "nn", "train"}
-_LIBRARY = _TRAINING | {"data", "analysis", "io", "scale"}
+_SETTINGS = _TRAINING | {"data"}
+_STORE = _SETTINGS | {"settings"}
+_RUNS = _STORE | {"store", "analysis"}
 
 #: What the modules of each layer may import besides their own layer; "argnn" is the package
 #: itself, whose ``__init__`` imports the public names.
@@ -27,23 +41,27 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
     "csv_cells": set(),
+    "wording": set(),
     "folders": {"errors"},
+    "files": {"errors"},
     "checks": {"errors"},
     "registry": {"errors"},
     "yaml_files": {"errors"},
-    "kernels": BOTTOM,
-    "functional": BOTTOM | {"kernels"},
-    "nn": BOTTOM | {"functional"},
-    "train": BOTTOM | {"functional", "nn"},
-    "data": BOTTOM,
-    "io": BOTTOM,
-    "analysis": BOTTOM | {"functional", "nn", "data", "io"},
-    "scale": _TRAINING,
-    "estimators": _LIBRARY,
-    "bench": _LIBRARY | {"estimators", "argnn"},
-    "cli": _LIBRARY | {"estimators", "bench", "argnn"},
+    "kernels": _PURE,
+    "functional": _PURE | {"kernels"},
+    "nn": _PURE | {"functional"},
+    "train": _PURE | {"functional", "nn"},
+    "data": BOTTOM | {"functional"},
+    "analysis": BOTTOM | {"functional", "nn", "data"},
+    "settings": _SETTINGS,
+    "store": _STORE,
+    "runs": _RUNS | {"argnn"},
+    "estimators": _RUNS | {"runs"},
+    "outputs": _RUNS | {"runs", "estimators", "argnn"},
+    "bench": _RUNS | {"runs", "argnn"},
+    "cli": _RUNS | {"runs", "estimators", "outputs", "bench", "argnn"},
     "__main__": {"cli"},
-    "argnn": _LIBRARY | {"estimators", "bench", "kernels"},
+    "argnn": _RUNS | {"estimators", "kernels"},
 }
 
 #: Imported inside the functions that need them.
@@ -146,12 +164,26 @@ def violations(source: str, module: str, *, is_package: bool = False) -> list[st
             found.append(f"{where}: functional may not import {item.target}")
         if layer == "train" and root in FILE_MODULES:
             found.append(f"{where}: train opens no files, but imports {root}")
+    found += [
+        f"{module}:{line}: {layer} may not open files of {owner}"
+        for owner, line in _resources(tree)
+        if owner != layer
+    ]
     if layer == "train":
         found += [
             f"{module}:{line}: train opens no files, but calls {name}"
             for name, line in _file_calls(tree)
         ]
     return found
+
+
+def _resources(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Layers of the package whose data files are opened by ``importlib.resources.files``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "files":
+            for part in node.args:
+                if isinstance(part, ast.Constant) and str(part.value).split(".")[0] == "argnn":
+                    yield layer_of(str(part.value)), node.lineno
 
 
 def _is_pure(item: Import) -> bool:
@@ -199,9 +231,9 @@ def test_the_order_of_layers_has_no_cycle():
     waiting = dict(ALLOWED)
     while waiting:
         ready = [layer for layer, allowed in waiting.items() if allowed <= lower]
-        # bench and cli may import the package, whose __init__ may offer names of bench
+        # runs may import the package, whose __init__ offers the estimators
         if not ready:
-            assert {"argnn", "bench"} <= set(waiting)
+            assert {"argnn", "estimators"} <= set(waiting)
             ready = ["argnn"]
         lower.update(ready)
         for layer in ready:
@@ -237,17 +269,16 @@ VIOLATING = [
         "if TYPE_CHECKING:\n    from argnn.train import Config",
         "nn may not import train",
     ),
-    ("argnn.train.loop", "from argnn.io import save", "train may not import io"),
+    ("argnn.train.loop", "from argnn.files import save", "train may not import files"),
     ("argnn.train.loop", "from argnn import data", "train may not import data"),
     ("argnn.train.loop", "from argnn.bench import run", "train may not import bench"),
-    ("argnn.train.loop", "from argnn.scale import parts", "train may not import scale"),
     ("argnn.train.loop", "import os", "train opens no files, but imports os"),
     ("argnn.train.loop", "from pathlib import Path", "train opens no files, but imports pathlib"),
     ("argnn.train.loop", "def f():\n    import io", "train opens no files, but imports io"),
     ("argnn.train.loop", "def f(p):\n    return open(p)", "train opens no files, but calls open"),
     ("argnn.train.loop", "def f(p):\n    return p.open()", "calls p.open"),
     ("argnn.train.loop", "torch.save(x, 'x.pt')", "train opens no files, but calls torch.save"),
-    ("argnn.data.specs", "from argnn.functional import nrmd", "data may not import functional"),
+    ("argnn.data.specs", "from argnn.settings import stored", "data may not import settings"),
     ("argnn.data.specs", "from argnn.nn import MODELS", "data may not import nn"),
     (
         "argnn.analysis.layers",
@@ -259,14 +290,20 @@ VIOLATING = [
         "from argnn.train import fit",
         "analysis may not import train",
     ),
-    ("argnn.io", "from argnn.nn import MODELS", "io may not import nn"),
-    ("argnn.scale.parts", "from argnn.bench import run", "scale may not import bench"),
+    ("argnn.files", "from argnn.nn import MODELS", "files may not import nn"),
+    ("argnn.settings.stored", "from argnn.store import results", "settings may not import store"),
+    ("argnn.store.results", "from argnn.runs import run", "store may not import runs"),
+    ("argnn.outputs.predict", "from argnn.bench import tuning", "outputs may not import bench"),
+    ("argnn.analysis.layers", "from argnn.runs import run", "analysis may not import runs"),
+    ("argnn.bench.tuning", "from argnn.outputs import predict", "bench may not import outputs"),
+    ("argnn.estimators", "files('argnn.settings')", "estimators may not open files of settings"),
+    ("argnn.estimators", "files('argnn').joinpath('bench')", "may not open files of argnn"),
     ("argnn.kernels.cpu", "from argnn.functional import nrmd", "kernels may not import functional"),
     ("argnn.estimators", "from argnn.bench import run", "estimators may not import bench"),
     ("argnn.estimators", "from argnn.cli import app", "estimators may not import cli"),
-    ("argnn.bench.run", "from argnn.cli import app", "bench may not import cli"),
-    ("argnn.bench.run", "import optuna", "optuna must be imported inside a function"),
-    ("argnn.bench.run", "import argnn.__main__", "bench may not import __main__"),
+    ("argnn.runs.run", "from argnn.bench import perf", "runs may not import bench"),
+    ("argnn.runs.run", "import optuna", "optuna must be imported inside a function"),
+    ("argnn.runs.run", "import argnn.__main__", "runs may not import __main__"),
     ("argnn.cli", "from argnn import __main__", "cli may not import __main__"),
     ("argnn", "from argnn.cli import main", "argnn may not import cli"),
     ("argnn.registry", "from argnn.data import load", "registry may not import data"),
@@ -298,12 +335,12 @@ def test_checker_catches_a_violation(module, source, message):
         ("argnn.train.loop", "from argnn import functional as AF, nn\nimport time"),
         ("argnn.analysis.layers", "def f(ax):\n    import matplotlib.pyplot as plt"),
         (
-            "argnn.io",
+            "argnn.files",
             "import io\nimport json\nfrom pathlib import Path\nfrom argnn.errors import x",
         ),
-        ("argnn.scale.parts", "from argnn.train.loop import fit"),
-        ("argnn.bench.run", "from argnn import data, io, scale\nopen('x')\nimport os"),
-        ("argnn.estimators", "from argnn import analysis, data, io, nn, train"),
+        ("argnn.settings.stored", "files('argnn.settings').joinpath('files')"),
+        ("argnn.runs.run", "from argnn import data, files\nopen('x')\nimport os"),
+        ("argnn.estimators", "from argnn import analysis, data, nn, runs, train"),
         ("argnn.cli", "from argnn import __version__, bench"),
         ("argnn.__main__", "from argnn.cli import main"),
         ("argnn", "from argnn.estimators import ARGNNClassifier"),

@@ -9,23 +9,25 @@ import pytest
 import torch
 
 from argnn.errors import RunError
-from argnn.io import (
-    RunFolder,
-    create_run,
-    default_run_path,
+from argnn.files import (
     fingerprint,
-    open_run,
     read_checked,
-    read_checkpoint,
     read_json,
     read_tensors,
-    require_free,
     tensors_digest,
     write_checked,
-    write_checkpoint,
     write_json,
     write_output,
     write_tensors,
+)
+from argnn.store.run_folder import (
+    RunFolder,
+    create_run,
+    default_run_path,
+    open_run,
+    read_checkpoint,
+    require_free,
+    write_checkpoint,
 )
 
 TENSORS = {
@@ -298,7 +300,7 @@ def test_folder_that_a_full_disk_left_may_be_used_again(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr("argnn.io.write_json", full)
+        patch.setattr("argnn.files.write_json", full)
         with pytest.raises(OSError, match="No space left"):
             create_run(tmp_path / "run", {})
     assert files(tmp_path / "run") == ["log.txt"]

@@ -15,12 +15,12 @@ from argnn.bench.experiments.cells import (
 )
 from argnn.bench.experiments.files import DataChoice, Experiment, Method
 from argnn.bench.experiments.pace import Pace
-from argnn.bench.experiments.results import append_row, read_rows
-from argnn.bench.parallel import Silent
-from argnn.bench.run import failed_row
 from argnn.data import load
 from argnn.errors import ConfigError, DivergenceError, RunError
-from argnn.io import fingerprint
+from argnn.files import fingerprint
+from argnn.runs.parallel import Silent
+from argnn.runs.run import failed_row
+from argnn.store.results import append_row, read_rows
 
 SHORT = ("epochs=2", "hidden_channels=4")
 
@@ -141,7 +141,7 @@ def test_circumstances_are_no_settings(path):
 
 def test_threads_do_not_depend_on_what_is_finished(path, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr("argnn.bench.threads.core_count", lambda: 8)
+    monkeypatch.setattr("argnn.runs.threads.core_count", lambda: 8)
     cells = plan_bench([(experiment(), path)], workers=2).cells
     assert {cell.job.config.threads for cell in cells} == {4}
     one = experiment(splits=(0,), seeds=(0,), methods=(method(),))
@@ -156,7 +156,7 @@ def test_graph_is_loaded_once(path, monkeypatch):
         loaded.append(data)
         return load(data, **options)
 
-    monkeypatch.setattr("argnn.bench.prepare.load", counting)
+    monkeypatch.setattr("argnn.runs.prepare.load", counting)
     both = experiment(data=(DataChoice("mixed"), DataChoice("digits")))
     bench = plan_bench([(both, path), (experiment("other"), path)])
     assert loaded == ["mixed", "digits"]

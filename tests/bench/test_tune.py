@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from argnn.bench.prepare import Request, prepare
-from argnn.bench.run import run_cell
 from argnn.bench.tuning import jobs as trial_jobs
 from argnn.bench.tuning.jobs import Outcome, SplitJob, open_pool, train_split
 from argnn.bench.tuning.search import (
@@ -26,9 +24,11 @@ from argnn.bench.tuning.search import (
     write_result,
 )
 from argnn.bench.tuning.study import RANDOM_TRIALS, UNPRUNED_TRIALS, open_study
-from argnn.bench.tuning.tuned import read_tuned
 from argnn.errors import ArgnnError, ConfigError, RunError
 from argnn.nn import MODELS
+from argnn.runs.prepare import Request, prepare
+from argnn.runs.run import run_cell
+from argnn.settings.tuned import read_tuned
 
 
 @pytest.fixture
@@ -319,7 +319,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from argnn.bench.tuning import jobs as trial_jobs
-from argnn.bench.prepare import Request
+from argnn.runs.prepare import Request
 from argnn.bench.tuning.jobs import open_pool
 from argnn.bench.tuning.search import plan_search, run_search
 

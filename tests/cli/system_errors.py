@@ -76,16 +76,16 @@ def _import_all() -> None:
     """What the commands import; and PyG writes a module for each kind of layer."""
     import matplotlib.font_manager  # noqa: F401 - writes a list of fonts to the home folder
 
-    import argnn.bench.analyze
-    import argnn.bench.demo
-    import argnn.bench.export
-    import argnn.bench.figures
-    import argnn.bench.inspect
     import argnn.bench.perf
-    import argnn.bench.predict
     import argnn.bench.tuning.search
     import argnn.cli.perf
-    from argnn.bench.config import resolve_options
+    import argnn.data.inspect
+    import argnn.outputs.analyze
+    import argnn.outputs.export
+    import argnn.outputs.figures
+    import argnn.outputs.predict
+    import argnn.runs.demo
+    from argnn.settings.run_config import resolve_options
 
     for model in ("argnn", "gcn"):
         resolve_options(model, "default")

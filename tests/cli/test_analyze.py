@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 import pytest
 
-from argnn.io import read_checked, with_digest
+from argnn.files import read_checked, with_digest
 from browser import CHROMIUM, Browser
 from planted_twins import write_twins
 

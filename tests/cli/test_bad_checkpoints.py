@@ -17,8 +17,8 @@ from torch_geometric.data import Data
 import argnn
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.errors import ArgnnError, RunError
-from argnn.estimators.checkpoint import CARD, DOCUMENT, WEIGHTS
-from argnn.io import fingerprint, read_tensors, write_tensors
+from argnn.files import fingerprint, read_tensors, write_tensors
+from argnn.store.model_folder import CARD, DOCUMENT, WEIGHTS
 
 NUM_NODES = 30
 

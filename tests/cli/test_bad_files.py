@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from argnn.bench.inspect import inspect_graph
+from argnn.data.inspect import inspect_graph
 from argnn.errors import ArgnnError
 
 from .bad_files import CORPUS, PAIR, SPLIT, graphml, npz

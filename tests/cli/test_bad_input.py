@@ -161,7 +161,7 @@ def test_resumed_run_with_a_damaged_checkpoint(refused, run):
 
 
 def test_resumed_run_with_a_foreign_checkpoint(refused, run):
-    from argnn.io import write_checkpoint
+    from argnn.store.run_folder import write_checkpoint
 
     write_checkpoint(run / "split-1/checkpoint.safetensors", {}, {"history": []}, "other")
     refused("train", "--resume=run", message="a run with another configuration")

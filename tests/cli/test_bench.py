@@ -14,9 +14,9 @@ import pytest
 import yaml
 from rich.console import Console
 
-from argnn.bench import parallel
-from argnn.bench.experiments.results import read_rows
 from argnn.cli.bench_progress import CellBar
+from argnn.runs import parallel
+from argnn.store.results import read_rows
 from planted_twins import COUNTS, write_twins
 
 MINE = {
@@ -170,7 +170,7 @@ def test_failed_cells_end_with_one_and_are_retried_on_request(argnn, monkeypatch
 
 
 def test_unforeseen_error_is_kept_with_its_traceback(argnn, monkeypatch):
-    monkeypatch.setattr("argnn.bench.run.fit", None)
+    monkeypatch.setattr("argnn.runs.run.fit", None)
     done = argnn("bench", write(), "--workers=1")
     assert done.code == 1
     assert all("Traceback" in row["traceback"] for row in stored().values())
@@ -267,7 +267,7 @@ def test_cut_line_is_set_aside_and_its_cell_runs_again(argnn, caplog):
 #: A command that is killed when it has written the first row.
 KILLED = """
 import os, signal, sys
-from argnn.bench.experiments.results import ResultsFile
+from argnn.store.results import ResultsFile
 from argnn.cli import main
 
 def append(self, row, usual=ResultsFile.append):

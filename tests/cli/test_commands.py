@@ -8,11 +8,11 @@ import sys
 import pytest
 from rich.console import Console
 
-from argnn.bench.parallel import Job
-from argnn.bench.prepare import Request, prepare
 from argnn.data import DATASETS
-from argnn.io import RunFolder
 from argnn.nn import MODELS
+from argnn.runs.parallel import Job
+from argnn.runs.prepare import Request, prepare
+from argnn.store.run_folder import RunFolder
 from argnn.version import __version__
 
 

@@ -12,9 +12,9 @@ import torch
 
 import argnn as package
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
-from argnn.bench.export import FACTS, exported
-from argnn.bench.plain_ops import cleaned
 from argnn.data import load
+from argnn.outputs.export import FACTS, exported
+from argnn.outputs.plain_ops import cleaned
 
 ALONE = """
 import sys

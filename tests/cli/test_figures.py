@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from argnn.cli import main
-from argnn.io import fingerprint, read_checked, write_checked
+from argnn.files import fingerprint, read_checked, write_checked
 from result_rows import finished, write_rows
 
 TRAIN = ("train", "mixed", "--epochs", 3, "--device", "cpu", "--set", "hidden_channels=8")

@@ -111,7 +111,7 @@ def test_finished_run_is_not_repeated(argnn, small_npz):
 
 
 def test_interrupted_run_continues(argnn, small_npz, monkeypatch):
-    from argnn.bench import parallel
+    from argnn.runs import parallel
 
     def interrupted(config, graph, split, folder, on_epoch):
         if split == 1:

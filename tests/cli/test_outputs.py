@@ -61,9 +61,9 @@ WRITERS = {
 #: Outputs with rules of their own, and the test of each.
 OTHERS = {
     ("train", "out"): "tests/test_io.py::test_nothing_is_overwritten",  # a new folder only
-    ("bench", "out"): "tests/bench/test_results.py::test_second_writer_is_refused",  # adds lines
+    ("bench", "out"): "tests/store/test_results.py::test_second_writer_is_refused",  # adds lines
     ("tune", "storage"): "tests/bench/test_tune.py::test_other_files_are_refused_and_left_alone",
-    ("demo", "out"): "tests/bench/test_demo.py::test_what_a_user_put_there_stays",
+    ("demo", "out"): "tests/runs/test_demo.py::test_what_a_user_put_there_stays",
 }
 
 INPUTS = {
@@ -111,18 +111,18 @@ def test_a_new_output_would_be_found():
 
 #: Modules that write to disk themselves, and why none of them writes where a user says.
 OWN_WRITING = {
-    "argnn.io": "the functions that all others use",
-    "argnn.bench.experiments.results": "adds lines to a results file under a lock",
+    "argnn.files": "the functions that all others use",
+    "argnn.store.results": "adds lines to a results file under a lock",
     "argnn.bench.tuning.study": "adds lines to a journal under a lock",
-    "argnn.bench.process_memory": "a switch of the kernel, not a file",
+    "argnn.runs.process_memory": "a switch of the kernel, not a file",
     "argnn.bench.perf.__main__": "the standard output of a child process",
-    "argnn.bench.demo": "the empty mark of its folder",
+    "argnn.runs.demo": "the empty mark of its folder",
     "argnn.cli.__init__": "opens /dev/null only",
     "argnn.data.benchmarks": "a temporary copy",
     "argnn.data.cache": "the cache",
     "argnn.data.downloads": "the cache",
     "argnn.data.limited_reading": "opens /dev/null only",
-    "argnn.estimators.checkpoint": "whole folders, under rules of their own",
+    "argnn.store.model_folder": "whole folders, under rules of their own",
     "argnn.kernels.kept": "the cache of compiled kernels",
 }
 WRITING = {"write_text", "write_bytes", "touch", "save_file", "fdopen"}
@@ -135,7 +135,7 @@ def written_by(source: str) -> list[str]:
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Name) and node.func.id in ("write_bytes", "write_json"):
-            found.append(node.func.id)  # of argnn.io, which replace what is there
+            found.append(node.func.id)  # of argnn.files, which replace what is there
         if not isinstance(node.func, ast.Attribute):
             continue
         texts = [part.value for part in node.args if isinstance(part, ast.Constant)]

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from argnn.bench.signals import ending_as_interrupts
-from argnn.io import RunFolder, read_json
+from argnn.files import read_json
+from argnn.runs.signals import ending_as_interrupts
+from argnn.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +109,7 @@ def test_worker_whose_parent_is_gone_says_nothing(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from argnn.bench.parallel import graphs_for_worker
+from argnn.runs.parallel import graphs_for_worker
 graphs_for_worker([Path(sys.argv[1], "graph")], parent=0)
 """
     arguments = [sys.executable, "-c", code, str(tmp_path / "removed")]
@@ -153,24 +154,24 @@ def test_run_is_locked_while_it_runs_and_free_after_a_kill(started, tmp_path):
 NOTHING = "nothing was written"
 #: Command, the function during which it is interrupted, and what it says.
 MOMENTS = [
-    ("train small.npz", "argnn.bench.prepare", "load", NOTHING),
-    ("tune small.npz --model=gcn", "argnn.bench.prepare", "load", NOTHING),
+    ("train small.npz", "argnn.runs.prepare", "load", NOTHING),
+    ("tune small.npz --model=gcn", "argnn.runs.prepare", "load", NOTHING),
     ("bench mine.yaml", "argnn.bench.experiments.cells", "load_graph", "what is finished is in"),
-    ("inspect small.npz", "argnn.bench.inspect", "load", NOTHING),
-    ("table results.jsonl", "argnn.bench.experiments.results", "read_rows", NOTHING),
+    ("inspect small.npz", "argnn.data.inspect", "load", NOTHING),
+    ("table results.jsonl", "argnn.store.results", "read_rows", NOTHING),
     ("perf --json=p.json", "argnn.bench.perf.run", "_child", NOTHING),
-    ("predict run", "argnn.bench.predict", "load", NOTHING),
-    ("export run", "argnn.bench.export", "load", NOTHING),
+    ("predict run", "argnn.outputs.predict", "load", NOTHING),
+    ("export run", "argnn.outputs.export", "load", NOTHING),
     (
         "analyze run",
-        "argnn.bench.analyze",
+        "argnn.outputs.analyze",
         "_require_room",
         "a page or table",
     ),
-    ("figures run", "argnn.bench.figures", "open_run", "the figures in figures are whole"),
-    ("demo", "argnn.bench.demo", "run_jobs", "finished splits are in argnn-demo"),
-    ("datasets", "argnn.bench.catalog", "dataset_rows", NOTHING),
-    ("models", "argnn.bench.catalog", "model_rows", NOTHING),
+    ("figures run", "argnn.outputs.figures", "open_run", "the figures in figures are whole"),
+    ("demo", "argnn.runs.demo", "run_jobs", "finished splits are in argnn-demo"),
+    ("datasets", "argnn.settings.catalog", "dataset_rows", NOTHING),
+    ("models", "argnn.settings.catalog", "model_rows", NOTHING),
 ]
 
 
@@ -281,7 +282,7 @@ def test_resume_with_other_code_is_told_and_recorded(argnn, monkeypatch, caplog)
     assert read_json(folder.code)["sessions"] == [first]
 
     new = {**first, "argnn": "99.0", "git_commit": "f" * 40}
-    monkeypatch.setattr("argnn.bench.parallel.code_state", lambda: new)
+    monkeypatch.setattr("argnn.runs.parallel.code_state", lambda: new)
     assert argnn(*again).code == 0
     text = f"the code has changed since the run began: argnn {first['argnn']} -> 99.0, git_commit"
     assert text in caplog.text

@@ -148,7 +148,7 @@ def test_finished_run_is_not_repeated(argnn):
 
 
 def test_interrupted_run_says_how_to_go_on_and_does(argnn, monkeypatch):
-    from argnn.bench import parallel
+    from argnn.runs import parallel
 
     whole = parallel.run_split
 
@@ -179,7 +179,7 @@ def test_diverging_split_ends_with_one_and_a_clear_line(argnn):
 
 
 def test_unforeseen_error_in_a_split_keeps_its_traceback(argnn, monkeypatch):
-    monkeypatch.setattr("argnn.bench.run.fit", None)
+    monkeypatch.setattr("argnn.runs.run.fit", None)
     done = argnn("train", "mixed", *TINY)
     assert done.code == 1
     assert "Traceback (most recent call last)" in done.err

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from rich.console import Console
 
-from argnn.bench.prepare import Request
 from argnn.bench.tuning import jobs as trial_jobs
 from argnn.bench.tuning.search import plan_search
 from argnn.bench.tuning.study import TrialRecord
 from argnn.cli.tune import _watching
+from argnn.runs.prepare import Request
 
 TINY = ("--model=gcn", "--trials=3", "--epochs=2")
 

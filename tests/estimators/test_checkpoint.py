@@ -14,9 +14,9 @@ import torch
 import argnn
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.errors import ConfigError, RunError
-from argnn.estimators import checkpoint
-from argnn.estimators.checkpoint import CARD, DOCUMENT, WEIGHTS
 from argnn.nn import MODELS
+from argnn.store import model_folder as checkpoint
+from argnn.store.model_folder import CARD, DOCUMENT, WEIGHTS
 
 from .conftest import NAMES, planted
 
@@ -71,10 +71,10 @@ def test_link_predictor_comes_back(graph, tmp_path):
 
 
 def test_run_of_train_is_opened(graph, tmp_path):
-    from argnn.bench.parallel import run_splits
-    from argnn.bench.prepare import Request, prepare
-    from argnn.bench.run import trained_model
-    from argnn.io import create_run
+    from argnn.runs.parallel import run_splits
+    from argnn.runs.prepare import Request, prepare
+    from argnn.runs.run import trained_model
+    from argnn.store.run_folder import create_run
 
     asked = {"model": "gcn", "split": "1,3", "device": "cpu", "workers": 1}
     plan = prepare(Request("mixed", overrides=("epochs=2",), **asked))
@@ -142,7 +142,7 @@ def test_links_and_files_are_not_written_through(saved, tmp_path):
 
 def test_failure_leaves_nothing(saved, tmp_path, monkeypatch):
     clf, _ = saved
-    monkeypatch.setattr("argnn.estimators.checkpoint.write_checked", _full_disk)
+    monkeypatch.setattr("argnn.store.model_folder.write_checked", _full_disk)
     with pytest.raises(RunError, match="No space left"):
         clf.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []

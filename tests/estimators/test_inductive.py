@@ -9,10 +9,10 @@ import argnn
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.data import mixed
 from argnn.errors import ConfigError, RunError
-from argnn.estimators.checkpoint import WEIGHTS
+from argnn.files import read_tensors
 from argnn.functional.structure import column_statistics, structural_descriptor
-from argnn.io import read_tensors
 from argnn.nn.graph_statistics import GraphStatistics
+from argnn.store.model_folder import WEIGHTS
 
 from .conftest import planted
 

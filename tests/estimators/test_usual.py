@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from argnn.bench.prepare import Request, prepare
 from argnn.estimators import ARGNNClassifier
 from argnn.estimators.base import complete_options
-from argnn.estimators.usual import FOR_UNDIRECTED, usual_settings
 from argnn.nn import MODELS
+from argnn.runs.prepare import Request, prepare
+from argnn.settings.usual import FOR_UNDIRECTED, usual_settings
 from argnn.train import train_config
 
 

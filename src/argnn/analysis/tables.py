@@ -32,8 +32,8 @@ from argnn.analysis.properties import (
 )
 from argnn.csv_cells import safe_cell
 from argnn.errors import ConfigError
+from argnn.files import write_output
 from argnn.functional.neighborhood import neighborhood
-from argnn.io import write_output
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

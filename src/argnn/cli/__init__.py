@@ -6,8 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from argnn.bench.allocator import keep_freed_memory
-from argnn.bench.signals import ending_as_interrupts
 from argnn.cli import (  # noqa: F401 - importing a command registers it
     analyze,
     bench,
@@ -23,6 +21,8 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
 )
 from argnn.cli.app import InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
+from argnn.runs.allocator import keep_freed_memory
+from argnn.runs.signals import ending_as_interrupts
 
 __all__ = ["app", "main"]
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
 
 if TYPE_CHECKING:
-    from argnn.bench.analyze import Report
+    from argnn.outputs.analyze import Report
 
 
 @app.command()
@@ -34,8 +34,8 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Write an interactive page about the learned geometry: one file, no network needed."""
-    from argnn.bench.analyze import Order
-    from argnn.bench.analyze import analyze as analyzed
+    from argnn.outputs.analyze import Order
+    from argnn.outputs.analyze import analyze as analyzed
 
     with keeping("a page or table that was written is whole"), _waiting():
         report = analyzed(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from argnn.bench.experiments.cells import Bench, CellKey
     from argnn.bench.experiments.files import Experiment
-    from argnn.bench.run import Row
+    from argnn.store.results import Row
 
 _SHOWN_FAILURES = 5
 
@@ -56,7 +56,7 @@ def bench(
         _list_experiments(as_json)
         return
     from argnn.bench.experiments.cells import plan_bench, run_bench
-    from argnn.bench.experiments.executors import open_executor
+    from argnn.runs.executors import open_executor
 
     targets = _targets(experiments or [], out)
     console = Console(quiet=True) if as_json else output_console()
@@ -116,7 +116,7 @@ def _experiment_table(rows: list[dict[str, Any]]) -> "Table":
 def _targets(names: list[str], out: Path | None) -> "list[tuple[Experiment, Path]]":
     """The experiments, and the results file of each; files that are there must be sound."""
     from argnn.bench.experiments.files import find_experiment
-    from argnn.bench.experiments.results import check_results
+    from argnn.store.results import check_results
 
     if not names:
         raise ConfigError("name an experiment (see argnn bench --list) or a YAML file")
@@ -154,7 +154,7 @@ def _report(
 
 
 def _print_report(report: dict[str, Any], console: Console) -> None:
-    from argnn.bench.tables import SCORE_NAMES
+    from argnn.runs.tables import SCORE_NAMES
 
     score = SCORE_NAMES[report["score"]]
     console.print(f"{report['experiment']}: mean test {score} in per cent", style="bold")
@@ -192,7 +192,7 @@ def _graph(row: dict[str, Any]) -> str:
 
 
 def _mean(row: dict[str, Any] | None, part: str) -> str:
-    from argnn.bench.tables import per_cent
+    from argnn.runs.tables import per_cent
 
     if row is None:
         return ""

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from argnn.bench.experiments.cells import Cell
-    from argnn.bench.parallel import Job
-    from argnn.bench.run import Row
+    from argnn.runs.parallel import Job
+    from argnn.store.results import Row
 
 _SHOWN_RUNNING = 3
 
@@ -73,8 +73,8 @@ def counted(cells: int) -> str:
 
 
 def _outcome(cell: "Cell", row: "Row") -> str:
-    from argnn.bench.report import SELECTION
-    from argnn.bench.tables import SCORE_NAMES, per_cent, test_text
+    from argnn.runs.summary import SELECTION
+    from argnn.runs.tables import SCORE_NAMES, per_cent, test_text
 
     if "error" in row:
         return f"failed: {row['error']}"

@@ -12,8 +12,8 @@ from argnn.cli.progress import watching
 @app.command()
 def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
     """List the data sets: sizes, homophily, and whether they are at hand."""
-    from argnn.bench.catalog import dataset_rows
-    from argnn.bench.tables import dataset_table
+    from argnn.runs.tables import dataset_table
+    from argnn.settings.catalog import dataset_rows
 
     rows = dataset_rows(data_root)
     if as_json:
@@ -25,8 +25,8 @@ def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
 @app.command()
 def models(as_json: AsJson = False) -> None:
     """List the models: geometry, citation and search space."""
-    from argnn.bench.catalog import model_rows
-    from argnn.bench.tables import model_table
+    from argnn.runs.tables import model_table
+    from argnn.settings.catalog import model_rows
 
     rows = model_rows()
     if as_json:
@@ -40,8 +40,8 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("argnn-demo"),
 ) -> None:
     """Train on two embedded graphs beside a GCN, and draw the learned geometry."""
-    from argnn.bench.demo import NOTE, run_demo
-    from argnn.bench.tables import comparison_table
+    from argnn.runs.demo import NOTE, run_demo
+    from argnn.runs.tables import comparison_table
 
     console = output_console()
     console.print("Training argnn and a GCN on two embedded graphs, on the same splits.")

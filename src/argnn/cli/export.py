@@ -20,7 +20,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write a trained model as a torch.export program: torch alone can run it."""
-    from argnn.bench.export import export_model
+    from argnn.outputs.export import export_model
 
     report = export_model(run, out, split=split, force=force)
     if as_json:

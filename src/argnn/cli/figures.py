@@ -33,7 +33,7 @@ def figures(
     from dataclasses import asdict
 
     from argnn.analysis.figures import FORMATS
-    from argnn.bench.figures import FigureOrder, draw_figures
+    from argnn.outputs.figures import FigureOrder, draw_figures
 
     console = Console(quiet=True) if as_json else output_console()
     order = FigureOrder(

@@ -31,9 +31,9 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show what was understood of a graph before anything is trained on it."""
-    from argnn.bench.inspect import inspect_graph
-    from argnn.bench.inspection_tables import inspection_tables
-    from argnn.bench.request import Columns
+    from argnn.data.import_options import Columns
+    from argnn.data.inspect import inspect_graph
+    from argnn.data.inspection_tables import inspection_tables
     from argnn.data.tables import printable
 
     columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)

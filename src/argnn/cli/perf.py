@@ -54,8 +54,8 @@ def perf(
 ) -> None:
     """Time a training step beside the plain kernels, two GCNs and PyG's GAT, on a random graph."""
     from argnn.bench.perf import PerfConfig, chosen_rows, run_perf
-    from argnn.bench.threads import threads_for
-    from argnn.io import json_bytes, require_writable, write_output
+    from argnn.files import json_bytes, require_writable, write_output
+    from argnn.runs.threads import threads_for
     from argnn.train.devices import resolve_device
 
     config = PerfConfig(

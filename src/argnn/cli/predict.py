@@ -10,7 +10,7 @@ from rich.console import Console
 from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
 
 if TYPE_CHECKING:
-    from argnn.bench.predict import Report
+    from argnn.outputs.predict import Report
 
 
 @app.command()
@@ -31,8 +31,8 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict the class of every node, or the links of given pairs, with probabilities."""
-    from argnn.bench.predict import Order
-    from argnn.bench.predict import predict as predicted
+    from argnn.outputs.predict import Order
+    from argnn.outputs.predict import predict as predicted
 
     report = predicted(Order(run, out, data, split, pairs, force, data_root))
     if as_json:

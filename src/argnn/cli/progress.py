@@ -7,8 +7,8 @@ from rich.console import Console
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from argnn.bench.parallel import Job, Watcher
-    from argnn.bench.run import Row
+    from argnn.runs.parallel import Job, Watcher
+    from argnn.store.results import Row
 
 
 def watching(console: Console) -> "Bars | Lines":
@@ -33,8 +33,8 @@ class Lines:
 
     def finished(self, job: "Job", row: "Row") -> None:
         """One line with its scores; errors are reported at the end."""
-        from argnn.bench.report import SELECTION
-        from argnn.bench.tables import SCORE_NAMES, per_cent, test_text
+        from argnn.runs.summary import SELECTION
+        from argnn.runs.tables import SCORE_NAMES, per_cent, test_text
 
         if "error" not in row:
             score = SELECTION[row["task"]]

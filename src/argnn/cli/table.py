@@ -53,8 +53,8 @@ def table(
     chosen = _chosen_format(output_format, as_json, out)
     _check_outputs(files, out, diagram, force)
 
-    from argnn.bench.experiments.results import read_rows
     from argnn.bench.leaderboard import check_names, leaderboard, merged
+    from argnn.store.results import read_rows
 
     scores = score or []
     check_names(task, scores)
@@ -93,7 +93,7 @@ def _check_outputs(
     files: Sequence[Path], out: Path | None, diagram: Path | None, force: bool
 ) -> None:
     """Refuse to write over what is there, the results, or one output over the other."""
-    from argnn.io import require_writable
+    from argnn.files import require_writable
 
     taken = {path.resolve(): path for path in files}
     for name, path in (("--out", out), ("--diagram", diagram)):
@@ -123,7 +123,7 @@ def _show(
     if out is None:
         typer.echo(text, nl=False)
         return
-    from argnn.io import write_output
+    from argnn.files import write_output
 
     write_output(out, text.encode(), force=force)
     if not quiet:

@@ -35,10 +35,10 @@ from argnn.cli.progress import Counting, watching
 from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
-    from argnn.bench.prepare import Plan
-    from argnn.bench.request import Request
-    from argnn.bench.run import Row
-    from argnn.io import RunFolder
+    from argnn.runs.prepare import Plan
+    from argnn.settings.request import Request
+    from argnn.store.results import Row
+    from argnn.store.run_folder import RunFolder
     from argnn.train import Trial
 
 
@@ -118,7 +118,7 @@ def train(
         "--checkpoint-every": checkpoint_every,
     }
     if dashboard:
-        from argnn.bench.dashboard import require_tensorboard
+        from argnn.runs.dashboard import require_tensorboard
 
         require_tensorboard()
     console = Console(quiet=True) if as_json else output_console()
@@ -127,7 +127,8 @@ def train(
         given = [n for n, v in fixed.items() if v is not None and v is not False and v != []]
         folder, plan = _continued(resume, data, given, data_root, workers)
     else:
-        from argnn.bench.request import Columns, Request
+        from argnn.data.import_options import Columns
+        from argnn.settings.request import Request
 
         usual = _usual(settings_file)
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
@@ -169,7 +170,7 @@ def train(
 
 def _usual(settings_file: str | None) -> dict[str, str]:
     """Model, preset and task that the user need not name: those of a file, where one is given."""
-    from argnn.bench.tuning.tuned import read_tuned
+    from argnn.settings.tuned import read_tuned
 
     if settings_file is None:
         return {"model": "argnn", "preset": "default", "task": "node"}
@@ -185,10 +186,10 @@ def _required(data: str | None) -> str:
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
-    from argnn.bench.prepare import prepare
-    from argnn.bench.tables import chosen_table, trial_table
     from argnn.data.tables import printable
-    from argnn.io import create_run, default_run_path, require_free
+    from argnn.runs.prepare import prepare
+    from argnn.runs.tables import chosen_table, trial_table
+    from argnn.store.run_folder import create_run, default_run_path, require_free
 
     if out is not None:
         require_free(out)
@@ -229,9 +230,9 @@ def _trial_teller(console: Console) -> "Callable[[Trial], None]":
 def _continued(
     path: Path, data: str | None, given: list[str], data_root: str | None, workers: int | None
 ) -> "tuple[RunFolder, Plan]":
-    from argnn.bench.config import RunConfig
-    from argnn.bench.prepare import data_name, reopen
-    from argnn.io import open_run
+    from argnn.runs.prepare import data_name, reopen
+    from argnn.settings.run_config import RunConfig
+    from argnn.store.run_folder import open_run
 
     if given:
         raise ConfigError(f"--resume takes its settings from the run: leave out {given[0]}")
@@ -245,8 +246,8 @@ def _continued(
 def _run(
     plan: "Plan", folder: "RunFolder", console: Console, as_json: bool, dashboard: bool
 ) -> None:
-    from argnn.bench.curvature import precompute_curvature
-    from argnn.bench.parallel import run_splits
+    from argnn.runs.curvature import precompute_curvature
+    from argnn.runs.parallel import run_splits
 
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
         with Counting(console, "curvature of edges") as counting:
@@ -261,8 +262,8 @@ def _run(
 
 
 def _print_document(plan: "Plan", folder: "RunFolder", rows: "list[Row]") -> None:
-    from argnn.bench.report import summary
-    from argnn.bench.run import short_row
+    from argnn.runs.run import short_row
+    from argnn.runs.summary import summary
 
     print_json(
         {
@@ -275,8 +276,8 @@ def _print_document(plan: "Plan", folder: "RunFolder", rows: "list[Row]") -> Non
 
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
-    from argnn.bench.report import LEAST_SEEDS, SMALL_GRAPH, summary
-    from argnn.bench.tables import score_table, twin_sentence
+    from argnn.runs.summary import LEAST_SEEDS, SMALL_GRAPH, summary
+    from argnn.runs.tables import score_table, twin_sentence
 
     config, total = plan.config, summary(rows)
     if total["splits"]:

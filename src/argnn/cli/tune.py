@@ -93,9 +93,9 @@ def tune(
     Every model gets the same number of trials. Test labels are erased before the search. A
     stopped search is continued by the same command.
     """
-    from argnn.bench.prepare import Request
     from argnn.bench.tuning.jobs import open_pool
     from argnn.bench.tuning.search import check_out, default_paths, plan_search, run_search
+    from argnn.runs.prepare import Request
 
     console = Console(quiet=True) if as_json else output_console()
     flags = () if epochs is None else (f"train.epochs={epochs}",)
@@ -214,7 +214,7 @@ def _headline(search: "Search", done: int, total: int) -> str:
 
 
 def _result(record: "TrialRecord") -> str:
-    from argnn.bench.tables import per_cent
+    from argnn.runs.tables import per_cent
 
     if record.state == "failed":
         return f"failed ({record.error})"
@@ -271,8 +271,8 @@ def _conclude(
 def _best_table(records: "Sequence[TrialRecord]") -> "Table":
     from rich.table import Table
 
-    from argnn.bench.tables import per_cent
     from argnn.bench.tuning.search import best_trials
+    from argnn.runs.tables import per_cent
 
     table = Table(title="best trials", title_justify="left")
     for name in ("trial", "validation, %", "settings", "s"):

@@ -1,6 +1,8 @@
 """What a user may say about a graph of their own."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from argnn.data.structural_features import FEATURE_KINDS
 from argnn.errors import ConfigError, DataError
@@ -54,3 +56,34 @@ class ImportOptions:
             raise ConfigError(f"max_categories must be at least 1 (got {self.max_categories})")
         if self.seed < 0:
             raise ConfigError(f"seed must not be negative (got {self.seed})")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a user says about the columns of their own graph; see ``argnn.data.load``.
+
+    Attributes:
+        features: Features made from the edges.
+        label: Node column of the classes.
+        node_id: Node column of the ids.
+        weight: Edge column of the weights.
+        drop: Node columns to leave out.
+        standardize: Shift and scale number columns to mean 0 and deviation 1.
+    """
+
+    features: str | None = None
+    label: str | None = None
+    node_id: str | None = None
+    weight: str | None = None
+    drop: tuple[str, ...] = ()
+    standardize: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """What was said, as plain JSON values; nothing of what was left out."""
+        said = {name: value for name, value in asdict(self).items() if value}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}
+
+    @classmethod
+    def from_given(cls, values: Mapping[str, Any]) -> "Columns":
+        """Rebuild what :meth:`given` gave."""
+        return cls(**{**values, "drop": tuple(values.get("drop", ()))})

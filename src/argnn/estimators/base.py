@@ -15,15 +15,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
-from argnn.estimators.building import ModelSpec, seeded
-from argnn.estimators.card import model_card
-from argnn.estimators.checkpoint import Checkpoint, write_folder
-from argnn.estimators.provenance import versions
 from argnn.estimators.reading import Reading
-from argnn.estimators.usual import Usual, usual_settings
 from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel
 from argnn.nn.models.formulation import formulation
 from argnn.registry import canonical_name
+from argnn.runs.provenance import versions
+from argnn.settings.model_spec import ModelSpec, seeded
+from argnn.settings.usual import Usual, usual_settings
+from argnn.store.model_card import model_card
+from argnn.store.model_folder import Checkpoint, write_folder
 from argnn.train import FitResult, Task, TrainConfig, fit, scores_and_metrics, train_config
 from argnn.train.calibration import Calibration
 from argnn.train.devices import resolve_device

@@ -13,11 +13,11 @@ from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
 from argnn.estimators.base import GraphEstimator, drawn_seed
-from argnn.estimators.checkpoint import Checkpoint
 from argnn.estimators.labels import as_mask, as_objects, class_table, encode
 from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
-from argnn.estimators.usual import Usual
 from argnn.nn import AbstractNodeModel
+from argnn.settings.usual import Usual
+from argnn.store.model_folder import Checkpoint
 from argnn.train import NodeClassification, choose_switches, node_scores
 from argnn.train.calibration import calibrate, probabilities
 

@@ -16,9 +16,9 @@ from argnn.data import LinkSplit, split_links, with_edges
 from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
 from argnn.estimators.base import GraphEstimator, drawn_seed
-from argnn.estimators.checkpoint import Checkpoint
 from argnn.nn import DECODERS, MODELS, AbstractNodeModel, LinkModel
 from argnn.registry import canonical_name
+from argnn.store.model_folder import Checkpoint
 from argnn.train import LinkPrediction, best_threshold, link_scores
 from argnn.train.calibration import calibrate, probabilities, two_class_logits
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from argnn.errors import ArgnnError, ConfigError, RunError
 from argnn.estimators.base import GraphEstimator
-from argnn.estimators.checkpoint import DOCUMENT, Checkpoint, read_folder, require_model_folder
 from argnn.estimators.classifier import ARGNNClassifier
 from argnn.estimators.link_predictor import ARGNNLinkPredictor
-from argnn.estimators.wording import shortened
-from argnn.io import RunFolder, open_run
 from argnn.nn import AbstractNodeModel
+from argnn.store.model_folder import DOCUMENT, Checkpoint, read_folder, require_model_folder
+from argnn.store.run_folder import RunFolder, open_run
+from argnn.wording import shortened
 
 _KINDS: dict[str, type[GraphEstimator]] = {"node": ARGNNClassifier, "link": ARGNNLinkPredictor}
 

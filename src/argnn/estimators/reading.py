@@ -14,8 +14,8 @@ from argnn.data import load, stratified_splits
 from argnn.data.splits import MASK_NAMES
 from argnn.errors import ArgnnError, ConfigError, DataError
 from argnn.estimators.labels import as_mask, as_objects
-from argnn.estimators.wording import shortened
 from argnn.registry import suggestion
+from argnn.wording import shortened
 
 _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "source",

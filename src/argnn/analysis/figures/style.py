@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from argnn.analysis.properties import class_names, labels_of
 from argnn.errors import ConfigError
-from argnn.io import write_output
+from argnn.files import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

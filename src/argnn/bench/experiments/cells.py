@@ -11,21 +11,19 @@ from typing import Any, Protocol
 
 from torch_geometric.data import Data
 
-from argnn.bench.config import RunConfig
 from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
-from argnn.bench.experiments.results import FORMAT, ResultsFile, encoded
 from argnn.bench.leaderboard.compare import by_split
-from argnn.bench.parallel import Job, Watcher
-from argnn.bench.prepare import Request, load_graph, prepare, worker_count
-from argnn.bench.report import has_twins, statistic, without_twins
-from argnn.bench.run import Row, failed_row
-from argnn.bench.threads import threads_for
 from argnn.errors import ConfigError, RunError
-from argnn.io import fingerprint
+from argnn.files import fingerprint
+from argnn.runs.executors import Executor
+from argnn.runs.parallel import Job, Watcher
+from argnn.runs.prepare import Request, load_graph, prepare, worker_count
+from argnn.runs.run import failed_row
+from argnn.runs.summary import has_twins, statistic, without_twins
+from argnn.runs.threads import threads_for
+from argnn.settings.run_config import RunConfig
+from argnn.store.results import FORMAT, ResultsFile, Row, encoded
 from argnn.train.devices import resolve_device
-
-#: Runs jobs, given their graphs by checksum, so many at the same time.
-Executor = Callable[[Sequence[Job], Mapping[str, Data], int, Watcher], Iterator[tuple[Job, Row]]]
 
 #: A cell's results file and identity.
 CellKey = tuple[Path, str]

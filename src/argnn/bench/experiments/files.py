@@ -11,13 +11,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from argnn.bench.config import check_preset, parse_overrides
-from argnn.bench.report import LEAST_SEEDS, SCORES, SMALL_GRAPH
 from argnn.data import DATASETS
 from argnn.data.links import NUM_LINK_SPLITS, parse_ratio
 from argnn.errors import ConfigError
 from argnn.nn import DECODERS, MODELS
 from argnn.registry import canonical_name, suggestion
+from argnn.runs.summary import LEAST_SEEDS, SCORES, SMALL_GRAPH
+from argnn.settings.run_config import check_preset, parse_overrides
 from argnn.yaml_files import parsed_yaml, yaml_content
 
 T = TypeVar("T")

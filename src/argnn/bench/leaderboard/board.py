@@ -17,7 +17,7 @@ from argnn.bench.leaderboard.compare import (
 from argnn.bench.leaderboard.gather import Column, Results, score_of
 from argnn.bench.leaderboard.notes import board_notes
 from argnn.bench.leaderboard.published import Published, find_published
-from argnn.bench.report import PROTOCOLS, statistic
+from argnn.runs.summary import PROTOCOLS, statistic
 
 Values = Mapping[tuple[str, Column], Mapping[Pair, float]]
 

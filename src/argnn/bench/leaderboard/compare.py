@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, ttest_rel
 
-from argnn.bench.report import interval_half_width
+from argnn.runs.summary import interval_half_width
 
 LEVEL = 0.05
 #: Scores are shares of counts; sums of floats must not make two equal differences unequal.

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argnn.bench.config import MAIN_SCORES
 from argnn.bench.leaderboard.compare import LEVEL
 from argnn.bench.leaderboard.grid import Entry, Grid, GridRow, board_title, p_text, points, text
-from argnn.bench.tables import SCORE_NAMES, per_cent
+from argnn.runs.tables import SCORE_NAMES, per_cent
+from argnn.settings.run_config import MAIN_SCORES
 
 ORACLE = "oracle (test-selected)"
 

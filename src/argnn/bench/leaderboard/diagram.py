@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from argnn.bench.leaderboard.compare import alike
 from argnn.bench.leaderboard.grid import board_title
 from argnn.errors import ConfigError
-from argnn.io import write_output
+from argnn.files import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ from typing import Any
 from argnn.bench.leaderboard.board import board
 from argnn.bench.leaderboard.efficiency import efficiency
 from argnn.bench.leaderboard.gather import Results, Row, gathered
-from argnn.bench.report import INTERVAL, SCORES
 from argnn.errors import ConfigError
 from argnn.registry import suggestion
+from argnn.runs.summary import INTERVAL, SCORES
 
 REFERENCE = "argnn"
 #: Shown without being asked for: the scores of the paper's tables.

@@ -5,7 +5,7 @@ from typing import Any
 
 from argnn.bench.leaderboard.gather import Column, Results, Row
 from argnn.bench.leaderboard.published import Published, find_published
-from argnn.bench.report import statistic
+from argnn.runs.summary import statistic
 
 #: The paper prints these two.
 _PUBLISHED = ("seconds_per_epoch", "memory_gb")

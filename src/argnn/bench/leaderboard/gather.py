@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from argnn.bench.leaderboard.compare import Pair
-from argnn.bench.report import SCORES, has_twins, without_twins
 from argnn.data import DATASETS
 from argnn.errors import RunError
 from argnn.nn import MODELS
+from argnn.runs.summary import SCORES, has_twins, without_twins
 
 Row = Mapping[str, Any]
 

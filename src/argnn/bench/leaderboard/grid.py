@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase
 from typing import Any
 
-from argnn.bench.tables import SCORE_NAMES
+from argnn.runs.tables import SCORE_NAMES
 
 TASK_NAMES = {"node": "Node classification", "link": "Link prediction"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from argnn.bench.leaderboard.compare import Pair
 from argnn.bench.leaderboard.gather import Column, Results, Row
-from argnn.bench.report import LEAST_SEEDS, SMALL_GRAPH
+from argnn.runs.summary import LEAST_SEEDS, SMALL_GRAPH
 
 
 def board_notes(results: Results, score: str, expected: Mapping[Column, set[Pair]]) -> list[str]:

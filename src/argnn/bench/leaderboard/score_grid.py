@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argnn.bench.leaderboard.grid import Entry, Grid, GridRow, board_title, letters, text
-from argnn.bench.tables import per_cent
+from argnn.runs.tables import per_cent
 
 
 def score_grid(board: Mapping[str, Any]) -> Grid:

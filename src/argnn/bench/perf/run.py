@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from argnn.bench.perf.config import ROWS, YARDSTICKS, PerfConfig
-from argnn.bench.provenance import git_state
 from argnn.errors import RunError
-from argnn.estimators.provenance import versions
+from argnn.runs.provenance import git_state, versions
 
 #: Is told how many of how many turns are over (0 of 0: unknown), and what comes next.
 OnProgress = Callable[[int, int, str], None]

@@ -15,8 +15,8 @@ from argnn.bench.perf.graphs import Workload, workload
 from argnn.bench.perf.memory import cuda_peak_mib, free_memory
 from argnn.bench.perf.rows import Row
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread, turns
-from argnn.bench.provenance import device_name
-from argnn.bench.threads import using_threads
+from argnn.runs.provenance import device_name
+from argnn.runs.threads import using_threads
 
 # Of libraries below torch's own allocator, and of the host's.
 _NO_MEMORY = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "can't allocate memory")

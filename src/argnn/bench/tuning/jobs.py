@@ -18,22 +18,22 @@ from typing import Any, Protocol
 import torch
 from torch_geometric.data import Data
 
-from argnn.bench.allocator import keep_freed_memory
-from argnn.bench.config import (
+from argnn.bench.tuning.study import Params
+from argnn.errors import FORESEEN, ConfigError, RunError
+from argnn.runs.allocator import keep_freed_memory
+from argnn.runs.curvature import load_curvature
+from argnn.runs.executors import EXECUTORS, ray_session
+from argnn.runs.parallel import graphs_for_worker, pack
+from argnn.runs.problems import pose_problem
+from argnn.runs.signals import children_ignoring_interrupts
+from argnn.runs.threads import using_threads
+from argnn.settings.run_config import (
     Overrides,
     RunConfig,
     build_task_model,
     parse_overrides,
     resolve_options,
 )
-from argnn.bench.curvature import load_curvature
-from argnn.bench.experiments.executors import EXECUTORS, ray_session
-from argnn.bench.parallel import graphs_for_worker, pack
-from argnn.bench.problems import pose_problem
-from argnn.bench.signals import children_ignoring_interrupts
-from argnn.bench.threads import using_threads
-from argnn.bench.tuning.study import Params
-from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.train import fit
 
 

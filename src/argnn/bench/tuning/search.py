@@ -25,7 +25,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch_geometric.data import Data
 
-from argnn.bench.config import (
+from argnn.bench.tuning.jobs import Outcome, Pool, SplitJob, sorted_params, trial_config
+from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
+from argnn.errors import ConfigError, RunError, naming
+from argnn.files import require_writable, tensors_digest
+from argnn.nn import MODELS
+from argnn.runs.parallel import TENSORS
+from argnn.runs.prepare import Request, prepare
+from argnn.runs.problems import pose_problem
+from argnn.runs.provenance import git_state
+from argnn.runs.threads import threads_for
+from argnn.settings.run_config import (
     Overrides,
     RunConfig,
     check_link_model,
@@ -34,17 +44,7 @@ from argnn.bench.config import (
     resolve_options,
     resolve_train,
 )
-from argnn.bench.parallel import TENSORS
-from argnn.bench.prepare import Request, prepare
-from argnn.bench.problems import pose_problem
-from argnn.bench.provenance import git_state
-from argnn.bench.threads import threads_for
-from argnn.bench.tuning.jobs import Outcome, Pool, SplitJob, sorted_params, trial_config
-from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
-from argnn.bench.tuning.tuned import Tuned, read_tuned, write_tuned
-from argnn.errors import ConfigError, RunError, naming
-from argnn.io import require_writable, tensors_digest
-from argnn.nn import MODELS
+from argnn.settings.tuned import Tuned, read_tuned, write_tuned
 from argnn.version import __version__
 
 if TYPE_CHECKING:

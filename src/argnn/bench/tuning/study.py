@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argnn.errors import ArgnnError, ConfigError, RunError
-from argnn.io import digest_matches, lock, make_folder, parse_json, with_digest
+from argnn.files import digest_matches, lock, make_folder, parse_json, with_digest
 
 if TYPE_CHECKING:
     from optuna import Study, Trial

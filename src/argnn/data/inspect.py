@@ -1,0 +1,316 @@
+"""What a graph holds and how it was understood, before anything is trained on it."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.data import load
+from argnn.data.assemble import TooFewLabelsError
+from argnn.data.columns import described, feature_count
+from argnn.data.import_options import Columns, NoFeaturesError
+from argnn.data.splits import split_masks
+from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
+
+Report = dict[str, Any]
+
+_FEW_NODES = 5
+_DOMINANT = 0.9
+_UNEQUAL_SCALES = 1000.0
+_MANY_SHOWN = 5
+
+
+def inspect_graph(
+    data: str,
+    *,
+    root: str | None = None,
+    directed: bool = False,
+    row_normalize: bool = False,
+    columns: Columns | None = None,
+) -> Report:
+    """Sizes, degrees, components, homophily, classes, columns and warnings, as JSON values.
+
+    A graph whose nodes have no features is looked at all the same, with a warning.
+
+    Args:
+        data: Name of a data set, or the path of a graph.
+        root: Folder of the raw benchmark files.
+        directed: Keep the directions of the edges.
+        row_normalize: Scale each row of the features to sum one.
+        columns: What the user says about the columns.
+    """
+    options = (columns or Columns()).given()
+    options |= {"root": root, "directed": directed, "row_normalize": row_normalize}
+    try:
+        return _report(_loaded(data, options), data, has_features=True)
+    except NoFeaturesError:
+        graph = _loaded(data, options | {"features": "degree"})
+        return _report(graph, data, has_features=False)
+
+
+def _loaded(data: str, options: dict[str, Any]) -> Data:
+    """The graph, also where it has too few labels to be divided."""
+    try:
+        return load(data, **options)
+    except TooFewLabelsError:
+        return load(data, **options, draw_split=False)
+
+
+def _report(graph: Data, data: str, has_features: bool) -> Report:
+    degrees = _degrees(graph)
+    report: Report = {
+        "name": graph.name,
+        "data": data,
+        "nodes": graph.num_nodes,
+        "edges": _edge_count(graph),
+        "directed": "directions kept" in graph.edge_rule,
+        "weighted": graph.get("edge_weight") is not None,
+        "features": graph.x.size(1) if has_features else 0,
+        "degrees": _summary(degrees),
+        "isolated": int((degrees == 0).sum()),
+        "components": _components(graph),
+        "homophily": _homophily(graph),
+        "classes": _classes(graph),
+        "unlabelled": int((graph.y < 0).sum()),
+        "splits": _splits(graph),
+        "twins": _twins(graph),
+        "columns": _columns(graph, has_features),
+        "rules": {
+            "edges": graph.edge_rule,
+            "features": graph.feature_rule,
+            "splits": graph.split_rule,
+        },
+        "notes": [note for note in graph.notes if has_features or "(degree)" not in note],
+    }
+    return {**report, "warnings": _warnings(report, graph, has_features)}
+
+
+def _edge_count(graph: Data) -> int:
+    """Every edge once, also where both directions are listed."""
+    count = int(graph.edge_index.size(1))
+    return count if "directions kept" in graph.edge_rule else count // 2
+
+
+def _degrees(graph: Data) -> NDArray[np.int64]:
+    """How many edges touch each node."""
+    ends = graph.edge_index[1]
+    if "directions kept" in graph.edge_rule:
+        ends = graph.edge_index.flatten()
+    degrees: NDArray[np.int64] = torch.bincount(ends, minlength=graph.num_nodes).numpy()
+    return degrees
+
+
+def _summary(values: NDArray[np.int64]) -> dict[str, float]:
+    return {
+        "min": int(values.min()),
+        "median": float(np.median(values)),
+        "mean": float(values.mean()),
+        "max": int(values.max()),
+    }
+
+
+def _components(graph: Data) -> dict[str, int]:
+    source, target = graph.edge_index.numpy()
+    shape = (graph.num_nodes, graph.num_nodes)
+    adjacency = csr_matrix((np.ones(len(source), dtype=np.int8), (source, target)), shape=shape)
+    count, member = connected_components(adjacency, directed=True, connection="weak")
+    return {"count": int(count), "largest": int(np.bincount(member).max())}
+
+
+def _homophily(graph: Data) -> dict[str, float | None]:
+    shares = {
+        "edge": edge_homophily(graph.edge_index, graph.y),
+        "node": node_homophily(graph.edge_index, graph.y),
+    }
+    return {name: None if math.isnan(share) else share for name, share in shares.items()}
+
+
+def _classes(graph: Data) -> list[dict[str, Any]]:
+    labels = graph.y[graph.y >= 0]
+    counts = torch.bincount(labels, minlength=graph.class_count).tolist()
+    return [
+        {"name": name, "nodes": count, "share": count / max(1, len(labels))}
+        for name, count in zip(graph.class_names, counts, strict=True)
+    ]
+
+
+def _splits(graph: Data) -> dict[str, int]:
+    """How many splits there are, and how many nodes each part of the first one has."""
+    parts = {"train": graph.train_mask, "val": graph.val_mask, "test": graph.test_mask}
+    sizes = {name: int(mask[:, 0].sum()) for name, mask in parts.items()}
+    return {"count": graph.train_mask.size(1) if sizes["train"] else 0, **sizes}
+
+
+def _twins(graph: Data) -> dict[str, float | None] | None:
+    """How many test nodes have the same neighbours as a training node, over all splits.
+
+    No test label is looked at: how often twins are of one class is found on validation nodes,
+    each with the share of its training twins that have its class. None without splits.
+    """
+    if not graph.train_mask.any():
+        return None
+    groups = twin_groups(graph.edge_index, graph.num_nodes)
+    tested, with_twin, agreeing = 0, 0, []
+    for split in range(graph.train_mask.size(1)):
+        train, val, test = split_masks(graph, split)
+        twins = twin_counts(groups, train)
+        tested += int(test.sum())
+        with_twin += int((test & (twins > 0)).sum())
+        for label in graph.y[val].unique():
+            asked = val & (graph.y == label) & (twins > 0)
+            alike = twin_counts(groups, train & (graph.y == label))
+            agreeing.append(alike[asked] / twins[asked])
+    shares = torch.cat(agreeing)
+    return {
+        "test": tested,
+        "with_twin": with_twin,
+        "share": with_twin / tested if tested else None,
+        "same_class": shares.mean().item() if len(shares) else None,
+    }
+
+
+def _columns(graph: Data, has_features: bool) -> list[dict[str, str]]:
+    """What became of each column of the user's own table."""
+    schema = graph.schema
+    if schema["columns"] is None:
+        return []
+    rows = [{"column": rule["name"], "became": described(rule)} for rule in schema["columns"]]
+    if schema["id"] is not None:
+        rows.insert(0, {"column": schema["id"], "became": "the ids of the nodes"})
+    if schema["label"] is not None:
+        count = len(schema["label"]["classes"])
+        rows.append({"column": schema["label"]["column"], "became": f"the class, one of {count}"})
+    if schema["structure"] is not None and has_features:
+        kind = schema["structure"]["kind"]
+        rows.append({"column": "(edges)", "became": f"{kind} features"})
+    return rows
+
+
+def _warnings(report: Report, graph: Data, has_features: bool) -> list[str]:
+    found = [
+        *_feature_warnings(graph, has_features),
+        *_leak_warnings(graph),
+        *_class_warnings(report, graph),
+        *_edge_warnings(report),
+        *_twin_warnings(report["twins"]),
+    ]
+    return [warning for warning in found if warning]
+
+
+def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
+    if not has_features:
+        return [
+            "the nodes have no features: choose some with --features degree, onehot, random or "
+            "laplacian"
+        ]
+    # A few columns at a time: a copy of all would take twice the memory of the graph.
+    parts = (part.double().std(dim=0, correction=0) for part in graph.x.split(64, dim=1))
+    deviation = torch.cat([*parts])
+    constant = _named(graph.feature_names, deviation == 0)
+    varying = deviation[deviation > 0]
+    warnings = []
+    if constant:
+        warnings.append(f"features that are the same for all nodes: {constant}")
+    if len(varying) and float(varying.max() / varying.min()) > _UNEQUAL_SCALES:
+        warnings.append(
+            "the features differ a thousandfold and more in scale: consider --standardize"
+        )
+    return warnings
+
+
+def _leak_warnings(graph: Data) -> list[str]:
+    """Columns of few values that tell the class without fail, as a copy of the label would."""
+    known = graph.y >= 0
+    y, start, told = graph.y[known], 0, []
+    if len(y.unique()) < 2:
+        return []
+    for rule in graph.schema["columns"] or []:
+        width = feature_count(rule)
+        if rule["kind"] != "vector" and _tells(graph.x[:, start : start + width][known], y):
+            told.append(rule["name"])
+        start += width
+    return [
+        f"column {name} tells the class of every labelled node: drop it if it is the label again"
+        for name in told
+    ]
+
+
+def _tells(values: Tensor, y: Tensor) -> bool:
+    kinds, which = values.unique(dim=0, return_inverse=True)
+    if len(kinds) > len(y) // 2:  # nearly as many values as nodes tell everything by chance
+        return False
+    pairs = torch.stack([which, y]).unique(dim=1)
+    return bool(pairs.size(1) == len(kinds))
+
+
+def _named(names: list[str], chosen: Tensor) -> str:
+    found = [name for name, is_chosen in zip(names, chosen.tolist(), strict=True) if is_chosen]
+    rest = len(found) - _MANY_SHOWN
+    return ", ".join(found[:_MANY_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _class_warnings(report: Report, graph: Data) -> list[str]:
+    classes = report["classes"]
+    if not classes:
+        return ["the graph has no labels: only links can be learned (--task link)"]
+    if len(classes) == 1:
+        return [f"there is only one class, {classes[0]['name']}: nothing can be learned"]
+    warnings = []
+    small = [row["name"] for row in classes if row["nodes"] < _FEW_NODES]
+    if small:
+        names = _named(small, torch.ones(len(small)))
+        warnings.append(f"classes of fewer than {_FEW_NODES} nodes: {names}")
+    largest = max(classes, key=lambda row: row["nodes"])
+    if largest["share"] > _DOMINANT:
+        warnings.append(
+            f"{100 * largest['share']:.0f} % of the labelled nodes are of class {largest['name']}: "
+            "look at the macro F1, not at the accuracy"
+        )
+    if not report["splits"]["count"]:
+        return [*warnings, "there are too few labels to draw a split: give a column split"]
+    seen = torch.bincount(graph.y[graph.train_mask[:, 0]], minlength=len(classes))
+    unseen = _named(graph.class_names, seen == 0)
+    if unseen:
+        warnings.append(f"classes without a training node in the first split: {unseen}")
+    if not report["splits"]["test"]:
+        warnings.append("there are no test nodes: nothing will be scored")
+    return warnings
+
+
+def _edge_warnings(report: Report) -> list[str]:
+    if not report["edges"]:
+        return ["there are no edges: a model without a graph is enough"]
+    warnings = []
+    share = report["isolated"] / report["nodes"]
+    if share > 0.1:
+        warnings.append(f"{100 * share:.0f} % of the nodes have no edges")
+    largest = report["components"]["largest"]
+    if largest < 0.5 * report["nodes"]:
+        warnings.append(
+            f"the graph falls into {report['components']['count']} parts; the largest holds "
+            f"{largest} of {report['nodes']} nodes"
+        )
+    return warnings
+
+
+def _twin_warnings(twins: dict[str, Any] | None) -> list[str]:
+    if twins is None or not twins["with_twin"]:
+        return []
+    alike = twins["same_class"]
+    agreement = (
+        ""
+        if alike is None
+        else f" Of validation nodes with such a twin, {100 * alike:.0f} % are of its class."
+    )
+    return [
+        f"{twins['with_twin']} of {twins['test']} test nodes over all splits "
+        f"({100 * twins['share']:.1f} %) have a twin, a training node with the same neighbours."
+        f"{agreement} A model can copy the class of a twin: only the scores without twins say what "
+        "it does on other nodes"
+    ]

@@ -1,0 +1,1 @@
+"""What is made of a finished run: predictions, programs, pages, figures."""

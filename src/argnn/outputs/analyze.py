@@ -1,0 +1,322 @@
+"""From the folder of a run to one page about what was learned."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.analysis.explorer import Subject, document, page
+from argnn.analysis.figures.training import CURVES
+from argnn.analysis.layers import learned_layers
+from argnn.analysis.properties import class_names
+from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_bytes
+from argnn.data import split_masks
+from argnn.errors import RunError
+from argnn.estimators import ARGNNClassifier, load
+from argnn.estimators.base import GraphEstimator
+from argnn.files import require_folder, require_writable, write_output
+from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
+from argnn.runs.prepare import reopen
+from argnn.runs.problems import observed_graph
+from argnn.runs.run import finished_row
+from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary, without_twins
+from argnn.runs.tables import SCORE_NAMES, twin_sentence
+from argnn.settings.run_config import RunConfig
+from argnn.store.results import Row
+from argnn.store.run_folder import RunFolder, open_run
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to look at, and where to write the page.
+
+    Attributes:
+        run: Folder of a run of ``argnn train``.
+        out: The page to write.
+        split: The split whose model is shown; the first where not given.
+        force: Whether an existing page may be replaced.
+        data_root: Folder of the raw benchmark files.
+        seed: Fixes drawing and rewiring.
+        tables: Folder for the statistics as tables; none are written where not given.
+        table_format: ``"csv"`` or ``"parquet"``.
+        ollivier: Whether the tables have Ollivier-Ricci curvatures, which take long.
+    """
+
+    run: Path
+    out: Path
+    split: int | None = None
+    force: bool = False
+    data_root: str | None = None
+    seed: int = 0
+    tables: Path | None = None
+    table_format: str = "csv"
+    ollivier: bool = False
+
+    @property
+    def table_paths(self) -> dict[str, Path]:
+        """File of each table; none where no tables were asked for."""
+        if self.tables is None:
+            return {}
+        return {name: self.tables / f"{name}.{self.table_format}" for name in TABLES}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written.
+
+    Attributes:
+        out: The page.
+        data: Name of the graph.
+        model: Name of the method.
+        split: The split whose model is shown.
+        nodes: Number of nodes.
+        layers: Number of layers with a metric; 0 for a model without.
+        size: Bytes of the page.
+        notes: What the page does not show, and why.
+        tables: Files of the tables.
+    """
+
+    out: str
+    data: str
+    model: str
+    split: int
+    nodes: int
+    layers: int
+    size: int
+    notes: list[str]
+    tables: list[str]
+
+
+def analyze(order: Order) -> Report:
+    """Load a run, its graph and its model, and write the page, whole or not at all.
+
+    Raises:
+        RunError: The run is damaged or unfinished, or the page cannot be written.
+        DataError: The graph cannot be loaded.
+    """
+    _require_room(order)
+    if not order.run.is_dir():
+        raise RunError(f"{order.run}: no such run folder")
+    folder, stored = open_run(order.run)
+    config = RunConfig.from_json(stored, str(folder.config))
+    estimator: GraphEstimator = load(order.run, split=order.split)
+    split = config.splits[0] if order.split is None else order.split
+    config = config.for_split(split)
+    rows = _rows(folder, config.splits)
+    graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
+    graph = observed_graph(graph, split, config.link)
+    subject = _subject(order, config, estimator, graph, split, rows)
+    tables = _tables(order, subject)
+    content = document(subject)
+    written = page(content)
+    write_output(order.out, written, force=order.force)
+    for path, table in tables.items():
+        write_output(path, table, force=order.force)
+    return Report(
+        out=str(order.out),
+        data=config.data,
+        model=config.model,
+        split=split,
+        nodes=graph.num_nodes,
+        layers=len(content["layers"]),
+        size=len(written),
+        notes=content["notes"],
+        tables=[str(path) for path in tables],
+    )
+
+
+def _require_room(order: Order) -> None:
+    """Raise unless everything can be written without destroying anything unasked."""
+    require_writable(order.out, order.force)
+    if order.tables is not None:
+        check_format(order.table_format)
+        require_folder(order.tables)
+    for path in order.table_paths.values():
+        require_writable(path, order.force)
+
+
+def _tables(order: Order, subject: Subject) -> dict[Path, bytes]:
+    """Content of each table file; none where no tables were asked for."""
+    if order.tables is None:
+        return {}
+    layers = learned_layers(subject.model, subject.graph)
+    if not layers:
+        raise RunError(f"{order.run}: its model learns no metric that tables could describe")
+    tables = geometry_tables(
+        subject.graph, layers, graph_ollivier=order.ollivier, learned_ollivier=order.ollivier
+    )
+    paths = order.table_paths
+    return {paths[name]: table_bytes(table, order.table_format) for name, table in tables.items()}
+
+
+def _rows(folder: RunFolder, splits: Sequence[int]) -> dict[int, Row]:
+    """The rows of the finished splits."""
+    found = {split: finished_row(folder, split) for split in splits}
+    return {split: row for split, row in found.items() if row is not None}
+
+
+def _subject(
+    order: Order,
+    config: RunConfig,
+    estimator: GraphEstimator,
+    graph: Data,
+    split: int,
+    rows: Mapping[int, Row],
+) -> Subject:
+    row = rows.get(split)
+    if row is None:
+        raise RunError(f"{order.run}: split {split} has no result; is the run finished?")
+    _check_sizes(order, estimator, graph)
+    is_node = isinstance(estimator, ARGNNClassifier)
+    model = (
+        estimator.model_.encoder if isinstance(estimator.model_, LinkModel) else estimator.model_
+    )
+    try:
+        overview = _overview(config, graph, row, list(rows.values()), model)
+        json.dumps(overview, allow_nan=False)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise RunError(f"{order.run}: a result.json is damaged ({what})") from error
+    return Subject(
+        title=f"{graph.name}: {config.model}, split {split}",
+        graph=graph,
+        model=model,
+        embedding=_embedding(model, graph).numpy(),
+        probabilities=estimator.proba(graph) if isinstance(estimator, ARGNNClassifier) else None,
+        class_names=class_names(graph),
+        masks=_masks(graph, split) if is_node else None,
+        overview=overview,
+        seed=order.seed,
+    )
+
+
+def _check_sizes(order: Order, estimator: GraphEstimator, graph: Data) -> None:
+    """Raise unless the model fits the graph of its run."""
+    spec = estimator.settings_.spec
+    fits = spec.in_channels == graph.x.size(1)
+    if isinstance(estimator, ARGNNClassifier):
+        fits = fits and len(estimator.classes_) == graph.class_count
+    if not fits:
+        raise RunError(f"{order.run}: damaged, the model does not fit the graph of the run")
+
+
+@torch.no_grad()
+def _embedding(model: AbstractNodeModel, graph: Data) -> Tensor:
+    """What scores are read out from; of a model without layers of its own, the scores."""
+    model.eval()
+    states = getattr(model, "hidden_states", None)
+    found: Tensor
+    if states is None:
+        found = model(graph.x, graph.edge_index)
+    else:
+        found = states(graph.x, graph.edge_index)[0][-1]
+    return found.float()
+
+
+def _masks(graph: Data, split: int) -> tuple[Tensor, Tensor, Tensor]:
+    train, val, test = split_masks(graph, split)
+    return train, val, test
+
+
+def _overview(
+    config: RunConfig, graph: Data, row: Row, rows: Sequence[Row], model: AbstractNodeModel
+) -> dict[str, Any]:
+    found = summary(rows)
+    sentence = twin_sentence(found)
+    return {
+        "task": config.task,
+        "facts": _facts(config, graph, row),
+        "protocol": PROTOCOLS[config.task],
+        "interval": found["interval"],
+        "scores": _scores(config.task, row, found),
+        "curves": _curves(row),
+        "chosen_epoch": int(row["chosen_epoch"]),
+        "notes": [*_notes(config, graph, row, rows, model), *([sentence] if sentence else [])],
+    }
+
+
+def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
+    facts = {
+        "Data": config.data,
+        "Model": config.model + (f", preset {config.preset}" if config.model == "argnn" else ""),
+        "Task": {"node": "classes of nodes", "link": "links"}[config.task],
+        "Nodes": f"{graph.num_nodes:,}",
+        "Edges": f"{graph.edge_index.size(1):,} as listed ({graph.edge_rule})",
+        "Features": f"{graph.x.size(1):,} ({graph.feature_rule})",
+        "Split": f"{row['split']} ({_split_rule(config, graph)})",
+        "Seed": str(config.seed),
+        "Chosen epoch": f"{row['chosen_epoch']} of {row['epochs_run']}",
+        "Settings": config.source,
+        "Device": str(row["device"]),
+        "Seconds": f"{float(row['seconds']):.1f}",
+        "Version": f"argnn {row['versions'].get('argnn', '?')}, "
+        f"torch {row['versions'].get('torch', '?')}",
+    }
+    return [[name, str(value)] for name, value in facts.items()]
+
+
+def _split_rule(config: RunConfig, graph: Data) -> str:
+    if config.link is None:
+        return str(graph.split_rule)
+    return f"pairs of nodes at {config.link.ratio}, drawn with the number of the split as seed"
+
+
+def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One line per score: this split, and the mean over all."""
+    parts = {"test": ("", row["test"] or {})}
+    if "test_without_twins" in found:
+        parts["test_without_twins"] = (", without twins", without_twins(row) or {})
+    lines = [
+        {
+            "name": f"test {SCORE_NAMES[name]}{word}",
+            "here": _number(scores.get(name)),
+            **found[part][name],
+        }
+        for part, (word, scores) in parts.items()
+        for name in SCORES[task]
+    ]
+    chosen = SELECTION[task]
+    val = {"name": f"validation {SCORE_NAMES[chosen]}", "here": _number(row["val"][chosen])}
+    return [*lines, {**val, **found["val"][chosen]}]
+
+
+def _curves(row: Row) -> dict[str, list[Any]]:
+    """Columns of the history; a value that was not looked at is None."""
+    history = row["history"]
+    epochs = [int(record["epoch"]) for record in history]
+    curves = {name: [_number(record.get(name)) for record in history] for name in CURVES}
+    kept = {name: values for name, values in curves.items() if any(values)}
+    if "penalty" not in kept:
+        kept.pop("task_loss", None)  # the loss again
+    return {"epoch": epochs, **kept}
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _notes(
+    config: RunConfig, graph: Data, row: Row, rows: Sequence[Row], model: AbstractNodeModel
+) -> list[str]:
+    notes = [str(note) for note in graph.get("notes") or []]
+    unfinished = len(config.splits) - len(rows)
+    if unfinished:
+        notes.append(f"{unfinished} of {len(config.splits)} splits have no result.")
+    if config.task == "link":
+        notes.append(
+            "A model of links predicts no classes. The map shows what the model saw: the "
+            "edges without the pairs that were held out of training."
+        )
+    if not isinstance(model, ARGNN):
+        notes.append(f"{config.model} learns no metric: there is no geometry to show.")
+    elif model.formulation.metric == "fixed":
+        notes.append("The metric of this run is fixed: all nodes have the same.")
+    absent = (row["test"] or {}).get("absent_classes")
+    if absent:
+        notes.append(f"Classes without a test node: {', '.join(map(str, absent))}.")
+    return notes

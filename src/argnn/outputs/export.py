@@ -1,0 +1,159 @@
+"""Turn a trained model into a ``torch.export`` program that runs without the package."""
+
+import io
+import json
+import warnings
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+import argnn
+from argnn.errors import ConfigError
+from argnn.estimators import ARGNNClassifier, load
+from argnn.estimators.base import GraphEstimator
+from argnn.files import require_writable, write_output
+from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.outputs.plain_ops import cleaned, plain_table
+from argnn.wording import shortened
+
+#: Name of the file in the program's archive that says what goes in and what comes out.
+FACTS = "argnn.json"
+_PREFIX = "argnn."
+_EDGE_WISE = "it weighs edges one by one from tables that torch.export cannot follow"
+#: Why tracing a method fails, where it does.
+_REASONS = {
+    **dict.fromkeys(("cusp", "fagcn", "gat", "gnrf", "h2gcn", "hgat", "kappa-gcn"), _EDGE_WISE),
+    "linkx": "its weights belong to the nodes of one graph",
+}
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What was written.
+
+    Attributes:
+        out: The program.
+        model: Name of the method.
+        task: ``"node"`` or ``"link"``.
+        inputs: What the program takes, in words.
+        output: What it returns, in words.
+        classes: Label of each column of the output.
+        size: Bytes of the file.
+    """
+
+    out: str
+    model: str
+    task: str
+    inputs: dict[str, str]
+    output: str
+    classes: list[Any]
+    size: int
+
+
+class _NodeProgram(nn.Module):
+    """From features and edges to calibrated probabilities."""
+
+    def __init__(self, model: AbstractNodeModel, temperature: float, directed: bool) -> None:
+        super().__init__()
+        self.model, self.temperature, self.directed = model, temperature, directed
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        edges = cleaned(edge_index, x.size(0), self.directed)
+        return torch.softmax(self.model(x, edges) / self.temperature, dim=-1)
+
+
+class _LinkProgram(nn.Module):
+    """From features, edges and pairs of nodes to calibrated probabilities of links."""
+
+    def __init__(self, model: LinkModel, temperature: float) -> None:
+        super().__init__()
+        self.model, self.temperature = model, temperature
+
+    def forward(self, x: Tensor, edge_index: Tensor, pairs: Tensor) -> Tensor:
+        embedding = self.model(x, cleaned(edge_index, x.size(0), directed=False))
+        return torch.sigmoid(self.model.pair_scores(embedding, pairs) / self.temperature)
+
+
+def export_model(
+    run: Path, out: Path, *, split: int | None = None, force: bool = False
+) -> ExportReport:
+    """Write the model of a run, or of a model folder, as a program.
+
+    Args:
+        run: Folder of a run or of a model.
+        out: The file to write, usually ``*.pt2``.
+        split: Of a run, the split whose model is used; the first where not given.
+        force: Whether an existing file may be replaced.
+
+    Raises:
+        ConfigError: The method cannot be exported.
+    """
+    require_writable(out, force)
+    estimator: GraphEstimator = load(run, split=split)
+    program = exported(estimator)
+    facts = _facts(estimator)
+    content = io.BytesIO()
+    torch.export.save(program, content, extra_files={FACTS: json.dumps(facts, indent=2)})
+    write_output(out, content.getvalue(), force=force)
+    return ExportReport(out=str(out), size=len(content.getvalue()), **facts)
+
+
+def exported(estimator: GraphEstimator) -> ExportedProgram:
+    """The program of a fitted estimator; numbers of nodes, edges and pairs stay open."""
+    # A copy: the caller's model stays on its device.
+    model, name = deepcopy(estimator.model_).cpu().eval(), estimator.settings_.spec.model
+    example = _example(estimator.n_features_in_)
+    nodes, edges, pairs = Dim("nodes", min=2), Dim("edges", min=0), Dim("pairs", min=1)
+    shapes: tuple[Any, ...] = ({0: nodes}, {1: edges}, {1: pairs})
+    module: nn.Module
+    if isinstance(model, LinkModel):
+        module = _LinkProgram(model, estimator.temperature_)
+    else:
+        module = _NodeProgram(model, estimator.temperature_, estimator.directed)
+        example, shapes = example[:2], shapes[:2]
+    try:
+        # The operators of the package stand for whole sums while the model is traced.
+        with warnings.catch_warnings(), torch.no_grad(), argnn.kernels.use("auto"):
+            warnings.simplefilter("ignore")
+            traced = torch.export.export(module, example, dynamic_shapes=shapes, strict=False)
+            program: ExportedProgram = traced.run_decompositions(plain_table(estimator.directed))
+    except Exception as error:  # a tracer may fail in any way
+        reason = _REASONS.get(name, f"{type(error).__name__}: {shortened(error)}")
+        raise ConfigError(f"{name} cannot be exported: {reason}; argnn.load opens it") from error
+    left = sorted({str(n.target) for n in program.graph.nodes if str(n.target).startswith(_PREFIX)})
+    if left:
+        raise ConfigError(f"{name} cannot be exported: {left[0]} exists in the package only")
+    return program
+
+
+def _example(num_features: int) -> tuple[Tensor, ...]:
+    """A graph with every kind of edge, so that nothing is specialised away."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(12, num_features, generator=generator)
+    edges = torch.randint(12, (2, 40), generator=generator)
+    return x, edges, torch.randint(12, (2, 7), generator=generator)
+
+
+def _facts(estimator: GraphEstimator) -> dict[str, Any]:
+    inputs = {
+        # As argnn.data.load encodes them: columns of a table are not part of the program.
+        "x": f"float32 [nodes, {estimator.n_features_in_}], two nodes or more",
+        "edge_index": "int64 [2, edges], source and target",
+    }
+    if isinstance(estimator, ARGNNClassifier):
+        output, classes = "float32 [nodes, classes], probabilities", estimator.classes_.tolist()
+    else:
+        inputs["pairs"] = "int64 [2, pairs], rows of x"
+        output, classes = "float32 [pairs], probability of a link", []
+    return {
+        "model": estimator.settings_.spec.model,
+        "task": estimator.task,
+        "inputs": inputs,
+        "output": output,
+        "classes": classes,
+    }

@@ -1,0 +1,254 @@
+"""All figures of stored runs, in one go."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.analysis import Layer, learned_layers
+from argnn.analysis.figures import (
+    Bar,
+    DataPoint,
+    ablation_figure,
+    homophily_figure,
+    hull_figure,
+    map_figure,
+    metric_figure,
+    training_figure,
+)
+from argnn.analysis.figures.style import DOTS_PER_INCH, FORMATS, check_formats, figure_bytes
+from argnn.analysis.figures.training import CURVES
+from argnn.data import split_masks
+from argnn.errors import ConfigError, RunError
+from argnn.files import require_folder, require_writable, write_output
+from argnn.nn import LinkModel
+from argnn.runs.prepare import reopen
+from argnn.runs.problems import observed_graph
+from argnn.runs.run import finished_row, trained_model
+from argnn.runs.summary import INTERVAL, SCORES, statistic
+from argnn.settings.run_config import RunConfig
+from argnn.store.geometry_record import checked_records, read_geometry
+from argnn.store.results import Row, read_rows
+from argnn.store.run_folder import RunFolder, open_run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Figures that every run gets, by the ending of their file names.
+RUN_FIGURES = ("map", "hull", "metric", "training")
+
+
+@dataclass(frozen=True)
+class FigureOrder:
+    """What to draw, and where to put it.
+
+    Attributes:
+        runs: Folders of runs.
+        out: Folder for the figures.
+        results: Results files of ``argnn bench``, for the bars.
+        split: Split whose model is drawn; the first finished one where not given.
+        formats: File formats.
+        dpi: Dots per inch of images.
+        force: Whether existing figures may be replaced.
+        data_root: Folder of the raw benchmark files.
+        jobs: Threads of the layouts; those of torch where not given.
+    """
+
+    runs: Sequence[Path]
+    out: Path
+    results: Sequence[Path] = ()
+    split: int | None = None
+    formats: Sequence[str] = FORMATS
+    dpi: int = DOTS_PER_INCH
+    force: bool = False
+    data_root: str | None = None
+    jobs: int = field(default_factory=torch.get_num_threads)
+
+
+@dataclass
+class FigureReport:
+    """What was drawn.
+
+    Attributes:
+        files: The files, in order.
+        notes: What could not be drawn, and why.
+        points: Name, homophily, mean kappa and NRMD of every run with a metric; None where a
+            number is not defined.
+    """
+
+    files: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    points: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What figures need of a run."""
+
+    name: str
+    graph: Data
+    layers: list[Layer]
+    row: Row
+    geometry: list[Row]
+    trained: Tensor | None
+    model: str
+
+
+def draw_figures(
+    order: FigureOrder, on_figure: Callable[[str], None] | None = None
+) -> FigureReport:
+    """Draw every figure of some runs, and those that compare them.
+
+    All runs are read before the first file is written, so that a damaged one leaves nothing
+    behind.
+
+    Args:
+        order: What to draw.
+        on_figure: Called with the name of each figure before it is drawn.
+
+    Raises:
+        RunError: A run is missing, damaged or unfinished, or a file would be overwritten.
+    """
+    check_formats(order.formats)
+    if not order.runs and not order.results:
+        raise ConfigError("name at least one run folder, or a results file")
+    require_folder(order.out)
+    bars = _bars(order.results)
+    runs = [_opened(path, name, order) for path, name in _named(order.runs)]
+    points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in runs if run.layers]
+    figures, report = (
+        _planned(runs, points, bars),
+        FigureReport(points=[_numbers(point) for point in points]),
+    )
+    report.notes = [
+        f"{run.name}: {run.model} learns no metric: no {', '.join(RUN_FIGURES[:3])}"
+        for run in runs
+        if not run.layers
+    ]
+    _require_free(order, [name for name, _ in figures])
+    for name, draw in figures:
+        if on_figure is not None:
+            on_figure(name)
+        figure = draw(order.jobs)
+        for kind in order.formats:
+            path = order.out / f"{name}.{kind}"
+            write_output(path, figure_bytes(figure, kind, order.dpi), force=order.force)
+            report.files.append(str(path))
+    return report
+
+
+def _numbers(point: DataPoint) -> dict[str, Any]:
+    found = asdict(point)
+    return {key: None if value != value else value for key, value in found.items()}  # NaN
+
+
+_Planned = tuple[str, Callable[[int], "Figure"]]
+
+
+def _planned(
+    runs: Sequence[_Run], points: Sequence[DataPoint], bars: Sequence[Bar]
+) -> list[_Planned]:
+    """Name and drawing of every figure."""
+    figures = [figure for run in runs for figure in _of_run(run)]
+    if points:
+        figures.append(("homophily", lambda _: homophily_figure(points)))
+    if bars:
+        score = f"Test {SCORES['node'][0].upper()}"
+        figures.append(("ablation", lambda _: ablation_figure(bars, score, INTERVAL)))
+    return figures
+
+
+def _of_run(run: _Run) -> list[_Planned]:
+    def training(_: int) -> "Figure":
+        return training_figure(run.row["history"], run.geometry, best_epoch=run.row["chosen_epoch"])
+
+    figures: list[_Planned] = [(f"{run.name}-training", training)]
+    if not run.layers:
+        return figures
+    graph, last = run.graph, run.layers[-1]
+    return [
+        (f"{run.name}-map", lambda jobs: map_figure(graph, last, trained=run.trained, jobs=jobs)),
+        (f"{run.name}-hull", lambda jobs: hull_figure(graph, last, jobs=jobs)),
+        (f"{run.name}-metric", lambda _: metric_figure(graph, run.layers)),
+        *figures,
+    ]
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
+    """Every folder with a name of its own, fit for files."""
+    names: list[str] = []
+    for path in paths:
+        base = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.resolve().name)
+        name, count = base, 1
+        while name in names:
+            count += 1
+            name = f"{base}-{count}"
+        names.append(name)
+    return list(zip(paths, names, strict=True))
+
+
+def _opened(path: Path, name: str, order: FigureOrder) -> _Run:
+    folder, stored = open_run(path)
+    # Drawn on the CPU, wherever the run was trained.
+    config = replace(RunConfig.from_json(stored, str(folder.config)), device="cpu")
+    splits = config.splits if order.split is None else (order.split,)
+    finished = [split for split in splits if folder.result(split).exists()]
+    if not finished:
+        which = "no split" if order.split is None else f"split {order.split} is not"
+        raise RunError(f"{path}: {which} finished; continue with argnn train --resume {path}")
+    split = finished[0]
+    row = _checked_row(folder, split)
+    model = trained_model(folder, split)
+    graph = reopen(config, order.data_root, None).graph
+    seen = observed_graph(graph, split, config.link)
+    encoder = model.encoder if isinstance(model, LinkModel) else model
+    return _Run(
+        name=name,
+        graph=seen,
+        layers=learned_layers(encoder, seen),
+        row=row,
+        geometry=read_geometry(folder, split),
+        trained=split_masks(graph, split)[0] if config.link is None else None,
+        model=config.model,
+    )
+
+
+def _checked_row(folder: RunFolder, split: int) -> Row:
+    """The row of a finished split, with a history that can be drawn."""
+    row = finished_row(folder, split)
+    assert row is not None
+    path = folder.result(split)
+    checked_records(row["history"], CURVES, f"{path}: damaged, 'history'")
+    if not isinstance(row["chosen_epoch"], int):
+        raise RunError(f"{path}: damaged, 'chosen_epoch' must be a whole number")
+    return row
+
+
+def _bars(paths: Sequence[Path]) -> list[Bar]:
+    """Mean and interval of the leading score for every method and data set of node rows."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for row in [row for path in paths for row in read_rows(path)]:
+        test = row.get("test")
+        if row["task"] == "node" and "error" not in row and test is not None:
+            key = row["data"], row["method"]
+            groups.setdefault(key, []).append(test[SCORES["node"][0]])
+    if paths and not groups:
+        raise RunError(f"{paths[0]}: holds no finished row of node classification")
+    found = {key: statistic(scores) for key, scores in groups.items()}
+    return [
+        Bar(data, method, known["mean"], known["interval"], known["n"])
+        for (data, method), known in found.items()
+    ]
+
+
+def _require_free(order: FigureOrder, names: Sequence[str]) -> None:
+    for name in names:
+        for kind in order.formats:
+            require_writable(order.out / f"{name}.{kind}", order.force)

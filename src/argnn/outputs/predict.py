@@ -1,0 +1,201 @@
+"""Predict with a trained model, and write what it says as a table."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from argnn.csv_cells import plain_cell, safe_cell
+from argnn.errors import ConfigError, DataError
+from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
+from argnn.estimators.base import GraphEstimator
+from argnn.files import require_writable, write_output
+from argnn.runs.prepare import reopen
+from argnn.runs.problems import observed_graph
+from argnn.settings.run_config import RunConfig
+from argnn.store.run_folder import RunFolder, open_run
+
+_PAIR_COLUMNS = ["source", "target"]
+_MAX_PAIRS_FILE = 2**30
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to predict, and where to write it.
+
+    Attributes:
+        run: Folder of a run or of a model.
+        out: The table to write.
+        data: Name or path of the graph; where not given, what the model of the run saw: its
+            graph, for links without the pairs that were held out.
+        split: Of a run, the split whose model is used; the first where not given.
+        pairs: For links, a CSV file with the columns ``source`` and ``target``.
+        force: Whether an existing table may be replaced.
+        data_root: Folder of the raw benchmark files.
+    """
+
+    run: Path
+    out: Path
+    data: str | None = None
+    split: int | None = None
+    pairs: Path | None = None
+    force: bool = False
+    data_root: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was predicted.
+
+    Attributes:
+        out: The table.
+        data: Name of the graph.
+        model: Name of the method.
+        task: ``"node"`` or ``"link"``.
+        rows: Number of nodes or pairs.
+        counts: How often each class was predicted.
+        temperature: What calibrates the probabilities.
+        ece: Their expected calibration error on validation; None without calibration.
+        notes: What was understood or changed while the graph was read.
+    """
+
+    out: str
+    data: str
+    model: str
+    task: str
+    rows: int
+    counts: dict[str, int]
+    temperature: float
+    ece: float | None
+    notes: list[str] = field(default_factory=list)
+
+
+def predict(order: Order) -> Report:
+    """Load a model and a graph, predict, and write the table, whole or not at all.
+
+    Raises:
+        RunError: The model is damaged, or the table cannot be written.
+        DataError: The graph does not fit the model.
+    """
+    require_writable(order.out, order.force)
+    estimator: GraphEstimator = load(order.run, split=order.split)
+    if isinstance(estimator, ARGNNClassifier) and order.pairs is not None:
+        raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
+    if isinstance(estimator, ARGNNLinkPredictor) and order.pairs is None:
+        raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
+    graph = _graph(order, estimator)
+    if isinstance(estimator, ARGNNClassifier):
+        header, rows, decisions = _classes(estimator, graph)
+    else:
+        assert isinstance(estimator, ARGNNLinkPredictor)
+        assert order.pairs is not None
+        header, rows, decisions = _links(estimator, graph, order.pairs)
+    write_output(order.out, _table(header, rows), force=order.force)
+    return Report(
+        out=str(order.out),
+        data=str(graph.name),
+        model=estimator.settings_.spec.model,
+        task=estimator.task,
+        rows=len(decisions),
+        counts=dict(sorted(Counter(decisions).items())),
+        temperature=estimator.temperature_,
+        ece=estimator.ece_,
+        notes=[str(note) for note in graph.get("notes") or []],
+    )
+
+
+def _graph(order: Order, estimator: GraphEstimator) -> Data:
+    """The graph that was asked for, else what the model of the run saw."""
+    if order.data is not None:
+        return estimator.read(order.data, root=order.data_root)
+    if not RunFolder(order.run).config.exists():
+        raise ConfigError(f"{order.run}: does not say which graph it is of; name it after the run")
+    folder, stored = open_run(order.run)
+    config = RunConfig.from_json(stored, str(folder.config))
+    if config.link is None:
+        return estimator.read(config.data, root=order.data_root)
+    graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
+    split = config.splits[0] if order.split is None else order.split
+    return estimator.read(observed_graph(graph, split, config.link))
+
+
+_Table = tuple[list[str], Iterable[Sequence[Any]], list[str]]
+
+
+def _classes(estimator: ARGNNClassifier, graph: Data) -> _Table:
+    """Header, rows and predicted classes of a table of nodes."""
+    proba = estimator.proba(graph)
+    names = [str(label) for label in estimator.classes_.tolist()]
+    decisions = [names[number] for number in proba.argmax(axis=1)]
+    rows = (
+        [name, decision, *_numbers(chances)]
+        for name, decision, chances in zip(_ids(graph), decisions, proba, strict=True)
+    )
+    return ["id", "class", *(f"p_{name}" for name in names)], rows, decisions
+
+
+def _links(estimator: ARGNNLinkPredictor, graph: Data, path: Path) -> _Table:
+    """Header, rows and decisions of a table of pairs."""
+    pairs = _read_pairs(path, graph)
+    logits = estimator.pair_logits(pairs, graph)
+    proba = estimator.proba(logits)[:, 1:]
+    decisions = [str(int(logit >= estimator.threshold_)) for logit in logits]
+    rows = (
+        [*pair, decision, *_numbers(chances)]
+        for pair, decision, chances in zip(pairs, decisions, proba, strict=True)
+    )
+    return [*_PAIR_COLUMNS, "link", "probability"], rows, decisions
+
+
+def _ids(graph: Data) -> Sequence[Any]:
+    ids: Sequence[Any] | None = graph.get("node_ids")
+    return range(graph.x.size(0)) if ids is None else ids
+
+
+def _numbers(chances: Iterable[float]) -> list[str]:
+    return [f"{chance:.6f}" for chance in chances]
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows(map(safe_cell, row) for row in (header, *rows))
+    return text.getvalue().encode()
+
+
+def _read_pairs(path: Path, graph: Data) -> list[tuple[Any, Any]]:
+    """Pairs of node ids from a CSV file; every one must be in the graph."""
+    place = {str(name): name for name in _ids(graph)}
+    pairs = []
+    for line, row in _csv_rows(path):
+        if len(row) != 2:
+            raise DataError(f"{path}, line {line}: two columns are expected (got {len(row)})")
+        for column, name in zip(_PAIR_COLUMNS, row, strict=True):
+            if name not in place:
+                raise DataError(f"{path}, line {line}, column {column}: unknown node '{name[:80]}'")
+        pairs.append((place[row[0]], place[row[1]]))
+    if not pairs:
+        raise DataError(f"{path}: has no pairs")
+    return pairs
+
+
+def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows below the header with their line numbers; empty lines are left out."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    if path.stat().st_size > _MAX_PAIRS_FILE:
+        raise DataError(f"{path}: too large for a list of pairs ({path.stat().st_size} bytes)")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if header != _PAIR_COLUMNS:
+                raise DataError(f"{path}, line 1: the columns must be source,target")
+            return [(reader.line_num, list(map(plain_cell, row))) for row in reader if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: not a CSV file ({error})") from error

@@ -1,0 +1,206 @@
+"""The demonstration: argnn beside a GCN on two embedded graphs, and a page about it."""
+
+import base64
+import html
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from argnn.errors import ConfigError, RunError
+from argnn.files import require_folder, require_writable, write_output
+from argnn.runs.parallel import Job, Silent, Watcher, run_jobs, write_scores
+from argnn.runs.prepare import Plan, Request, prepare
+from argnn.runs.run import trained_model
+from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary
+from argnn.runs.tables import SCORE_NAMES, per_cent
+from argnn.runs.threads import core_count
+from argnn.store.model_folder import FILES
+from argnn.store.results import Row
+from argnn.store.run_folder import RunFolder, write_config
+
+GRAPHS = ("mixed", "digits")
+MODELS = ("argnn", "gcn")
+TASK = "node"
+SPLITS = (0, 1)
+
+#: What a reader has to know before comparing the two models.
+NOTE = (
+    "mixed is planted: its labels depend on the local geometry, which a GCN hardly sees; "
+    "digits is real, and there the two are close. The GCN has its usual settings."
+)
+
+_MARK, _PICTURE, _PAGE = ".argnn-demo", "geometry.png", "report.html"
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse}td,th{padding:.3rem .8rem;border-bottom:1px solid #ccc;"
+    "text-align:right}td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}img{max-width:100%}"
+)
+
+
+@dataclass(frozen=True)
+class DemoReport:
+    """What the demonstration found and where it was written.
+
+    Attributes:
+        results: Data, model and summary of each comparison.
+        num_splits: Number of splits behind each mean.
+        protocol: How epochs were chosen, in words.
+        picture: The picture of the learned geometry.
+        page: The self-contained report.
+        run: The run whose geometry is drawn.
+    """
+
+    results: list[dict[str, Any]]
+    num_splits: int
+    protocol: str
+    picture: Path
+    page: Path
+    run: Path
+
+
+def run_demo(
+    out: Path, watcher: Watcher | None = None, overrides: Sequence[str] = ()
+) -> DemoReport:
+    """Train both models on both graphs, and write the report.
+
+    Args:
+        out: Folder of the report. Where an earlier demonstration wrote it, what that one made is
+            made anew, and everything else stays.
+        watcher: Is told how training goes.
+        overrides: Settings of both models, such as ``epochs=5``.
+    """
+    for package in ("matplotlib", "igraph"):
+        if importlib.util.find_spec(package) is None:
+            raise ConfigError(f"the picture needs {package}: pip install 'argnn[plot]'")
+    from argnn.analysis.figures import geometry_figure
+    from argnn.analysis.figures.style import figure_bytes
+
+    _require_ours(out)
+    plans = [_plan(data, model, overrides) for data in GRAPHS for model in MODELS]
+    _remove_ours(out)
+    folders = [_folder(out, plan) for plan in plans]
+    rows = _run(plans, folders, watcher or Silent())
+    results = [
+        {"data": plan.config.data, "model": plan.config.model, "summary": summary(found)}
+        for plan, found in zip(plans, rows, strict=True)
+    ]
+    picture, page = out / _PICTURE, out / _PAGE
+    figure = geometry_figure(plans[0].graph, trained_model(folders[0], SPLITS[0]))
+    write_output(picture, figure_bytes(figure, "png"), force=True)
+    write_output(page, _page(results, plans, picture).encode(), force=True)
+    return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page, folders[0].root)
+
+
+def _plan(data: str, model: str, overrides: Sequence[str]) -> Plan:
+    split = ",".join(str(split) for split in SPLITS)
+    return prepare(
+        Request(data, model=model, split=split, device="cpu", overrides=tuple(overrides))
+    )
+
+
+def _require_ours(out: Path) -> None:
+    """Raise unless ``out`` is free or was written by a demonstration."""
+    taken = out.exists() or out.is_symlink()
+    if taken and (not out.is_dir() or out.is_symlink()):
+        raise RunError(f"{out}: not a folder; choose another --out")
+    if taken and any(out.iterdir()) and not (out / _MARK).is_file():
+        raise RunError(f"{out}: holds files that argnn demo did not write; choose another --out")
+    for path in _ours(out):
+        for folder in path.relative_to(out).parents:
+            require_folder(out / folder)
+        require_writable(path, force=True)
+    for path in out.glob("runs/*/split-*/model/*"):
+        if path.name not in FILES:
+            raise RunError(f"{path}: no part of a model; move it, as the folder will be replaced")
+
+
+def _ours(out: Path) -> Iterator[Path]:
+    """Every file that a demonstration makes, besides the mark."""
+    yield from (out / _PICTURE, out / _PAGE)
+    for run in (_run_folder(out, data, model) for data in GRAPHS for model in MODELS):
+        yield from (run.config, run.scores, run.log)
+        for split in SPLITS:
+            yield from (run.result(split), run.checkpoint(split))
+            yield from (run.model(split) / name for name in FILES)
+
+
+def _remove_ours(out: Path) -> None:
+    """Remove what an earlier demonstration made, and mark the folder as one of ours."""
+    try:
+        for path in _ours(out):
+            path.unlink(missing_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / _MARK).touch()
+    except OSError as error:
+        raise RunError(f"cannot write the folder {out} ({error.strerror})") from error
+
+
+def _run_folder(out: Path, data: str, model: str) -> RunFolder:
+    return RunFolder(out / "runs" / f"{data}-{model}")
+
+
+def _folder(out: Path, plan: Plan) -> RunFolder:
+    folder = _run_folder(out, plan.config.data, plan.config.model)
+    write_config(folder, plan.config.to_json())
+    return folder
+
+
+def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) -> list[list[Row]]:
+    """All splits of all plans in one set of workers; one list of rows per plan."""
+    jobs = [
+        Job(plan.config.for_split(split), split, folder)
+        for plan, folder in zip(plans, folders, strict=True)
+        for split in SPLITS
+    ]
+    graphs = {plan.config.graph["digest"]: plan.graph for plan in plans}
+    found: dict[tuple[str, str, int], Row] = {}
+    for job, row in run_jobs(jobs, graphs, core_count(), watcher):
+        if "error" in row:
+            raise RunError(f"split {row['split']} of {row['data']} failed: {row['error']}")
+        watcher.finished(job, row)
+        found[job.config.data, job.config.model, job.split] = row
+    rows = [
+        [found[plan.config.data, plan.config.model, split] for split in SPLITS] for plan in plans
+    ]
+    for folder, part in zip(folders, rows, strict=True):
+        write_scores(part, folder)
+    return rows
+
+
+def _page(results: Sequence[Mapping[str, Any]], plans: Sequence[Plan], picture: Path) -> str:
+    image = base64.b64encode(picture.read_bytes()).decode()
+    scores = [SCORE_NAMES[name] for name in SCORES[TASK]]
+    names = ["data", "model", *scores, f"validation {SCORE_NAMES[SELECTION[TASK]]}"]
+    notes = [f"{p.config.data}, {p.config.model}: {p.config.source}" for p in plans]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            f'<html lang="en"><meta charset="utf-8"><title>argnn demo</title>'
+            f"<style>{_STYLE}</style>",
+            "<h1>argnn demo</h1>",
+            f"<p>Test scores in per cent, means over {len(SPLITS)} splits; "
+            f"{html.escape(PROTOCOLS[TASK])}.</p>",
+            f"<table><tr>{_cells('th', names)}</tr>",
+            *(f"<tr>{_cells('td', _values(result))}</tr>" for result in results),
+            "</table>",
+            f"<p>{html.escape(NOTE)}</p>",
+            "<h2>Learned geometry</h2>",
+            f'<img alt="learned geometry" src="data:image/png;base64,{image}">',
+            "<h2>Settings</h2>",
+            f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>",
+            "</html>",
+        ]
+    )
+
+
+def _cells(tag: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
+
+
+def _values(result: Mapping[str, Any]) -> list[str]:
+    found = result["summary"]
+    scores = [per_cent(found["test"][name]["mean"]) for name in SCORES[TASK]]
+    val = found["val"][SELECTION[TASK]]
+    return [result["data"], result["model"], *scores, per_cent(val["mean"])]

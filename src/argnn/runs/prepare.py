@@ -1,0 +1,267 @@
+"""From what a user asked for to a complete configuration and a graph."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch_geometric.data import Data
+
+from argnn.data import load, split_links, split_masks
+from argnn.data.import_options import Columns
+from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
+from argnn.errors import ConfigError, DataError, RunError
+from argnn.files import tensors_digest
+from argnn.nn import DECODERS, MODELS
+from argnn.registry import canonical_name
+from argnn.runs.recipes import OnTrial, Recipe, known_recipe, trial_recipe
+from argnn.runs.threads import core_count, threads_for
+from argnn.settings.request import Request, data_name
+from argnn.settings.run_config import (
+    MAIN_SCORES,
+    LinkConfig,
+    Overrides,
+    RunConfig,
+    check_link_model,
+    check_preset,
+    parse_overrides,
+    resolve_options,
+    resolve_train,
+)
+from argnn.train.devices import resolve_device
+
+__all__ = ["Plan", "Request", "data_name", "prepare", "reopen"]
+
+_LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A complete configuration, its graph, and how many splits run at the same time."""
+
+    config: RunConfig
+    graph: Data
+    workers: int
+
+
+def prepare(
+    request: Request,
+    on_trial: OnTrial | None = None,
+    graph: Data | None = None,
+) -> Plan:
+    """Check a request, load its graph, and settle every setting.
+
+    For argnn on a graph without stored settings the switches are chosen by a short trial. Every
+    split has its own: a node that is tested in one split may be trained on in another.
+
+    Args:
+        request: What the user asked for.
+        on_trial: Called after each short run of a trial.
+        graph: The graph of the request, where it is loaded already.
+    """
+    model = canonical_name(request.model, MODELS, "model")
+    preset = check_preset(model, request.preset)
+    _check_task(request)
+    _check_weights(request, model)
+    overrides = parse_overrides(request.overrides, model)
+    if not 0 <= request.seed <= _LARGEST_SEED:
+        raise ConfigError(f"--seed must be from 0 to {_LARGEST_SEED} (got {request.seed})")
+    # Overrides are checked once without the graph: a trial must not end in a typing mistake.
+    resolve_options(model, preset, overrides.options)
+    resolve_train(model, preset, request.seed, overrides.train)
+    device = resolve_device(request.device, "--device")
+    recipe = known_recipe(request, model, preset)
+    graph = load_graph(request.data, request) if graph is None else graph
+    splits = chosen_splits(request.split, graph, request.task)
+    workers = worker_count(request.workers, len(splits), device)
+    recipes = (
+        [trial_recipe(request, graph, split, device, on_trial) for split in splits]
+        if recipe is None
+        else [recipe]
+    )
+
+    def settled(recipe: Recipe) -> dict[str, Any]:
+        return {
+            "options": resolve_options(model, preset, recipe.options, overrides.options),
+            "train": resolve_train(model, preset, request.seed, recipe.train, overrides.train),
+            "source": recipe.source + _override_note(overrides),
+            "trial": recipe.trial,
+        }
+
+    choices = [settled(recipe) for recipe in recipes]
+    link = _link_config(request, model, recipes[0].decoder)
+    if link is not None:
+        check_link_model(model, choices[0]["options"], link.decoder, graph.x.size(1))
+        _check_link_splits(graph, splits, link)
+        penalty_weights = choices[0]["train"].penalty_weights
+        if model == "argnn" and penalty_weights != "fixed" and graph.class_count < 1:
+            raise ConfigError("penalty weights from theory need labels, and the graph has none")
+    config = RunConfig(
+        data=data_name(request.data),
+        task=request.task,
+        model=model,
+        preset=preset,
+        directed=request.directed,
+        row_normalize=request.row_normalize,
+        seed=request.seed,
+        device=device,
+        threads=threads_for(workers),
+        splits=splits,
+        **choices[0],
+        link=link,
+        graph=graph_facts(graph),
+        columns=used_columns(request),
+        per_split=_per_split(splits, choices) if len(choices) > 1 else {},
+    )
+    return Plan(config, graph, workers)
+
+
+def _per_split(
+    splits: Sequence[int], choices: Sequence[dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The settings of each split as plain JSON values."""
+    return {
+        str(split): {**choice, "train": asdict(choice["train"])}
+        for split, choice in zip(splits, choices, strict=True)
+    }
+
+
+def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Plan:
+    """Load the graph of a stored configuration, which must not have changed since."""
+    resolve_device(config.device, "--device")
+    request = Request(
+        data=config.data,
+        task=config.task,
+        data_root=data_root,
+        directed=config.directed,
+        row_normalize=config.row_normalize,
+        columns=Columns.from_given(config.columns),
+    )
+    graph = load_graph(config.data, request)
+    found = graph_facts(graph)
+    changed = [name for name, value in config.graph.items() if found.get(name) != value]
+    if changed:
+        raise RunError(f"{config.data}: the graph has changed since the run began ({changed[0]})")
+    return Plan(config, graph, worker_count(workers, len(config.splits), config.device))
+
+
+def load_graph(data: str, request: Request) -> Data:
+    """The graph of a request; classes can only be learned from one with labels."""
+    graph = load(
+        data,
+        root=request.data_root,
+        directed=request.directed,
+        row_normalize=request.row_normalize,
+        **used_columns(request),
+    )
+    if request.task == "node" and graph.class_count < 1:
+        raise DataError(f"{data}: the graph has no labels to train on")
+    return graph
+
+
+def used_columns(request: Request) -> dict[str, Any]:
+    """What the user says about columns, without weights that are to be ignored."""
+    columns = request.columns.given()
+    if request.ignore_weights:
+        columns.pop("weight", None)
+    return columns
+
+
+def chosen_splits(text: str, graph: Data, task: str = "node") -> tuple[int, ...]:
+    """The splits that a text means: ``"all"``, one number, or several with commas.
+
+    Splits of nodes come with the graph. Those of links are drawn, and their numbers are seeds.
+    """
+    if text.strip().lower() == "all":
+        return tuple(range(NUM_LINK_SPLITS if task == "link" else graph.train_mask.size(1)))
+    try:
+        splits = sorted({int(part) for part in text.split(",")})
+    except ValueError as error:
+        raise ConfigError(f"--split must be a number or all (got '{text}')") from error
+    for split in splits:
+        if task == "node":
+            split_masks(graph, split)
+        elif split < 0:
+            raise ConfigError(f"--split must not be negative (got {split})")
+    return tuple(splits)
+
+
+def worker_count(asked: int | None, num_splits: int, device: str) -> int:
+    """How many splits run at the same time; one by one on a GPU unless asked otherwise."""
+    if asked is not None and asked < 1:
+        raise ConfigError(f"--workers must be at least 1 (got {asked})")
+    usual = 1 if device == "cuda" else core_count()
+    return max(1, min(num_splits, asked or usual))
+
+
+def graph_facts(graph: Data) -> dict[str, Any]:
+    """Sizes, rules and checksum of a graph, for the record."""
+    names = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
+    return {
+        "name": graph.name,
+        "nodes": graph.x.size(0),
+        "edges": graph.edge_index.size(1),
+        "features": graph.x.size(1),
+        "classes": graph.class_count,
+        "edge_rule": graph.edge_rule,
+        "feature_rule": graph.feature_rule,
+        "split_rule": graph.split_rule,
+        "digest": tensors_digest({name: graph[name] for name in names}),
+    }
+
+
+def _check_task(request: Request) -> None:
+    if request.task not in MAIN_SCORES:
+        raise ConfigError(f"--task must be one of {', '.join(MAIN_SCORES)} (got '{request.task}')")
+    if request.task == "link":
+        parse_ratio(request.ratio or RATIOS[0])
+        if request.directed:
+            raise ConfigError("--directed belongs to --task node: pairs of links have no direction")
+        return
+    given = {
+        "--ratio": request.ratio is not None,
+        "--decoder": request.decoder is not None,
+        "--spanning-forest": request.spanning_forest,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise ConfigError(f"{option} belongs to --task link")
+
+
+def _check_weights(request: Request, model: str) -> None:
+    """Weights that a model would not look at must not seem to matter."""
+    if request.columns.weight is not None and not request.ignore_weights:
+        raise ConfigError(
+            f"{model} does not use edge weights: leave out --weight, or say --ignore-weights"
+        )
+
+
+def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig | None:
+    """How links are divided and scored, or nothing where classes are asked for.
+
+    The decoder is the user's, that of the settings, or the model's own.
+    """
+    if request.task == "node":
+        return None
+    decoder = request.decoder or usual or MODELS[model].link_decoder
+    return LinkConfig(
+        ratio=request.ratio or RATIOS[0],
+        spanning_forest=request.spanning_forest,
+        decoder=canonical_name(decoder, DECODERS, "decoder"),
+    )
+
+
+def _check_link_splits(graph: Data, splits: Sequence[int], link: LinkConfig) -> None:
+    """A graph that cannot be divided must be refused before anything is written."""
+    nodes = graph.x.size(0)
+    try:
+        for split in splits:
+            split_links(
+                graph.edge_index, nodes, link.ratio, split, spanning_forest=link.spanning_forest
+            )
+    except DataError as error:
+        raise DataError(f"{graph.name}: {error}") from error
+
+
+def _override_note(overrides: Overrides) -> str:
+    names = [*overrides.options, *overrides.train]
+    return f"; set by the user: {', '.join(names)}" if names else ""

@@ -1,0 +1,211 @@
+"""What training may see of a graph, and what judges the result."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.data import LinkSplit, split_links, split_masks, with_edges
+from argnn.functional import twin_counts, twin_groups
+from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.settings.run_config import LinkConfig
+from argnn.train import (
+    LinkPrediction,
+    NodeClassification,
+    Task,
+    best_threshold,
+    link_scores,
+    node_scores,
+)
+from argnn.train.calibration import two_class_logits
+from argnn.train.scores import area_under_roc, weighted_f1
+
+Scores = dict[str, Any]
+
+
+class Judge(Protocol):
+    """Holds what must be predicted, test labels included; training never gets to see it."""
+
+    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        """Scores of a model's outputs on the test set; None where that is empty."""
+
+    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        """The same scores on the validation set."""
+
+    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
+        """What a row says about twins; nothing where the task has none."""
+
+    def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
+        """Only the score that the paper's tables lead with, and therefore quickly."""
+
+    def decisions(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str
+    ) -> tuple[Tensor, Tensor]:
+        """Raw scores ``[M, C]`` and labels ``[M]`` of the part ``"val"`` or ``"test"``."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One split of a graph.
+
+    Attributes:
+        visible: Features and observed edges: all that a model computes from.
+        task: Loss and validation score.
+        judge: The rest; not for training.
+        schema: How the features that are seen were made; None where nobody knows.
+    """
+
+    visible: Data
+    task: Task
+    judge: Judge
+    schema: dict[str, Any] | None
+
+
+def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None = None) -> Problem:
+    """Divide a graph into what is seen and what is asked.
+
+    Args:
+        graph: The whole graph.
+        split: Number of the split; for links, the seed that it is drawn with.
+        device: Where training takes place.
+        link: Asks for links instead of classes.
+    """
+    return (
+        _node_problem(graph, split, device)
+        if link is None
+        else _link_problem(graph, split, device, link)
+    )
+
+
+def observed_graph(graph: Data, split: int, link: LinkConfig | None) -> Data:
+    """A graph as a model of one split sees it: for links, with the training edges only."""
+    return graph if link is None else with_edges(graph, _divided(graph, split, link).edge_index)
+
+
+def _divided(graph: Data, split: int, link: LinkConfig) -> LinkSplit:
+    nodes, forest = graph.x.size(0), link.spanning_forest
+    return split_links(graph.edge_index, nodes, link.ratio, split, spanning_forest=forest)
+
+
+def _node_problem(graph: Data, split: int, device: str) -> Problem:
+    train, val, test = split_masks(graph, split)
+    return Problem(
+        visible=Data(x=graph.x, edge_index=graph.edge_index).to(device),
+        task=NodeClassification(graph.y.to(device), train.to(device), val.to(device)),
+        judge=_NodeJudge(graph.y, val, test, train, graph.edge_index),
+        schema=graph.get("schema"),
+    )
+
+
+def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Problem:
+    divided = _divided(graph, split, link)
+    seen = with_edges(graph, divided.edge_index)
+    return Problem(
+        visible=Data(x=seen.x, edge_index=seen.edge_index).to(device),
+        task=LinkPrediction(
+            divided.train.to(device),
+            divided.val.to(device),
+            divided.val_negatives.to(device),
+            num_nodes=graph.x.size(0),
+            y=graph.y.to(device) if graph.class_count else None,
+        ),
+        judge=_LinkJudge(divided),
+        schema=seen.get("schema"),
+    )
+
+
+@dataclass(frozen=True)
+class _NodeJudge:
+    y: Tensor
+    val: Tensor
+    test: Tensor
+    train: Tensor
+    edge_index: Tensor
+
+    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        return self._scores(outputs, self.test)
+
+    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        return self._scores(outputs, self.val)
+
+    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
+        """How many test nodes have a training node with the same neighbours, and the rest's scores.
+
+        The class of such a node can be copied, so the others tell more about a method.
+        """
+        groups = twin_groups(self.edge_index, self.y.numel())
+        twin = self.test & (twin_counts(groups, self.train) > 0)
+        counts = {"test": int(self.test.sum()), "with_twin": int(twin.sum())}
+        if not counts["with_twin"]:
+            return {"twins": counts}
+        return {"twins": counts, "test_without_twins": self._scores(outputs, self.test & ~twin)}
+
+    def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
+        if not self.test.any():
+            return None
+        return weighted_f1(outputs.cpu()[self.test], self.y[self.test])
+
+    def decisions(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str
+    ) -> tuple[Tensor, Tensor]:
+        mask = self.val if part == "val" else self.test
+        return outputs.cpu()[mask], self.y[mask]
+
+    def _scores(self, outputs: Tensor, mask: Tensor) -> Scores | None:
+        if not mask.any():
+            return None
+        scores = asdict(node_scores(outputs.cpu()[mask], self.y[mask]))
+        return {**scores, "absent_classes": list(scores["absent_classes"])}
+
+
+@dataclass(frozen=True)
+class _LinkJudge:
+    pairs: LinkSplit
+
+    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        return self._scores(model, outputs, self.pairs.test, self.pairs.test_negatives)
+
+    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
+        return self._scores(model, outputs, self.pairs.val, self.pairs.val_negatives)
+
+    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
+        return {}
+
+    def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
+        logits = [
+            _logits(model, outputs, pairs) for pairs in (self.pairs.test, self.pairs.test_negatives)
+        ]
+        labels = [torch.full_like(part, label) for part, label in zip(logits, (1, 0), strict=True)]
+        return area_under_roc(torch.cat(logits), torch.cat(labels))
+
+    def decisions(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str
+    ) -> tuple[Tensor, Tensor]:
+        pairs = self.pairs
+        edges, non_edges = (
+            (pairs.val, pairs.val_negatives)
+            if part == "val"
+            else (pairs.test, pairs.test_negatives)
+        )
+        logits = _logits(model, outputs, torch.cat([edges, non_edges], dim=1)).float().cpu()
+        labels = torch.arange(logits.numel()) < edges.size(1)
+        return two_class_logits(logits), labels.long()
+
+    def _scores(
+        self, model: AbstractNodeModel, outputs: Tensor, edges: Tensor, non_edges: Tensor
+    ) -> Scores:
+        threshold = best_threshold(
+            _logits(model, outputs, self.pairs.val),
+            _logits(model, outputs, self.pairs.val_negatives),
+        )
+        found = link_scores(
+            _logits(model, outputs, edges), _logits(model, outputs, non_edges), threshold
+        )
+        return {name.replace("_at_", "@"): value for name, value in asdict(found).items()}
+
+
+def _logits(model: AbstractNodeModel, outputs: Tensor, pairs: Tensor) -> Tensor:
+    assert isinstance(model, LinkModel)
+    return model.pair_scores(outputs, pairs.to(outputs.device))

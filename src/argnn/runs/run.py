@@ -1,0 +1,269 @@
+"""Run one split: train, score the test set once, write the results."""
+
+import math
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.errors import FORESEEN
+from argnn.files import fingerprint, read_checked, write_checked
+from argnn.nn import AbstractNodeModel
+from argnn.runs.curvature import load_curvature
+from argnn.runs.dashboard import Dashboard, told_both
+from argnn.runs.models import write_model
+from argnn.runs.problems import Judge, Problem, Scores, pose_problem
+from argnn.runs.process_memory import peak_mib, reset_peak
+from argnn.runs.provenance import device_name, git_state, versions
+from argnn.settings.run_config import RunConfig, build_task_model
+from argnn.store.model_folder import read_folder
+from argnn.store.results import Row
+from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
+from argnn.train import (
+    EpochRecord,
+    FitResult,
+    Snapshot,
+    fit,
+    scores_and_metrics,
+)
+
+OnEpoch = Callable[[EpochRecord], None]
+
+_ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
+
+
+@dataclass(frozen=True)
+class _Saving:
+    """How an unfinished training is stored and continued."""
+
+    save: Callable[[Snapshot], None]
+    saved: Snapshot | None
+
+    @property
+    def seconds(self) -> float:
+        """Time spent before."""
+        return 0.0 if self.saved is None else float(self.saved.values.get("seconds", 0.0))
+
+
+def run_split(
+    config: RunConfig,
+    graph: Data,
+    split: int,
+    folder: RunFolder,
+    on_epoch: OnEpoch | None = None,
+    dashboard: bool = False,
+) -> Row:
+    """Train on one split, then score its test set: the only time its labels are read.
+
+    An unfinished split is continued from its checkpoint, with the same bits as if it had never
+    stopped.
+
+    Args:
+        config: What to run.
+        graph: The graph that ``config`` describes.
+        split: Number of the split.
+        folder: Where weights, result and checkpoints go.
+        on_epoch: Called after each epoch.
+        dashboard: Whether to write TensorBoard events and a record of the metric.
+    """
+    run = fingerprint(config.to_json())
+
+    def save(snapshot: Snapshot) -> None:
+        write_checkpoint(folder.checkpoint(split), snapshot.tensors, snapshot.values, run)
+
+    saving = _Saving(save, _saved_state(config, split, folder))
+    model, row, problem = _trained(
+        config, graph, split, on_epoch, saving, watched=folder if dashboard else None
+    )
+    write_model(folder.model(split), config, graph, model, problem, row)
+    write_checked(folder.result(split), row)
+    folder.checkpoint(split).unlink(missing_ok=True)
+    return row
+
+
+def run_cell(
+    config: RunConfig,
+    graph: Data,
+    split: int,
+    on_epoch: OnEpoch | None = None,
+    oracle: bool = False,
+) -> Row:
+    """Train and score one split as :func:`run_split` does, but keep nothing except its row.
+
+    Args:
+        config: What to run.
+        graph: The graph that ``config`` describes.
+        split: Number of the split.
+        on_epoch: Called after each epoch.
+        oracle: Whether the row also says what choosing the epoch by test score would give.
+    """
+    _, row, _ = _trained(config, graph, split, on_epoch, None, oracle)
+    del row["history"], row["resumed_from_epoch"]
+    return row
+
+
+def _trained(
+    config: RunConfig,
+    graph: Data,
+    split: int,
+    on_epoch: OnEpoch | None,
+    saving: _Saving | None,
+    oracle: bool = False,
+    watched: RunFolder | None = None,
+) -> tuple[AbstractNodeModel, Row, Problem]:
+    """The trained model of a split, its row, and what it was trained for."""
+    began = time.perf_counter()
+    reset_peak()
+    if config.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    spent = 0.0 if saving is None else saving.seconds
+    torch.manual_seed(config.seed)
+    problem = pose_problem(graph, split, config.device, config.link)
+    model = build_task_model(config, graph).to(config.device)
+    curvature = load_curvature(config, problem.visible)
+    observer = _Oracle(model, problem.judge) if oracle else None
+    board = None
+    if watched is not None:
+        epochs = config.train.epochs
+        board = Dashboard(watched, split, model, problem.visible, graph, epochs)
+        on_epoch = told_both(board.epoch, on_epoch)
+
+    def save(snapshot: Snapshot) -> None:
+        values = {**snapshot.values, "seconds": spent + time.perf_counter() - began}
+        if saving is not None:
+            saving.save(Snapshot(snapshot.tensors, values))
+
+    saved = None if saving is None else saving.saved
+    with ExitStack() as stack:
+        if board is not None:
+            stack.callback(board.close)
+        result = fit(
+            model,
+            problem.visible,
+            problem.task,
+            config.train,
+            on_epoch=on_epoch,
+            save=None if saving is None else save,
+            observe=observer if board is None else board,
+            resume_from=saved,
+        )
+        if board is not None:
+            board.finish()
+    row = {
+        **_identity(config, split),
+        "config": config.to_json(),
+        **_scores(model, problem, config.train.precision),
+        "oracle": None if observer is None else observer.best,
+        **_course(result),
+        **({} if curvature is None else {"curvature": curvature}),
+        "num_parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "seconds": spent + time.perf_counter() - began,
+        "resumed_from_epoch": None if saved is None else len(saved.values["history"]),
+        **_surroundings(config),
+        "history": [asdict(record) for record in result.history],
+    }
+    return model, row, problem
+
+
+class _Oracle:
+    """What the reference code's rule would print: the best test score over all epochs.
+
+    It only listens. It exists to show how much of a published figure is selection.
+    """
+
+    RULE = "best test score over epochs"
+    best: Row | None
+
+    def __init__(self, model: AbstractNodeModel, judge: Judge) -> None:
+        self.model, self.judge = model, judge
+        self.highest, self.best = -math.inf, None
+
+    def __call__(self, epoch: int, outputs: Tensor) -> None:
+        score = self.judge.main_test_score(self.model, outputs)
+        if score is not None and score > self.highest:
+            self.highest = score
+            scores = self.judge.test_scores(self.model, outputs)
+            self.best = {"rule": self.RULE, "epoch": epoch, "test": scores}
+
+
+def _saved_state(config: RunConfig, split: int, folder: RunFolder) -> Snapshot | None:
+    path = folder.checkpoint(split)
+    if not path.exists():
+        return None
+    return Snapshot(*read_checkpoint(path, fingerprint(config.to_json())))
+
+
+def _identity(config: RunConfig, split: int) -> Row:
+    return {
+        "task": config.task,
+        "data": config.data,
+        "directed": config.directed,
+        "model": config.model,
+        "preset": config.preset,
+        "split": split,
+        "seed": config.seed,
+    }
+
+
+@torch.no_grad()
+def _scores(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[str, Scores | None]:
+    """Scores of the chosen epoch on test and validation set, in the precision it had."""
+    visible, judge = problem.visible, problem.judge
+    outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
+    return {
+        "test": judge.test_scores(model, outputs),
+        **judge.twin_scores(model, outputs),
+        "val": judge.val_scores(model, outputs),
+    }
+
+
+def _course(result: FitResult) -> Row:
+    return {
+        "chosen_epoch": result.best_epoch,
+        "epochs_run": result.epochs_run,
+        "stopped_by": result.stopped_by,
+        "penalty_weights": result.penalty_weights,
+    }
+
+
+def _surroundings(config: RunConfig) -> Row:
+    facts: Row = {"peak_memory_mib": peak_mib()}
+    if config.device == "cuda":
+        facts["peak_device_memory_mib"] = torch.cuda.max_memory_allocated() / 2**20
+    return {
+        **facts,
+        "device": device_name(config.device),
+        "threads": torch.get_num_threads(),
+        "versions": versions(),
+        **git_state(),
+    }
+
+
+def trained_model(folder: RunFolder, split: int) -> AbstractNodeModel:
+    """The model of a finished split, with its weights."""
+    return read_folder(folder.model(split))[1].eval()
+
+
+def finished_row(folder: RunFolder, split: int) -> Row | None:
+    """The row of a split that was finished before, or nothing."""
+    path = folder.result(split)
+    return read_checked(path, _ROW_KEYS) if path.exists() else None
+
+
+def failed_row(config: RunConfig, split: int, error: Exception) -> Row:
+    """The row of a split that ended with an error; a traceback only for what nobody foresaw."""
+    row = {**_identity(config, split), "error": f"{type(error).__name__}: {error}"}
+    if not isinstance(error, FORESEEN):
+        row["traceback"] = "".join(traceback.format_exception(error))
+    return row
+
+
+def short_row(row: Mapping[str, Any]) -> Row:
+    """A row without what the run folder holds elsewhere: configuration and history."""
+    return {key: value for key, value in row.items() if key not in ("config", "history")}

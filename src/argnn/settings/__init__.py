@@ -1,0 +1,1 @@
+"""Settings: what a run needs to know, settled once and complete."""

@@ -1,0 +1,1 @@
+"""What stays on the disk: run folders, model folders, results."""

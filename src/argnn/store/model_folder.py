@@ -1,0 +1,435 @@
+"""A trained model as a folder: weights, a description, and a card for people.
+
+``model.json`` says what to build and carries a checksum of itself and of ``model.safetensors``.
+Nothing in it can run code, and nothing is built before it is known to fit the weights: a file
+that claims a huge model costs no memory.
+"""
+
+import hashlib
+import math
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from argnn.errors import ConfigError, RunError
+from argnn.files import (
+    digest_matches,
+    parse_json,
+    read_tensors,
+    write_bytes,
+    write_checked,
+    write_tensors,
+)
+from argnn.nn import DECODERS, MODELS, AbstractNodeModel
+from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
+from argnn.settings.model_spec import ModelSpec, check_options, seeded
+from argnn.train.precision import PRECISIONS
+from argnn.wording import shortened
+
+FORMAT = 1
+FILES = WEIGHTS, DOCUMENT, CARD = "model.safetensors", "model.json", "README.md"
+TASKS = ("node", "link")
+
+_MAX_DOCUMENT = 64 * 2**20
+_MAX_CHANNELS = 2**24
+_MAX_LABEL = 1000
+_KEYS = (
+    "format",
+    "task",
+    "model",
+    "options",
+    "decoder",
+    "in_channels",
+    "out_channels",
+    "classes",
+    "temperature",
+    "threshold",
+    "precision",
+    "directed",
+    "row_normalize",
+    "schema",
+    "params",
+    "facts",
+    "weights",
+    "digest",
+)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is known of a trained model besides its weights; plain JSON values.
+
+    Attributes:
+        spec: What to build.
+        classes: Label of each class; empty for links.
+        temperature: What raw scores are divided by before they become probabilities.
+        threshold: For links, the logit from which a pair counts as one.
+        precision: Precision that the model was validated in.
+        directed: Whether directions of edges were kept.
+        row_normalize: Whether rows of the features were scaled to sum one.
+        schema: How the columns of the training data became features; None where they were given
+            as numbers.
+        params: Parameters of the estimator.
+        facts: Data, protocol, scores and versions, for the card.
+    """
+
+    spec: ModelSpec
+    classes: list[Any]
+    temperature: float = 1.0
+    threshold: float = 0.0
+    precision: str = "float32"
+    directed: bool = False
+    row_normalize: bool = False
+    schema: dict[str, Any] | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def task(self) -> str:
+        """``"node"`` or ``"link"``."""
+        return "node" if self.spec.decoder is None else "link"
+
+
+def write_folder(
+    path: Path,
+    checkpoint: Checkpoint,
+    state: Mapping[str, Tensor],
+    card: str,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a checkpoint folder, whole or not at all.
+
+    At every moment there is one whole model at ``path`` or, while an older one is replaced, at
+    :func:`set_aside`, of which :func:`require_model_folder` tells.
+
+    Args:
+        path: The folder; it must not exist, or hold nothing but a checkpoint to overwrite.
+        checkpoint: The description.
+        state: The weights.
+        card: Text of the model card.
+        overwrite: Whether an older checkpoint at ``path`` may be replaced.
+    """
+    _require_free(path, overwrite)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as scratch:
+            new = Path(scratch) / "new"
+            new.mkdir()
+            _write_files(new, checkpoint, state, card)
+            _put_in_place(new, path, overwrite)
+    except OSError as error:
+        raise RunError(f"cannot write {path} ({error.strerror})") from error
+
+
+def set_aside(path: Path) -> Path:
+    """Where the older model is while a new one takes its place."""
+    whole = path.resolve()  # "." has no name
+    return whole.with_name(f".{whole.name}-old")
+
+
+def require_model_folder(path: Path) -> None:
+    """Raise unless there is a folder; where saving was interrupted, say where the model is."""
+    if path.is_dir():
+        return
+    older = set_aside(path)
+    if older.is_dir():
+        raise RunError(
+            f"{path}: no such folder; saving was interrupted, and the model before it is in "
+            f"{older}: rename that to {path.name}"
+        )
+    raise RunError(f"{path}: no such folder")
+
+
+def _put_in_place(new: Path, path: Path, overwrite: bool) -> None:
+    """Rename a whole model to ``path``; an older one goes only when the new one is there."""
+    _require_free(path, overwrite)  # again: writing took a while
+    if not path.exists() or not any(path.iterdir()):
+        new.replace(path)  # fails where files have come since
+        return
+    older = set_aside(path)
+    _require_free(older, overwrite)
+    # With a model at the path, what an interrupted saving left beside it is not needed.
+    shutil.rmtree(older, ignore_errors=True)
+    path.replace(older)
+    try:
+        new.replace(path)
+    except BaseException:
+        if not path.exists():
+            older.replace(path)
+        raise
+    shutil.rmtree(older, ignore_errors=True)
+
+
+def _require_free(path: Path, overwrite: bool) -> None:
+    if path.is_symlink():
+        raise RunError(f"{path}: is a symbolic link, which is not written through")
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise RunError(f"{path}: is there already and not a folder")
+    names = {entry.name for entry in path.iterdir()}
+    if names and not overwrite:
+        raise RunError(f"{path}: is there already; choose another folder, or overwrite it")
+    if names - set(FILES):
+        raise RunError(f"{path}: holds files that are no part of a model, and stays as it is")
+
+
+def _write_files(
+    folder: Path, checkpoint: Checkpoint, state: Mapping[str, Tensor], card: str
+) -> None:
+    write_tensors(folder / WEIGHTS, state, {"format": FORMAT})
+    write_bytes(folder / CARD, card.encode())
+    try:
+        write_checked(folder / DOCUMENT, _document(checkpoint, _file_digest(folder / WEIGHTS)))
+    except (TypeError, ValueError) as error:
+        raise RunError(f"{DOCUMENT}: cannot hold what describes the model ({error})") from error
+
+
+def _document(checkpoint: Checkpoint, weights: str) -> dict[str, Any]:
+    spec = checkpoint.spec
+    return {
+        "format": FORMAT,
+        "task": checkpoint.task,
+        "model": spec.model,
+        "options": dict(spec.options),
+        "decoder": spec.decoder,
+        "in_channels": spec.in_channels,
+        "out_channels": spec.out_channels,
+        "classes": checkpoint.classes,
+        "temperature": checkpoint.temperature,
+        "threshold": checkpoint.threshold,
+        "precision": checkpoint.precision,
+        "directed": checkpoint.directed,
+        "row_normalize": checkpoint.row_normalize,
+        "schema": checkpoint.schema,
+        "params": checkpoint.params,
+        "facts": checkpoint.facts,
+        "weights": weights,
+    }
+
+
+def read_folder(path: Path) -> tuple[Checkpoint, AbstractNodeModel]:
+    """Read a checkpoint folder: its description, and the model with its weights.
+
+    Raises:
+        RunError: A file is missing, damaged, of another version, or not what it claims to be.
+    """
+    document = _read_document(path / DOCUMENT)
+    try:
+        checkpoint = _checked(document)
+        model = _model(checkpoint.spec, path / WEIGHTS, document["weights"])
+    except _BadDocumentError as error:
+        raise RunError(f"{path / DOCUMENT}: {shortened(error, 300)}") from error
+    return checkpoint, model
+
+
+class _BadDocumentError(Exception):
+    """What is wrong with the description of a model."""
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    document = _parsed(path)
+    found = document.get("format")
+    if found != FORMAT or isinstance(found, bool):
+        raise RunError(
+            f"{path}: format {shortened(found)} is not known to this version, which reads {FORMAT}"
+        )
+    for key in _KEYS:
+        if key not in document:
+            raise RunError(f"{path}: damaged, has no '{key}'")
+    if not digest_matches(document):
+        raise RunError(f"{path}: damaged, its content does not match its checksum")
+    unknown = sorted(set(document) - set(_KEYS))
+    if unknown:
+        raise RunError(f"{path}: unknown entry '{shortened(unknown[0])}'")
+    return document
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise RunError(f"{path}: no such file")
+    size = path.stat().st_size
+    if size > _MAX_DOCUMENT:
+        raise RunError(f"{path}: too large for a description ({size} bytes)")
+    try:
+        value = parse_json(path.read_bytes(), parse_constant=_refuse_constant)
+    except ValueError as error:
+        raise RunError(f"{path}: damaged, not JSON ({shortened(error)})") from error
+    if not isinstance(value, dict):
+        raise RunError(f"{path}: damaged, must hold an object (got {type(value).__name__})")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _checked(document: Mapping[str, Any]) -> Checkpoint:
+    """The description, if every entry has the right type and they fit together."""
+    for key, kinds in (
+        ("task", str),
+        ("model", str),
+        ("options", dict),
+        ("classes", list),
+        ("precision", str),
+        ("directed", bool),
+        ("row_normalize", bool),
+        ("params", dict),
+        ("facts", dict),
+        ("weights", str),
+    ):
+        _require(isinstance(document[key], kinds), f"'{key}' must be a {kinds.__name__}")
+    _require(document["task"] in TASKS, f"unknown task '{shortened(document['task'])}'")
+    _require(document["model"] in MODELS, f"unknown model '{shortened(document['model'])}'")
+    _require(document["precision"] in PRECISIONS, "unknown precision")
+    decoder = document["decoder"]
+    if document["task"] == "link":
+        known = isinstance(decoder, str) and decoder in DECODERS
+        _require(known, f"unknown decoder '{shortened(decoder)}'")
+    else:
+        _require(decoder is None, "'decoder' must be null where classes are predicted")
+    for key in ("in_channels", "out_channels"):
+        size = document[key]
+        whole = isinstance(size, int) and not isinstance(size, bool)
+        _require(whole and 0 < size <= _MAX_CHANNELS, f"'{key}' must be a positive whole number")
+    _check_schema(document["schema"], document["in_channels"])
+    temperature, threshold = (_number(document, key) for key in ("temperature", "threshold"))
+    _require(temperature > 0, "'temperature' must be positive")
+    _check_classes(document)
+    try:
+        check_options(document["options"])
+    except ConfigError as error:
+        raise _BadDocumentError(str(error)) from error
+    return Checkpoint(
+        spec=ModelSpec(
+            document["model"],
+            document["options"],
+            decoder,
+            document["in_channels"],
+            document["out_channels"],
+        ),
+        classes=document["classes"],
+        temperature=temperature,
+        threshold=threshold,
+        precision=document["precision"],
+        directed=document["directed"],
+        row_normalize=document["row_normalize"],
+        schema=document["schema"],
+        params=document["params"],
+        facts=document["facts"],
+    )
+
+
+def _check_schema(schema: Any, in_channels: Any) -> None:
+    _require(isinstance(schema, dict | None), "'schema' must be an object or null")
+    width = in_channels if schema is None else schema.get("num_features", in_channels)
+    _require(width == in_channels, f"'schema' has {shortened(width)} features, not {in_channels}")
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise _BadDocumentError(message)
+
+
+def _number(document: Mapping[str, Any], key: str) -> float:
+    value = document[key]
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    _require(plain and abs(value) < 1e300 and math.isfinite(value), f"'{key}' must be a number")
+    return float(value)
+
+
+def _check_classes(document: Mapping[str, Any]) -> None:
+    classes, task = document["classes"], document["task"]
+    kinds = {type(label) for label in classes}
+    _require(kinds <= {str} or kinds <= {int, float, bool}, "'classes' mixes kinds of labels")
+    _require(len(set(classes)) == len(classes), "'classes' names a class twice")
+    expected = document["out_channels"] if task == "node" else 0
+    _require(len(classes) == expected, f"'classes' has {len(classes)} entries, not {expected}")
+    for label in classes:
+        _require(len(str(label)) <= _MAX_LABEL, "'classes' holds a text that is too long")
+        # Half a surrogate pair could not be written to any file.
+        whole = not any("\ud800" <= c <= "\udfff" for c in str(label))
+        _require(whole, "'classes' holds a text that is no Unicode")
+
+
+def _model(spec: ModelSpec, path: Path, digest: str) -> AbstractNodeModel:
+    """A model with the weights of a file, which is looked into only as far as it is trusted."""
+    shapes = _stored_shapes(path)
+    try:
+        _compare(_expected_shapes(spec, path), shapes, path)
+    except ConfigError as error:
+        raise _BadDocumentError(str(error)) from error
+    if _file_digest(path) != digest:
+        raise RunError(f"{path}: does not match the checksum in {DOCUMENT}")
+    tensors, _ = read_tensors(path)
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        raise RunError(f"{path}: holds weights that are not finite")
+    with seeded(0):
+        model = spec.build()
+    try:
+        model.load_state_dict(tensors)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise RunError(f"{path}: does not fit the model of {DOCUMENT}") from error
+    return model.eval()
+
+
+def _stored_shapes(path: Path) -> dict[str, tuple[str, list[int]]]:
+    """Type and shape of each tensor in a file, from its header alone."""
+    if not path.is_file():
+        raise RunError(f"{path}: no such file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (no dict)
+            return {name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()}
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise RunError(f"{path}: damaged, not a tensor file of argnn") from error
+
+
+def _expected_shapes(spec: ModelSpec, path: Path) -> dict[str, list[int]]:
+    """Shape of each weight that a model has, found without allocating it."""
+    try:
+        with seeded(0), torch.device("meta"):
+            model = spec.build()
+    except ConfigError as error:
+        if "meta" not in str(error):
+            raise
+        # LINKX draws a seed when it is built, which needs real memory: no more than the file.
+        needed = 4 * (spec.in_channels + spec.options["hidden_channels"])
+        if needed * spec.options["hidden_channels"] > path.stat().st_size + 2**20:
+            raise RunError(f"{path}: too small for the model of {DOCUMENT}") from error
+        with seeded(0):
+            model = spec.build()
+    return {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+
+
+def _compare(
+    expected: Mapping[str, list[int]], found: Mapping[str, tuple[str, list[int]]], path: Path
+) -> None:
+    if lacks_statistics(expected, found):
+        raise RunError(f"{path}: {MADE_BEFORE}")
+    for name in sorted(set(expected) ^ set(found)):
+        what = "lacks" if name in expected else "has an unknown"
+        raise RunError(f"{path}: {what} weight '{shortened(name)}'")
+    for name, shape in expected.items():
+        kind, stored = found[name]
+        # A weight per node has no row before it has seen a graph.
+        same = len(shape) == len(stored) and all(
+            want in (0, size) for want, size in zip(shape, stored, strict=True)
+        )
+        if not same or kind not in ("F32", "F64", "I64", "BOOL"):
+            raise RunError(
+                f"{path}: weight '{shortened(name)}' must have shape {shape} (got {kind}, {stored})"
+            )
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,295 @@
+"""The results file: one JSON line per finished or failed cell.
+
+Lines are only ever added, each with a checksum of itself. A line that was cut off by a kill is set
+aside, anything else that is damaged is an error, and a file of another version is left as it is.
+"""
+
+import errno
+import json
+import logging
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, get_args
+
+from argnn.errors import RunError, naming
+from argnn.files import digest_matches, lock, make_folder, parse_json, with_digest
+
+Row = dict[str, Any]
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+_NUMBER = int | float
+#: Keys of every row, and the type of each.
+_KEYS: Mapping[str, Any] = {
+    "cell": str,
+    "experiment": str,
+    "task": str,
+    "data": str,
+    "directed": bool,
+    "method": str,
+    "model": str,
+    "preset": str,
+    "split": int,
+    "seed": int,
+    "config": dict,
+    "settings": str,
+}
+_FINISHED: Mapping[str, Any] = {
+    "test": dict | None,
+    "val": dict | None,
+    "oracle": dict | None,
+    "chosen_epoch": int,
+    "epochs_run": int,
+    "seconds": _NUMBER,
+}
+_FAILED: Mapping[str, Any] = {"error": str}
+#: Of rows that count twins; those of older versions do not.
+_TWINS: Mapping[str, Any] = {"test": int, "with_twin": int}
+#: What a row may hold besides, and where in it; not all versions wrote all of it.
+_IF_THERE: Mapping[tuple[str, ...], Mapping[str, Any]] = {
+    (): {
+        "num_parameters": int | None,
+        "peak_memory_mib": _NUMBER | None,
+        "peak_device_memory_mib": _NUMBER | None,
+        "device": str | None,
+        "versions": dict | None,
+        "git_commit": str | None,
+        "git_changed": bool | None,
+    },
+    ("versions",): {"argnn": str},
+    ("config",): {"graph": dict, "link": dict | None},
+    ("config", "graph"): {"nodes": int},
+    ("config", "link"): {"ratio": str | None},
+    ("test",): {"absent_classes": list | None},
+}
+#: How every line begins: tells a line of ours that was cut from a file of somebody else.
+_START = b'{"format": '
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The last row of every cell; a failure does not replace scores.
+
+    Nothing is changed. A last line that was cut off in the middle of a write is left out.
+
+    Raises:
+        OSError: The file cannot be read.
+        RunError: It is damaged, or of another version.
+    """
+    content = path.read_bytes()
+    rows, size = _parsed(content, path)
+    if size < len(content):
+        logger.warning("%s: its last line was cut off and is left out", path)
+    return latest_rows(_without_digests(rows, path))
+
+
+def check_results(path: Path) -> None:
+    """Raise as :func:`read_rows` does, and say nothing about a line that was cut off."""
+    _parsed(path.read_bytes(), path)
+
+
+def latest_rows(rows: list[Row]) -> list[Row]:
+    """One row per cell, in the order in which the cells first appear."""
+    latest: dict[str, Row] = {}
+    for row in rows:
+        if "error" not in row or "error" in latest.get(row["cell"], row):
+            latest[row["cell"]] = row
+    return list(latest.values())
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Add a row to a file, which is made if it is not there."""
+    with ResultsFile(path, wait=True) as file:
+        file.append(row)
+
+
+class ResultsFile:
+    """A results file that one process writes to; others may read it meanwhile.
+
+    Opening it sets a last line aside that was cut off, in a file beside it.
+
+    Args:
+        path: The file, which is made if it is not there.
+        wait: Wait for another process that writes to it, instead of raising.
+
+    Attributes:
+        path: The file.
+        rows: The last row of every cell when the file was opened.
+    """
+
+    def __init__(self, path: Path, *, wait: bool = False) -> None:
+        self.path, self.wait = path, wait
+        self.rows: list[Row] = []
+        self._file = -1
+
+    def __enter__(self) -> "ResultsFile":
+        self._file = _opened(self.path)
+        try:
+            lock(self._file, self.path, wait=self.wait)
+            content = self.path.read_bytes()
+            rows, size = _parsed(content, self.path)
+            self.rows = latest_rows(_without_digests(rows, self.path))
+            if size < len(content):
+                self._set_aside(content, size)
+            elif content and not content.endswith(b"\n"):
+                self._write(b"\n")
+        except BaseException:
+            os.close(self._file)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
+
+    def _set_aside(self, content: bytes, size: int) -> None:
+        """Move what follows the last whole line to another file, and only then cut it off."""
+        aside = self.path.with_name(f"{self.path.name}.damaged-tail")
+        other = _opened(aside)
+        try:
+            _write_whole(other, content[size:].rstrip(b"\n") + b"\n", aside)
+        finally:
+            os.close(other)
+        os.ftruncate(self._file, size)
+        os.fsync(self._file)
+        logger.warning("%s: its last line was cut off and is now in %s", self.path, aside)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row: afterwards it is on the disk, or the file is as it was."""
+        self._write(encoded(row))
+
+    def _write(self, content: bytes) -> None:
+        _write_whole(self._file, content, self.path)
+
+
+def encoded(row: Mapping[str, Any]) -> bytes:
+    """The line of a row.
+
+    Raises:
+        RunError: It holds NaN or infinity, which other programs could not read.
+    """
+    try:
+        text = json.dumps(with_digest({"format": FORMAT, **row}), allow_nan=False)
+    except ValueError as error:
+        raise RunError(f"a result is not a finite number ({error})") from error
+    return f"{text}\n".encode()
+
+
+def _opened(path: Path) -> int:
+    make_folder(path.parent)
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+
+
+def _write_whole(file: int, content: bytes, path: Path) -> None:
+    """Write in one piece; what a full disk takes only in part is taken back."""
+    size = os.fstat(file).st_size
+    with naming(path):
+        if os.write(file, content) < len(content):
+            os.ftruncate(file, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(file)
+
+
+def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
+    """All rows, and the number of bytes up to the end of the last whole line."""
+    rows: list[Row] = []
+    end = 0
+    lines = content.split(b"\n")
+    last = max((n for n, line in enumerate(lines) if line.strip()), default=-1)
+    for number, line in enumerate(lines):
+        where = f"{path}, line {number + 1}"
+        if line.strip():
+            try:
+                row = parse_json(line, parse_constant=_refused, parse_float=_finite)
+            except ValueError as error:
+                if number == last and _is_cut(line, whole=number + 1 < len(lines)):
+                    return rows, end
+                raise RunError(f"{where}: damaged, not JSON; nothing was changed") from error
+            rows.append(_checked(row, where))
+        end = min(end + len(line) + 1, len(content))
+    return rows, len(content)
+
+
+def _is_cut(line: bytes, whole: bool) -> bool:
+    """Whether a line can be the beginning of one of ours; a crash may leave zeros."""
+    if whole and line.endswith(b"}"):
+        return False
+    return line.startswith(_START) or _START.startswith(line) or not line.strip(b"\0")
+
+
+def _without_digests(rows: list[Row], path: Path) -> list[Row]:
+    """Rows as they were given to be written."""
+    bare = sum("digest" not in row for row in rows)
+    if bare:
+        logger.warning(
+            "%s: %d of %d rows have no checksum, as earlier versions of argnn wrote them; damage "
+            "would go unnoticed",
+            path,
+            bare,
+            len(rows),
+        )
+    return [{key: value for key, value in row.items() if key != "digest"} for row in rows]
+
+
+def _refused(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refused(text)
+
+
+def _checked(row: Any, where: str) -> Row:
+    if not isinstance(row, dict) or "format" not in row:
+        raise RunError(f"{where}: not a row of argnn bench; nothing was changed")
+    if row["format"] != FORMAT:
+        raise RunError(
+            f"{where}: has format {row['format']!r:.40}, {_writer(row)}; this version reads format "
+            f"{FORMAT}; nothing was changed"
+        )
+    if digest_matches(row) is False:
+        raise RunError(
+            f"{where}: damaged, its content does not match its checksum; nothing was changed"
+        )
+    _check_types(row, {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}, where)
+    for place, kinds in _IF_THERE.items():
+        part: Any = row
+        for key in place:
+            part = part.get(key) if isinstance(part, dict) else None
+        if isinstance(part, dict):
+            _check_types(part, {key: kinds[key] for key in kinds if key in part}, where)
+    if isinstance(row.get("oracle"), dict):
+        _check_types(row["oracle"], {"test": dict | None}, where)
+    for label in (row.get("test") or {}).get("absent_classes") or ():
+        _check_types({"absent_classes": label}, {"absent_classes": int}, where)
+    if "twins" in row:
+        _check_types(row, {"twins": dict}, where)
+        _check_types(row["twins"], _TWINS, where)
+        if row["twins"]["with_twin"]:
+            _check_types(row, {"test_without_twins": dict | None}, where)
+    return row
+
+
+def _check_types(values: Row, kinds: Mapping[str, Any], where: str) -> None:
+    for key, kind in kinds.items():
+        if key not in values:
+            raise RunError(f"{where}: damaged, has no '{key}'; nothing was changed")
+        value = values[key]
+        is_flag = isinstance(value, bool) and bool not in (get_args(kind) or (kind,))
+        if is_flag or not isinstance(value, kind):
+            raise RunError(f"{where}: damaged, '{key}' is {value!r:.40}; nothing was changed")
+
+
+def _writer(row: Row) -> str:
+    """Which version wrote a row, in words."""
+    versions = row.get("versions")
+    version = versions.get("argnn") if isinstance(versions, dict) else None
+    return "of an unknown version" if version is None else f"written by argnn {version!s:.40}"

@@ -1,0 +1,195 @@
+"""The folder of a run: its configuration, log, checkpoints, results and the code that made them."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from argnn.errors import RunError, naming
+from argnn.files import (
+    fingerprint,
+    lock,
+    make_folder,
+    read_checked,
+    read_json,
+    read_tensors,
+    require_place,
+    write_checked,
+    write_json,
+    write_tensors,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def write_checkpoint(
+    path: Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any], run: str
+) -> None:
+    """Write the state of an unfinished training.
+
+    Args:
+        path: The file.
+        tensors: The tensors of the state.
+        values: Everything else, as JSON; floats come back exactly, infinity included.
+        run: Fingerprint of the configuration that the state belongs to.
+    """
+    write_tensors(path, tensors, {"values": values, "run": run})
+
+
+def read_checkpoint(path: Path, run: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read tensors and values of a checkpoint, and refuse one of another configuration."""
+    tensors, facts = read_tensors(path)
+    if not isinstance(facts.get("values"), dict):
+        raise RunError(f"{path}: damaged, has no 'values'")
+    if facts.get("run") != run:
+        raise RunError(f"{path}: belongs to a run with another configuration")
+    return tensors, facts["values"]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the files of a run are. Splits are numbered as in the data set."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        """The complete configuration."""
+        return self.root / "config.json"
+
+    @property
+    def scores(self) -> Path:
+        """The summary and one row per split."""
+        return self.root / "scores.json"
+
+    @property
+    def log(self) -> Path:
+        """What happened when."""
+        return self.root / "log.txt"
+
+    @property
+    def code(self) -> Path:
+        """Which versions of the code ran it, in their order."""
+        return self.root / "code.json"
+
+    def weights(self, split: int) -> Path:
+        """Weights of the chosen epoch, in the folder of the model."""
+        return self.model(split) / "model.safetensors"
+
+    def result(self, split: int) -> Path:
+        """The complete row of a split; it exists when the split is finished."""
+        return self.root / f"split-{split}" / "result.json"
+
+    def model(self, split: int) -> Path:
+        """Folder that :func:`argnn.load` opens: weights, description and card."""
+        return self.root / f"split-{split}" / "model"
+
+    def checkpoint(self, split: int) -> Path:
+        """State of an unfinished split."""
+        return self.root / f"split-{split}" / "checkpoint.safetensors"
+
+    def note(self, text: str) -> None:
+        """Add a line, or several, to the log."""
+        stamp = datetime.now().astimezone().isoformat(timespec="seconds")
+        with naming(self.log), self.log.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{stamp} {line}\n" for line in text.splitlines()))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from running here; the system ends that when this one dies."""
+        with self.log.open("ab") as file:
+            lock(file, self.root)
+            yield
+
+
+def require_free(path: Path) -> None:
+    """Raise unless a new run can be put at ``path`` without touching anything."""
+    if path.is_symlink():
+        raise RunError(f"{path}: is a symbolic link, which is not written through")
+    if path.is_dir():
+        if (path / "config.json").exists():
+            raise RunError(f"{path}: holds a run already; continue it with --resume {path}")
+        if not all(_is_remainder(entry) for entry in path.iterdir()):
+            raise RunError(f"{path}: the folder is not empty; choose another --out")
+    elif path.exists():
+        raise RunError(f"{path}: not a folder; choose another --out")
+    require_place(path)
+
+
+def _is_remainder(entry: Path) -> bool:
+    """Whether a full disk or a kill left this while a run was created."""
+    empty_log = entry.name == "log.txt" and entry.lstat().st_size == 0
+    return empty_log or entry.name.startswith(".writing-")
+
+
+def create_run(path: Path, config: Mapping[str, Any]) -> RunFolder:
+    """Make the folder of a new run, with its configuration in it."""
+    require_free(path)
+    folder = RunFolder(path)
+    make_folder(path)
+    with folder.held():
+        require_free(path)  # another process may have been faster
+        write_config(folder, config)
+    return folder
+
+
+def write_config(folder: RunFolder, config: Mapping[str, Any]) -> None:
+    """Write the configuration of a run, for :func:`open_run`."""
+    write_json(folder.config, {"fingerprint": fingerprint(config), "run": config})
+
+
+def record_code(folder: RunFolder, code: Mapping[str, Any]) -> None:
+    """Keep which code runs a run, and warn where another one began it.
+
+    Args:
+        folder: The run, which nobody else may be at work on.
+        code: Versions of the packages, and the commit.
+    """
+    known: list[Any] = []
+    if folder.code.exists():
+        known = read_checked(folder.code, ("sessions",))["sessions"]
+    elif folder.log.stat().st_size:
+        known = [{"argnn": "of an earlier version"}]  # which did not write it down
+    if not isinstance(known, list) or not all(isinstance(entry, dict) for entry in known):
+        raise RunError(f"{folder.code}: damaged, 'sessions' must hold a list of objects")
+    if known and known[-1] != code:
+        before = known[-1]
+        changed = [name for name in code if before.get(name) != code[name]]
+        words = [f"{name} {before.get(name, 'unknown')!s:.80} -> {code[name]}" for name in changed]
+        text = f"the code has changed since the run began: {', '.join(words)}"
+        folder.note(text)
+        logger.warning("%s: %s", folder.root, text)
+    if not known or known[-1] != code:
+        write_checked(folder.code, {"sessions": [*known, code]})
+
+
+def open_run(path: Path) -> tuple[RunFolder, dict[str, Any]]:
+    """An existing run and its configuration, which must be as it was written."""
+    if not path.is_dir():
+        raise RunError(f"{path}: no such run folder")
+    folder = RunFolder(path)
+    stored = read_json(folder.config, ("fingerprint", "run"))
+    config = stored["run"]
+    if not isinstance(config, dict):
+        raise RunError(f"{folder.config}: damaged, 'run' must hold an object")
+    if stored["fingerprint"] != fingerprint(config):
+        raise RunError(
+            f"{folder.config}: was changed after the run began; start a new run with --set instead"
+        )
+    return folder, config
+
+
+def default_run_path(data: str, model: str, preset: str, root: Path = Path("runs")) -> Path:
+    """A free path that says what was run and when."""
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(data).stem)
+    path = root / f"{name}-{model}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
+    count, free = 1, path
+    while free.exists():
+        count += 1
+        free = path.with_name(f"{path.name}-{count}")
+    return free

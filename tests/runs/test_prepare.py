@@ -1,0 +1,132 @@
+from dataclasses import replace
+
+import pytest
+
+from argnn.data import load
+from argnn.errors import ConfigError, DataError, DivergenceError, RunError
+from argnn.runs.prepare import Request, prepare, reopen, worker_count
+from argnn.runs.threads import core_count, threads_for
+
+TINY = ("hidden_channels=4", "epochs=2")
+
+
+def test_stored_settings_are_taken_and_overrides_win(monkeypatch, benchmark_root):
+    plan = prepare(Request("Texas", data_root=str(benchmark_root), overrides=("dropout=0.1",)))
+    config = plan.config
+    assert (config.data, config.splits, config.trial) == ("texas", (0,), None)
+    assert config.options["dropout"] == 0.1
+    assert config.source.endswith("set by the user: dropout")
+    assert config.graph["edge_rule"] == load("texas", root=benchmark_root).edge_rule
+
+
+def test_preset_alone():
+    config = prepare(Request("mixed", preset="paper", overrides=TINY)).config
+    assert config.source == "preset paper; set by the user: hidden_channels, epochs"
+    assert config.options["modulation"] == "scalar"
+    assert config.train.penalty_weights == "theory"
+    assert config.train.checkpoint_every == 25
+
+
+def test_unknown_graph_gets_a_trial(small_npz, brief_trial):
+    seen = []
+    request = Request(str(small_npz()), split="1", overrides=("num_layers=1",))
+    config = prepare(request, seen.append).config
+    assert config.trial["split"] == 1
+    assert [run["name"] for run in config.trial["runs"]] == [trial.recipe.name for trial in seen]
+    best = max(config.trial["runs"], key=lambda run: (run["val_score"], -run["val_loss"]))
+    assert config.trial["chosen"] == best["name"]
+    expected = {**best["model"], "num_layers": 1}
+    assert {name: config.options[name] for name in expected} == expected
+    assert f"{len(seen)} short runs on validation: {best['name']}" in config.source
+
+
+def test_directed_trial_tries_directions(small_npz, brief_trial):
+    undirected = prepare(Request(str(small_npz()))).config.trial["runs"]
+    directed = prepare(Request(str(small_npz()), directed=True)).config.trial["runs"]
+    assert not any("direction" in run["model"] for run in undirected)
+    assert {run["model"].get("direction") for run in directed} == {None, "out", "both"}
+
+
+def test_bad_override_is_found_before_the_trial(small_npz, monkeypatch):
+    monkeypatch.setattr("argnn.runs.recipes.choose_switches", None)
+    with pytest.raises(ConfigError, match="lr must be positive"):
+        prepare(Request(str(small_npz()), overrides=("lr=-1",)))
+
+
+def test_other_models_need_no_trial(small_npz):
+    config = prepare(Request(str(small_npz()), model="GCN")).config
+    assert (config.model, config.trial) == ("gcn", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "splits"), [("all", (0, 1, 2)), ("ALL", (0, 1, 2)), ("2", (2,)), ("2,0,2", (0, 2))]
+)
+def test_splits(small_npz, text, splits):
+    assert prepare(Request(str(small_npz()), model="gcn", split=text)).config.splits == splits
+
+
+@pytest.mark.parametrize("text", ["x", "", "1-2", "3", "-1", "0,9", "1.0"])
+def test_bad_splits(small_npz, text):
+    with pytest.raises(ConfigError, match=r"--split must be|out of range"):
+        prepare(Request(str(small_npz()), model="gcn", split=text))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_bad_seed(seed):
+    with pytest.raises(ConfigError, match="--seed must be from 0"):
+        prepare(Request("mixed", model="gcn", seed=seed))
+
+
+def test_graph_without_labels_is_refused(tmp_path):
+    import numpy as np
+
+    path = tmp_path / "bare.npz"
+    np.savez(path, x=np.ones((3, 2)), edge_index=np.array([[0], [1]]))
+    with pytest.raises(DataError, match="no labels to train on"):
+        prepare(Request(str(path)))
+
+
+def test_workers_share_the_cores():
+    assert worker_count(None, 1, "cpu") == 1
+    assert worker_count(None, 1000, "cpu") == core_count()
+    assert worker_count(None, 10, "cuda") == 1
+    assert worker_count(3, 10, "cpu") == 3
+    assert worker_count(9, 2, "cpu") == 2
+    with pytest.raises(ConfigError, match="--workers must be at least 1"):
+        worker_count(0, 2, "cpu")
+
+
+def test_changed_graph_is_noticed(small_npz):
+    path = small_npz()
+    config = prepare(Request(str(path), model="gcn")).config
+    assert reopen(config, None, None).config == config
+    with pytest.raises(RunError, match="the graph has changed since the run began"):
+        reopen(replace(config, row_normalize=False, directed=True), None, None)
+
+
+def test_threads_obey_the_environment(monkeypatch):
+    monkeypatch.setattr("argnn.runs.threads.core_count", lambda: 8)
+    for limit, expected in (("", 4), ("3", 3), ("16", 4), ("0", 4), ("many", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        assert threads_for(2) == expected
+
+
+def test_recipe_that_diverges_is_shown_and_not_chosen(small_npz, brief_trial, monkeypatch):
+    from argnn.files import fingerprint
+    from argnn.runs.tables import trial_table
+    from argnn.train import trial
+
+    whole = trial._short_run
+
+    def first_one_fails(recipe, *rest):
+        if recipe is trial.RECIPES[0]:
+            raise DivergenceError("the loss became nan in epoch 1")
+        return whole(recipe, *rest)
+
+    monkeypatch.setattr(trial, "_short_run", first_one_fails)
+    config = prepare(Request(str(small_npz()))).config
+    failed = config.trial["runs"][0]
+    assert (failed["val_score"], failed["val_loss"]) == (None, None)
+    assert config.trial["chosen"] != failed["name"]
+    assert fingerprint(config.to_json())  # strict JSON: no infinity in it
+    assert "diverged" in list(trial_table(config.trial).columns[3].cells)
