@@ -31,7 +31,6 @@ from argnn.nn import MODELS, AbstractNodeModel
 from argnn.runs.curvature import load_curvature
 from argnn.runs.prepare import Plan, prepare
 from argnn.settings.request import Request
-from argnn.settings.run_config import build_task_model
 
 Row = dict[str, Any]
 RIVALS = [name for name in MODELS if name != "argnn"]
@@ -55,7 +54,7 @@ def train(
     graph = plan.graph.clone().to(device)
     load_curvature(config, graph)
     mask = split_masks(plan.graph, 0)[0].to(device)
-    model = build_task_model(config, plan.graph).to(device).train()
+    model = config.spec.build().to(device).train()
     model(graph.x, graph.edge_index)  # gives weights that belong to nodes their size
     optimizer = torch.optim.Adam(
         model.parameters(), lr=config.train.lr, weight_decay=config.train.weight_decay

@@ -34,7 +34,6 @@ from argnn.runs.curvature import load_curvature
 from argnn.runs.prepare import prepare
 from argnn.runs.problems import pose_problem
 from argnn.settings.request import Request
-from argnn.settings.run_config import build_task_model
 from argnn.settings.stored import find_settings
 from argnn.train import fit
 
@@ -103,7 +102,7 @@ def validation_score(job: Job, device: str) -> dict[str, Any]:
         plan = prepare(request, graph=_graph(job.data))
         torch.manual_seed(plan.config.seed)
         problem = pose_problem(plan.graph, job.split, device, None)
-        model = build_task_model(plan.config, plan.graph).to(device)
+        model = plan.config.spec.build().to(device)
         load_curvature(plan.config, problem.visible)
         result = fit(model, problem.visible, problem.task, plan.config.train)
     except DivergenceError as error:

@@ -97,4 +97,4 @@ def one_thread(monkeypatch) -> None:
 @pytest.fixture
 def brief_trial(monkeypatch) -> None:
     """Trials of two epochs."""
-    monkeypatch.setattr("argnn.train.trial.TRIAL_EPOCHS", 2)
+    monkeypatch.setattr("argnn.runs.trial.TRIAL_EPOCHS", 2)

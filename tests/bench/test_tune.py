@@ -188,7 +188,7 @@ def test_settings_that_do_not_go_together_are_not_tried(planned, searched, faked
     monkeypatch.setattr(MODELS["argnn"], "search_space", space)
     faked(lambda job: 0.5)
     request = {"model": "argnn", "preset": "default", "overrides": ("hops=2", "epochs=1")}
-    monkeypatch.setattr("argnn.train.trial.TRIAL_EPOCHS", 1)
+    monkeypatch.setattr("argnn.runs.trial.TRIAL_EPOCHS", 1)
     records = searched(planned(4, **request))
     assert {record.params["modulation"] for record in records} == {"operator"}
     assert [record.state for record in records] == ["finished", "finished"]
@@ -288,7 +288,7 @@ def test_diverging_trial_is_recorded_and_the_search_goes_on(planned, searched, m
 
 
 def test_unforeseen_error_keeps_its_traceback(planned, searched, monkeypatch):
-    monkeypatch.setattr(trial_jobs, "fit", None)
+    monkeypatch.setattr("argnn.runs.train_one.fit", None)
     search = planned(2)
     records = searched(search)
     assert [record.state for record in records] == ["failed", "failed"]
@@ -306,7 +306,7 @@ def test_score_that_is_no_number_is_a_failure(planned, monkeypatch):
     class Undefined:
         val_score, best_epoch = float("nan"), 1
 
-    monkeypatch.setattr(trial_jobs, "fit", lambda *arguments: Undefined)
+    monkeypatch.setattr("argnn.runs.train_one.fit", lambda *_, **__: Undefined)
     assert (
         "the validation score of split 0 is nan"
         in train_split(search.config, search.graph, job).error

@@ -85,7 +85,7 @@ def _import_all() -> None:
     import argnn.outputs.figures
     import argnn.outputs.predict
     import argnn.runs.demo
-    from argnn.settings.run_config import resolve_options
+    from argnn.settings.options import resolve_options
 
     for model in ("argnn", "gcn"):
         resolve_options(model, "default")

@@ -170,7 +170,7 @@ def test_failed_cells_end_with_one_and_are_retried_on_request(argnn, monkeypatch
 
 
 def test_unforeseen_error_is_kept_with_its_traceback(argnn, monkeypatch):
-    monkeypatch.setattr("argnn.runs.run.fit", None)
+    monkeypatch.setattr("argnn.runs.train_one.fit", None)
     done = argnn("bench", write(), "--workers=1")
     assert done.code == 1
     assert all("Traceback" in row["traceback"] for row in stored().values())

@@ -179,7 +179,7 @@ def test_diverging_split_ends_with_one_and_a_clear_line(argnn):
 
 
 def test_unforeseen_error_in_a_split_keeps_its_traceback(argnn, monkeypatch):
-    monkeypatch.setattr("argnn.runs.run.fit", None)
+    monkeypatch.setattr("argnn.runs.train_one.fit", None)
     done = argnn("train", "mixed", *TINY)
     assert done.code == 1
     assert "Traceback (most recent call last)" in done.err

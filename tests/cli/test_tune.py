@@ -123,7 +123,7 @@ def test_failed_trials_are_counted_and_shown(argnn, small_npz, monkeypatch):
 
 
 def test_search_without_a_finished_trial_writes_no_settings(argnn, small_npz, monkeypatch):
-    monkeypatch.setattr(trial_jobs, "fit", None)
+    monkeypatch.setattr("argnn.runs.train_one.fit", None)
     done = argnn("tune", small_npz(), *TINY)
     assert done.code == 1
     assert "Traceback (most recent call last)" in done.err

@@ -112,7 +112,7 @@ def test_a_cache_that_cannot_be_read_does_not_stop_a_run(plan, monkeypatch, capl
 def test_models_without_curvature_need_no_file(small_npz, cache):
     plan = plan_of(small_npz(), "gcn")
     assert load_curvature(plan.config, plan.graph) is None
-    precompute_curvature(plan)
+    precompute_curvature(plan.config, plan.graph)
     assert not (cache / "curvature").exists()
 
 
@@ -136,7 +136,7 @@ def test_row_of_a_model_without_curvature_says_nothing(small_npz):
 
 def test_links_have_the_curvature_of_their_training_edges(small_npz, cache, no_computation):
     plan = plan_of(small_npz(), task="link", split="0,1")
-    precompute_curvature(plan)
+    precompute_curvature(plan.config, plan.graph)
     assert len(list((cache / "curvature").iterdir())) == 2
     no_computation()
     whole = curvature_file(plan.graph.edge_index, 90, "auto")
@@ -154,7 +154,7 @@ def test_nodes_are_computed_once_for_all_splits_and_tell_how_far_they_are(
     monkeypatch.setattr(ollivier, "_SMALL", 0)
     plan = plan_of(small_npz(), split="0,1")
     told = []
-    precompute_curvature(plan, lambda done, total: told.append((done, total)))
+    precompute_curvature(plan.config, plan.graph, lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1] > 0
     assert len(list((cache / "curvature").iterdir())) == 1
     no_computation()
@@ -166,7 +166,7 @@ def test_nodes_are_computed_once_for_all_splits_and_tell_how_far_they_are(
 
 def test_worker_processes_find_the_files(small_npz, tmp_path, cache):
     plan = plan_of(small_npz(), split="0,1", workers=2)
-    precompute_curvature(plan)
+    precompute_curvature(plan.config, plan.graph)
     path = next(iter((cache / "curvature").iterdir()))
     written = path.stat().st_mtime_ns
     folder = create_run(tmp_path / "run", plan.config.to_json())

@@ -17,11 +17,10 @@ from argnn.errors import ConfigError, DataError
 from argnn.files import read_checked, read_json
 from argnn.nn import DECODERS, MODELS, LinkModel
 from argnn.runs import problems
-from argnn.runs import run as run_module
 from argnn.runs.parallel import Silent, run_splits
 from argnn.runs.prepare import Request, prepare, reopen
 from argnn.runs.run import run_cell, trained_model
-from argnn.settings.run_config import RunConfig, build_task_model
+from argnn.settings.run_config import RunConfig
 from argnn.store.run_folder import RunFolder, create_run
 from argnn.train import LinkPrediction, fit
 
@@ -270,7 +269,7 @@ def models(monkeypatch):
         kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
         return result
 
-    monkeypatch.setattr(run_module, "fit", kept_fit)
+    monkeypatch.setattr("argnn.runs.train_one.fit", kept_fit)
     return kept
 
 
@@ -327,7 +326,7 @@ def test_training_by_hand_without_any_test_pair_gives_the_same_weights(small_npz
     task = LinkPrediction(*pairs, graph.num_nodes, graph.y.clone())
     del split
     torch.manual_seed(config.seed)
-    model = build_task_model(config, graph)
+    model = config.spec.build()
     result = fit(model, observed, task, config.train)
     assert_same_weights(model.state_dict(), models[0])
     assert result.best_epoch == row["chosen_epoch"]

@@ -16,10 +16,8 @@ from argnn.bench.tuning.search import plan_search
 from argnn.data import load, split_links, with_edges
 from argnn.data.structural_features import FEATURE_KINDS
 from argnn.errors import ConfigError, DataError
-from argnn.estimators import base
 from argnn.nn import MODELS
 from argnn.runs import problems
-from argnn.runs import run as run_module
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.run import run_cell
 from argnn.train import fit
@@ -164,8 +162,7 @@ def trainings(monkeypatch):
         kept.append({**seen, **weights})
         return result
 
-    for module in (run_module, jobs, base):
-        monkeypatch.setattr(module, "fit", kept_fit)
+    monkeypatch.setattr("argnn.runs.train_one.fit", kept_fit)
     return kept
 
 

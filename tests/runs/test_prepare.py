@@ -48,7 +48,7 @@ def test_directed_trial_tries_directions(small_npz, brief_trial):
 
 
 def test_bad_override_is_found_before_the_trial(small_npz, monkeypatch):
-    monkeypatch.setattr("argnn.runs.recipes.choose_switches", None)
+    monkeypatch.setattr("argnn.runs.trial.choose_switches", None)
     with pytest.raises(ConfigError, match="lr must be positive"):
         prepare(Request(str(small_npz()), overrides=("lr=-1",)))
 
@@ -113,8 +113,8 @@ def test_threads_obey_the_environment(monkeypatch):
 
 def test_recipe_that_diverges_is_shown_and_not_chosen(small_npz, brief_trial, monkeypatch):
     from argnn.files import fingerprint
+    from argnn.runs import trial
     from argnn.runs.tables import trial_table
-    from argnn.train import trial
 
     whole = trial._short_run
 

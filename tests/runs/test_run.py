@@ -16,13 +16,14 @@ from argnn.bench.experiments.files import parsed_experiment
 from argnn.data import load, split_links
 from argnn.errors import DivergenceError, RunError
 from argnn.files import read_checked, read_json
+from argnn.runs import trial
 from argnn.runs.parallel import Silent, run_splits
 from argnn.runs.prepare import Request, prepare, reopen
 from argnn.runs.run import run_cell, trained_model
 from argnn.runs.threads import using_threads
 from argnn.settings.run_config import RunConfig
 from argnn.store.run_folder import RunFolder, create_run
-from argnn.train import fit, trial
+from argnn.train import fit
 
 TINY = ("hidden_channels=8", "num_layers=2", "epochs=6", "checkpoint_every=2")
 
@@ -283,7 +284,7 @@ def watched(monkeypatch):
         runs.append(({name: t.clone() for name, t in model.state_dict().items()}, seen))
         return result
 
-    monkeypatch.setattr("argnn.runs.run.fit", watched_fit)
+    monkeypatch.setattr("argnn.runs.train_one.fit", watched_fit)
     return runs
 
 
@@ -393,7 +394,7 @@ def prepare_config(folder):
 
 
 def test_unforeseen_error_keeps_its_traceback(small_npz, tmp_path, monkeypatch):
-    monkeypatch.setattr("argnn.runs.run.fit", None)
+    monkeypatch.setattr("argnn.runs.train_one.fit", None)
     folder, rows = run(tmp_path / "run", small_npz())
     assert rows[0]["error"].startswith("TypeError: 'NoneType'")
     assert "Traceback" in rows[0]["traceback"]

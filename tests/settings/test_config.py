@@ -7,14 +7,14 @@ from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
 from argnn.nn import MODELS
 from argnn.settings.model_spec import ModelSpec
-from argnn.settings.run_config import (
-    RunConfig,
+from argnn.settings.options import (
     check_preset,
     option_types,
     parse_overrides,
     resolve_options,
     resolve_train,
 )
+from argnn.settings.run_config import RunConfig
 from argnn.train.devices import resolve_device
 
 

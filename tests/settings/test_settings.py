@@ -3,9 +3,15 @@ import pytest
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
 from argnn.nn import MODELS, PRESETS
-from argnn.settings.run_config import resolve_options, resolve_train
-from argnn.settings.stored import ANY, Settings, find_settings, parsed_settings, stored_settings
-from argnn.settings.usual import FOR_UNDIRECTED
+from argnn.settings.options import resolve_options, resolve_train
+from argnn.settings.stored import (
+    ANY,
+    FOR_UNDIRECTED,
+    Settings,
+    find_settings,
+    parsed_settings,
+    stored_settings,
+)
 
 ENTRY = "{data: cora, edges: undirected, preset: default, source: a search}"
 

@@ -36,10 +36,10 @@ from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
     from argnn.runs.prepare import Plan
+    from argnn.runs.trial import Trial
     from argnn.settings.request import Request
     from argnn.store.results import Row
     from argnn.store.run_folder import RunFolder
-    from argnn.train import Trial
 
 
 @app.command()
@@ -209,7 +209,7 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
 
 
 def _trial_teller(console: Console) -> "Callable[[Trial], None]":
-    from argnn.train.trial import MAX_TRIALS, TRIAL_EPOCHS
+    from argnn.runs.trial import MAX_TRIALS, TRIAL_EPOCHS
 
     told: list[str] = []
 
@@ -251,7 +251,7 @@ def _run(
 
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
         with Counting(console, "curvature of edges") as counting:
-            precompute_curvature(plan, counting)
+            precompute_curvature(plan.config, plan.graph, counting)
         with watching(console) as watcher:
             rows = run_splits(plan, folder, watcher, dashboard=dashboard)
     if as_json:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,41 +14,23 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
 from argnn.estimators.reading import Reading
-from argnn.nn import ARGNN, MODELS, PRESETS, AbstractNodeModel
-from argnn.nn.models.formulation import formulation
-from argnn.registry import canonical_name
+from argnn.nn import ARGNN, AbstractNodeModel
 from argnn.runs.provenance import versions
-from argnn.settings.model_spec import ModelSpec, seeded
-from argnn.settings.usual import Usual, usual_settings
+from argnn.runs.train_one import train_one
+from argnn.settings.options import Overrides
+from argnn.settings.request import IN_MEMORY, Request
+from argnn.settings.resolve import BaseSettings, resolve
+from argnn.settings.run_config import LinkConfig, RunConfig
 from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, write_folder
-from argnn.train import FitResult, Task, TrainConfig, fit, scores_and_metrics, train_config
+from argnn.train import Task, TrainConfig, scores_and_metrics
 from argnn.train.calibration import Calibration
 from argnn.train.devices import resolve_device
 
 _LARGEST_SEED = 2**31 - 1
-_SIZES = ("hidden_channels", "num_layers")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Everything that decides a training, settled.
-
-    Attributes:
-        spec: What is built.
-        train: How it is trained.
-        source: Where the settings come from, in words.
-        seed: Seed of weights, dropout and drawn splits.
-        device: ``"cpu"`` or ``"cuda"``.
-    """
-
-    spec: ModelSpec
-    train: TrainConfig
-    source: str
-    seed: int
-    device: str
 
 
 class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn has no types
@@ -76,60 +58,51 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
         options = {**dict(self.load_options or {}), **more}
         return Reading(self.directed, self.row_normalize, options, schema)
 
-    def _names(self) -> tuple[str, str]:
-        """The model's and the preset's own names."""
-        model = canonical_name(self.model, MODELS, "model")
-        preset = canonical_name(self.preset, PRESETS, "preset")
-        if model != "argnn" and preset != "default":
-            raise ConfigError(f"preset '{preset}' belongs to argnn; {model} has none")
-        return model, preset
+    def _request(self, source: Any, seed: int) -> Request:
+        """What ``argnn train`` would be asked for."""
+        return Request(
+            data=source if isinstance(source, str) else IN_MEMORY,
+            model=self.model,
+            preset=self.preset,
+            seed=seed,
+            directed=self.directed,
+            row_normalize=self.row_normalize,
+            task=self.task,
+            ratio=getattr(self, "ratio", None),
+            decoder=getattr(self, "decoder", None),
+            spanning_forest=getattr(self, "spanning_forest", False),
+        )
 
-    def _settings(
-        self,
-        usual: Usual,
-        sizes: tuple[int, int],
-        seed: int,
-        decoder: str | None = None,
-    ) -> Settings:
-        """Usual settings with the user's on top, checked on a toy graph.
-
-        Args:
-            usual: What to start from.
-            sizes: Numbers of features and of classes.
-            seed: Seed of the training.
-            decoder: For links, what scores the pairs.
-        """
-        model, preset = self._names()
-        options = {**usual.options, **dict(self.model_options or {})}
-        spec = ModelSpec(model, complete_options(model, preset, options), decoder, *sizes)
-        spec.try_out()
-        changes = {**usual.train, **dict(self.train_options or {}), "seed": seed}
+    def _resolved(
+        self, request: Request, graph: Data, classes: int, base: BaseSettings
+    ) -> RunConfig:
+        """The complete configuration: a base with the user's changes on top."""
+        changes = Overrides(dict(self.model_options or {}), dict(self.train_options or {}))
+        if "seed" in changes.train:
+            raise ConfigError("the seed is set with random_state")
         if self.epochs is not None:
-            changes["epochs"] = self.epochs
-        given = [*(self.model_options or ()), *(self.train_options or ())]
-        note = f"; set by the user: {', '.join(given)}" if given else ""
-        train = train_config(preset, changes)
-        return Settings(spec, train, usual.source + note, seed, resolve_device(self.device))
-
-    def _usual(self) -> Usual:
-        model, preset = self._names()
-        return usual_settings(model, self.task, preset, directed=self.directed)
+            changes.train["epochs"] = self.epochs
+        return resolve(
+            request,
+            changes,
+            [base],
+            splits=(0,),
+            graph={**graph_facts(graph), "classes": classes},
+            device=resolve_device(self.device),
+            threads=torch.get_num_threads(),
+        )
 
     # ---- training ------------------------------------------------------------------------------
 
-    def _train(self, visible: Data, task: Task, settings: Settings) -> FitResult:
+    def _train(self, visible: Data, task: Task, config: RunConfig) -> None:
         """Train, and keep what can be said without labels."""
-        with seeded(settings.seed):
-            model = settings.spec.build().to(settings.device)
-            result = fit(model, visible, task, settings.train)
-        self.model_ = model
-        self.settings_ = settings
+        trained = train_one(config, visible, task)
+        self.model_, self.settings_ = trained.model, config
         self.n_features_in_ = visible.x.size(1)
-        self.history_ = [asdict(record) for record in result.history]
-        self.best_epoch_ = result.best_epoch
-        self.n_iter_ = result.epochs_run
-        self.val_score_ = result.val_score
-        return result
+        self.history_ = [asdict(record) for record in trained.result.history]
+        self.best_epoch_ = trained.result.best_epoch
+        self.n_iter_ = trained.result.epochs_run
+        self.val_score_ = trained.result.val_score
 
     def _keep_graph_facts(self, graph: Data) -> None:
         self.schema_ = graph.get("schema")
@@ -246,9 +219,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         """Take over what :meth:`_checkpoint` gave; ``history_`` is not stored."""
         facts = checkpoint.facts
-        train = TrainConfig(**facts["train"])
         self.model_ = model
-        self.settings_ = Settings(checkpoint.spec, train, facts["source"], train.seed, "cpu")
+        self.settings_ = _stored_config(checkpoint)
         self.n_features_in_ = checkpoint.spec.in_channels
         self.schema_ = checkpoint.schema
         self.graph_facts_, self.split_rule_ = dict(facts["graph"]), str(facts["split_rule"])
@@ -259,20 +231,38 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
         self.temperature_ = checkpoint.temperature
 
 
+def _stored_config(checkpoint: Checkpoint) -> RunConfig:
+    """The configuration that a model was trained with, as far as it was stored."""
+    spec, facts, params = checkpoint.spec, checkpoint.facts, checkpoint.params
+    train = TrainConfig(**facts["train"])
+    link = None
+    if spec.decoder is not None:
+        ratio, forest = params.get("ratio", RATIOS[0]), params.get("spanning_forest", False)
+        link = LinkConfig(ratio, forest, spec.decoder)
+    return RunConfig(
+        data=str(facts["graph"].get("name")),
+        task=checkpoint.task,
+        model=spec.model,
+        preset=params.get("preset", "default"),
+        directed=checkpoint.directed,
+        row_normalize=checkpoint.row_normalize,
+        seed=train.seed,
+        device="cpu",
+        threads=torch.get_num_threads(),
+        splits=(0,),
+        options=spec.options,
+        train=train,
+        source=facts["source"],
+        link=link,
+        graph={**facts["graph"], "features": spec.in_channels, "classes": spec.out_channels},
+    )
+
+
 def _stored_calibration(values: Mapping[str, Any] | None) -> Calibration | None:
     if values is None:
         return None
     numbers = {name: float(value) for name, value in values.items()}
     return Calibration(count=int(numbers.pop("count")), **numbers)
-
-
-def complete_options(model: str, preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a model with nothing left to a default, so that they can be stored."""
-    if model != "argnn":
-        return dict(options)
-    sizes = {name: options[name] for name in _SIZES if name in options}
-    switches = {name: value for name, value in options.items() if name not in _SIZES}
-    return {**sizes, **asdict(formulation(preset, switches))}
 
 
 def drawn_seed(random_state: Any) -> int:

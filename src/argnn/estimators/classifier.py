@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from torch import Tensor
@@ -16,9 +15,11 @@ from argnn.estimators.base import GraphEstimator, drawn_seed
 from argnn.estimators.labels import as_mask, as_objects, class_table, encode
 from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
 from argnn.nn import AbstractNodeModel
-from argnn.settings.usual import Usual
+from argnn.runs.trial import settings_by_trial
+from argnn.settings.request import Request
+from argnn.settings.resolve import PRESET, base_settings, is_directed
 from argnn.store.model_folder import Checkpoint
-from argnn.train import NodeClassification, choose_switches, node_scores
+from argnn.train import NodeClassification, node_scores
 from argnn.train.calibration import calibrate, probabilities
 
 
@@ -125,29 +126,30 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         if len(classes) < 2:
             raise ConfigError(f"a classifier needs at least two classes (got {classes.tolist()})")
         codes = encode(hidden_away, classes, visible_nodes)
-        self._fit(seen.graph, classes, codes, train, val, seed)
+        self._fit(self._request(graph, seed), seen.graph, classes, codes, train, val)
         self.split_rule_ = rule
         return self
 
     def _fit(
         self,
+        request: Request,
         graph: Data,
         classes: NDArray[Any],
         codes: Tensor,
         train: Tensor,
         val: Tensor,
-        seed: int,
     ) -> None:
-        sizes = (graph.x.size(1), len(classes))
+        base = base_settings(request)
         # Settings are checked once before the trial: it must not end in a typing mistake.
-        settings = self._settings(self._usual(), sizes, seed)
-        device = settings.device
+        config = self._resolved(request, graph, len(classes), base or PRESET)
+        device = config.device
         visible = Data(x=graph.x, edge_index=graph.edge_index).to(device)
         task = NodeClassification(codes.to(device), train.to(device), val.to(device))
-        if self._needs_trial():
-            chosen = self._tried(visible, task, len(classes), seed)
-            settings = self._settings(chosen, sizes, seed)
-        self._train(visible, task, settings)
+        if base is None and self.trial:
+            directed = is_directed(request)
+            base = settings_by_trial(config, visible, task, split=0, directed=directed)
+            config = self._resolved(request, graph, len(classes), base)
+        self._train(visible, task, config)
         self.classes_ = classes
         self.counts_ = {"training nodes": int(train.sum()), "validation nodes": int(val.sum())}
         self._keep_graph_facts(graph)
@@ -156,18 +158,6 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         self._keep_calibration(calibrate(logits[val], codes[val]) if self.calibrate else None)
         scores = asdict(node_scores(logits[val], codes[val]))
         self.scores_ = {"val": {**scores, "absent_classes": list(scores["absent_classes"])}}
-
-    def _needs_trial(self) -> bool:
-        return self.trial and self._names() == ("argnn", "default")
-
-    def _tried(self, visible: Data, task: NodeClassification, num_classes: int, seed: int) -> Usual:
-        """Settings that short runs choose on validation."""
-        devices = list(range(torch.cuda.device_count()))
-        with torch.random.fork_rng(devices):
-            report = choose_switches(visible, task, num_classes, directed=self.directed, seed=seed)
-        chosen = report.chosen
-        source = f"chosen by {len(report.trials)} short runs on validation: {chosen.name}"
-        return Usual({**self._usual().options, **chosen.model}, dict(chosen.train), source)
 
     def predict_proba(self, graph: Any) -> NDArray[np.float64]:
         """Probability of each class at each node, ``[N, C]``, in the order of ``classes_``.

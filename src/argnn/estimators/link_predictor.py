@@ -16,8 +16,8 @@ from argnn.data import LinkSplit, split_links, with_edges
 from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
 from argnn.estimators.base import GraphEstimator, drawn_seed
-from argnn.nn import DECODERS, MODELS, AbstractNodeModel, LinkModel
-from argnn.registry import canonical_name
+from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.settings.resolve import PRESET, base_settings
 from argnn.store.model_folder import Checkpoint
 from argnn.train import LinkPrediction, best_threshold, link_scores
 from argnn.train.calibration import calibrate, probabilities, two_class_logits
@@ -106,14 +106,15 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         split = split_links(
             read.edge_index, nodes, self.ratio, seed, spanning_forest=self.spanning_forest
         )
-        settings = self._settings(self._usual(), (read.x.size(1), 1), seed, self._decoder())
-        device = settings.device
+        request = self._request(graph, seed)
+        config = self._resolved(request, read, 0, base_settings(request) or PRESET)
+        device = config.device
         seen = with_edges(read, split.edge_index)
         observed = Data(x=seen.x, edge_index=seen.edge_index).to(device)
         task = LinkPrediction(
             split.train.to(device), split.val.to(device), split.val_negatives.to(device), nodes
         )
-        self._train(observed, task, settings)
+        self._train(observed, task, config)
         self._keep_graph_facts(read)
         self.schema_ = seen.get("schema")
         self.classes_ = np.array([0, 1])
@@ -121,10 +122,6 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         self.split_rule_ = f"unordered pairs at {self.ratio}, drawn with seed {seed}"
         self._judge(observed, split)
         return self
-
-    def _decoder(self) -> str:
-        name = self.decoder or self._usual().decoder or MODELS[self._names()[0]].link_decoder
-        return canonical_name(name, DECODERS, "decoder")
 
     def _judge(self, observed: Data, split: LinkSplit) -> None:
         """Threshold and temperature from validation pairs; then the test pairs, once."""

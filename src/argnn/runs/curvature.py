@@ -24,7 +24,6 @@ from argnn.functional.ollivier import (
     keep_pair_curvature,
     pair_curvature,
 )
-from argnn.runs.prepare import Plan
 from argnn.runs.problems import pose_problem
 from argnn.runs.threads import core_count, using_threads
 from argnn.settings.run_config import RunConfig
@@ -36,20 +35,22 @@ _FORMAT = 1
 _ALPHA = 0.5
 
 
-def precompute_curvature(plan: Plan, on_progress: OnProgress | None = None) -> None:
-    """Compute what the splits of a plan need and is not on disk yet, with all cores.
+def precompute_curvature(
+    config: RunConfig, graph: Data, on_progress: OnProgress | None = None
+) -> None:
+    """Compute what the splits of a run need and is not on disk yet, with all cores.
 
     Args:
-        plan: What is going to be run.
+        config: What is going to be run.
+        graph: The graph that ``config`` describes.
         on_progress: Called now and then with the numbers of finished pairs and of all.
     """
-    config = plan.config
     # Splits of nodes share their edges; every split of links has its own.
     splits = config.splits if config.task == "link" else config.splits[:1]
     if "ricci" in config.options:
         with using_threads(core_count()):
             for split in splits:
-                visible = pose_problem(plan.graph, split, "cpu", config.link).visible
+                visible = pose_problem(graph, split, "cpu", config.link).visible
                 load_curvature(config, visible, on_progress)
 
 

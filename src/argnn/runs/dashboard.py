@@ -55,7 +55,6 @@ class Dashboard:
     Args:
         folder: The run; events go to ``split-N/events``.
         split: Number of the split.
-        model: The model in training.
         visible: What it sees of the graph.
         graph: The whole graph, for the names of the classes in the projector.
         epochs: Most epochs that will come.
@@ -65,12 +64,11 @@ class Dashboard:
         self,
         folder: RunFolder,
         split: int,
-        model: AbstractNodeModel,
         visible: Data,
         graph: Data,
         epochs: int,
     ) -> None:
-        self.folder, self.split, self.model = folder, split, model
+        self.folder, self.split = folder, split
         self.visible, self.graph, self.epochs = visible, graph, epochs
         self.writer = require_tensorboard()(str(events_path(folder, split)))
         self.losses: dict[int, float] = {}
@@ -87,9 +85,9 @@ class Dashboard:
                 self.writer.add_scalar(tag, value, record.epoch)
 
     @torch.no_grad()
-    def __call__(self, epoch: int, outputs: Tensor) -> None:
+    def __call__(self, model: AbstractNodeModel, epoch: int, outputs: Tensor) -> None:
         """Write energies and histograms of the metrics, which a validation has just used."""
-        metrics = self.model.forward_with_metric(self.visible.x, self.visible.edge_index)[1]
+        metrics = model.forward_with_metric(self.visible.x, self.visible.edge_index)[1]
         if not metrics:
             return
         record = {"epoch": epoch, **self._energies(metrics), "metric_change": None}
@@ -123,9 +121,9 @@ class Dashboard:
             if math.isfinite(nrmd):
                 self.writer.add_scalar(f"nrmd/layer_{number}", nrmd, epoch)
 
-    def finish(self) -> None:
+    def finish(self, model: AbstractNodeModel) -> None:
         """Write the projector and the record of the metric."""
-        self._project()
+        self._project(model)
         if not self.records:
             return
         self._add_lyapunov()
@@ -148,9 +146,9 @@ class Dashboard:
             if record["lyapunov"] is not None:
                 self.writer.add_scalar("geometry/lyapunov", value, record["epoch"])
 
-    def _project(self) -> None:
+    def _project(self, model: AbstractNodeModel) -> None:
         """The learned points of the chosen epoch, with the class of each node."""
-        encoder = self.model.encoder if isinstance(self.model, LinkModel) else self.model
+        encoder = model.encoder if isinstance(model, LinkModel) else model
         assert isinstance(encoder, AbstractNodeModel)
         layers = learned_layers(encoder, self.visible)
         if not layers:

@@ -12,7 +12,7 @@ from argnn.nn import AbstractNodeModel
 from argnn.runs.problems import Problem
 from argnn.runs.provenance import versions
 from argnn.runs.summary import SELECTION
-from argnn.settings.run_config import RunConfig, model_spec
+from argnn.settings.run_config import RunConfig
 from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, write_folder
 from argnn.train import scores_and_metrics
@@ -39,7 +39,7 @@ def write_model(
     """
     calibration = _calibration(model, problem, config.train.precision)
     checkpoint = Checkpoint(
-        spec=model_spec(config, graph),
+        spec=config.spec,
         classes=_classes(graph) if config.task == "node" else [],
         temperature=calibration["calibration"]["temperature"],
         threshold=row["val"]["threshold"] if config.task == "link" else 0.0,

@@ -1,7 +1,8 @@
 """From what a user asked for to a complete configuration and a graph."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch_geometric.data import Data
@@ -11,22 +12,20 @@ from argnn.data.import_options import Columns
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
-from argnn.nn import DECODERS, MODELS
-from argnn.registry import canonical_name
-from argnn.runs.recipes import OnTrial, Recipe, known_recipe, trial_recipe
-from argnn.runs.threads import core_count, threads_for
+from argnn.runs.problems import pose_problem
+from argnn.runs.threads import core_count, threads_for, using_threads
+from argnn.runs.trial import OnTrial, settings_by_trial
+from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.settings.request import Request, data_name
-from argnn.settings.run_config import (
-    MAIN_SCORES,
-    LinkConfig,
-    Overrides,
-    RunConfig,
-    check_link_model,
-    check_preset,
-    parse_overrides,
-    resolve_options,
-    resolve_train,
+from argnn.settings.resolve import (
+    PRESET,
+    BaseSettings,
+    base_settings,
+    is_directed,
+    names_of,
+    resolve,
 )
+from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig
 from argnn.train.devices import resolve_device
 
 __all__ = ["Plan", "Request", "data_name", "prepare", "reopen"]
@@ -58,71 +57,54 @@ def prepare(
         on_trial: Called after each short run of a trial.
         graph: The graph of the request, where it is loaded already.
     """
-    model = canonical_name(request.model, MODELS, "model")
-    preset = check_preset(model, request.preset)
+    model, preset = names_of(request)
     _check_task(request)
     _check_weights(request, model)
-    overrides = parse_overrides(request.overrides, model)
+    changes = parse_overrides(request.overrides, model)
     if not 0 <= request.seed <= _LARGEST_SEED:
         raise ConfigError(f"--seed must be from 0 to {_LARGEST_SEED} (got {request.seed})")
-    # Overrides are checked once without the graph: a trial must not end in a typing mistake.
-    resolve_options(model, preset, overrides.options)
-    resolve_train(model, preset, request.seed, overrides.train)
+    # Changes are checked once without the graph: a trial must not end in a typing mistake.
+    resolve_options(model, preset, changes.options)
+    resolve_train(model, preset, request.seed, changes.train)
     device = resolve_device(request.device, "--device")
-    recipe = known_recipe(request, model, preset)
+    base = base_settings(request)
     graph = load_graph(request.data, request) if graph is None else graph
     splits = chosen_splits(request.split, graph, request.task)
     workers = worker_count(request.workers, len(splits), device)
-    recipes = (
-        [trial_recipe(request, graph, split, device, on_trial) for split in splits]
-        if recipe is None
-        else [recipe]
-    )
-
-    def settled(recipe: Recipe) -> dict[str, Any]:
-        return {
-            "options": resolve_options(model, preset, recipe.options, overrides.options),
-            "train": resolve_train(model, preset, request.seed, recipe.train, overrides.train),
-            "source": recipe.source + _override_note(overrides),
-            "trial": recipe.trial,
-        }
-
-    choices = [settled(recipe) for recipe in recipes]
-    link = _link_config(request, model, recipes[0].decoder)
-    if link is not None:
-        check_link_model(model, choices[0]["options"], link.decoder, graph.x.size(1))
-        _check_link_splits(graph, splits, link)
-        penalty_weights = choices[0]["train"].penalty_weights
-        if model == "argnn" and penalty_weights != "fixed" and graph.class_count < 1:
-            raise ConfigError("penalty weights from theory need labels, and the graph has none")
-    config = RunConfig(
-        data=data_name(request.data),
-        task=request.task,
-        model=model,
-        preset=preset,
-        directed=request.directed,
-        row_normalize=request.row_normalize,
-        seed=request.seed,
+    settled = partial(
+        resolve,
+        request,
+        changes,
+        graph=graph_facts(graph),
         device=device,
         threads=threads_for(workers),
-        splits=splits,
-        **choices[0],
-        link=link,
-        graph=graph_facts(graph),
         columns=used_columns(request),
-        per_split=_per_split(splits, choices) if len(choices) > 1 else {},
     )
+    if base is not None:
+        bases = [base]
+    else:
+        first = settled([PRESET], splits=splits)
+        bases = [_tried(first, request, graph, split, on_trial) for split in splits]
+    config = settled(bases, splits=splits)
+    if config.link is not None:
+        _check_link_splits(graph, splits, config.link)
     return Plan(config, graph, workers)
 
 
-def _per_split(
-    splits: Sequence[int], choices: Sequence[dict[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    """The settings of each split as plain JSON values."""
-    return {
-        str(split): {**choice, "train": asdict(choice["train"])}
-        for split, choice in zip(splits, choices, strict=True)
-    }
+def _tried(
+    config: RunConfig, request: Request, graph: Data, split: int, on_trial: OnTrial | None
+) -> BaseSettings:
+    """Settings that short runs on one split choose; they see no test label."""
+    with using_threads(threads_for(1)):
+        problem = pose_problem(graph, split, config.device)
+        return settings_by_trial(
+            config,
+            problem.visible,
+            problem.task,
+            split=split,
+            directed=is_directed(request),
+            on_trial=on_trial,
+        )
 
 
 def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Plan:
@@ -235,21 +217,6 @@ def _check_weights(request: Request, model: str) -> None:
         )
 
 
-def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig | None:
-    """How links are divided and scored, or nothing where classes are asked for.
-
-    The decoder is the user's, that of the settings, or the model's own.
-    """
-    if request.task == "node":
-        return None
-    decoder = request.decoder or usual or MODELS[model].link_decoder
-    return LinkConfig(
-        ratio=request.ratio or RATIOS[0],
-        spanning_forest=request.spanning_forest,
-        decoder=canonical_name(decoder, DECODERS, "decoder"),
-    )
-
-
 def _check_link_splits(graph: Data, splits: Sequence[int], link: LinkConfig) -> None:
     """A graph that cannot be divided must be refused before anything is written."""
     nodes = graph.x.size(0)
@@ -260,8 +227,3 @@ def _check_link_splits(graph: Data, splits: Sequence[int], link: LinkConfig) -> 
             )
     except DataError as error:
         raise DataError(f"{graph.name}: {error}") from error
-
-
-def _override_note(overrides: Overrides) -> str:
-    names = [*overrides.options, *overrides.train]
-    return f"; set by the user: {', '.join(names)}" if names else ""

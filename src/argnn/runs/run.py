@@ -15,25 +15,21 @@ from torch_geometric.data import Data
 from argnn.errors import FORESEEN
 from argnn.files import fingerprint, read_checked, write_checked
 from argnn.nn import AbstractNodeModel
-from argnn.runs.curvature import load_curvature
 from argnn.runs.dashboard import Dashboard, told_both
 from argnn.runs.models import write_model
 from argnn.runs.problems import Judge, Problem, Scores, pose_problem
 from argnn.runs.process_memory import peak_mib, reset_peak
 from argnn.runs.provenance import device_name, git_state, versions
-from argnn.settings.run_config import RunConfig, build_task_model
+from argnn.runs.train_one import OnEpoch, train_one
+from argnn.settings.run_config import RunConfig
 from argnn.store.model_folder import read_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
 from argnn.train import (
-    EpochRecord,
     FitResult,
     Snapshot,
-    fit,
     scores_and_metrics,
 )
-
-OnEpoch = Callable[[EpochRecord], None]
 
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
 
@@ -123,15 +119,11 @@ def _trained(
     if config.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     spent = 0.0 if saving is None else saving.seconds
-    torch.manual_seed(config.seed)
     problem = pose_problem(graph, split, config.device, config.link)
-    model = build_task_model(config, graph).to(config.device)
-    curvature = load_curvature(config, problem.visible)
-    observer = _Oracle(model, problem.judge) if oracle else None
+    observer = _Oracle(problem.judge) if oracle else None
     board = None
     if watched is not None:
-        epochs = config.train.epochs
-        board = Dashboard(watched, split, model, problem.visible, graph, epochs)
+        board = Dashboard(watched, split, problem.visible, graph, config.train.epochs)
         on_epoch = told_both(board.epoch, on_epoch)
 
     def save(snapshot: Snapshot) -> None:
@@ -143,30 +135,30 @@ def _trained(
     with ExitStack() as stack:
         if board is not None:
             stack.callback(board.close)
-        result = fit(
-            model,
+        trained = train_one(
+            config,
             problem.visible,
             problem.task,
-            config.train,
             on_epoch=on_epoch,
             save=None if saving is None else save,
             observe=observer if board is None else board,
             resume_from=saved,
         )
         if board is not None:
-            board.finish()
+            board.finish(trained.model)
+    model = trained.model
     row = {
         **_identity(config, split),
         "config": config.to_json(),
         **_scores(model, problem, config.train.precision),
         "oracle": None if observer is None else observer.best,
-        **_course(result),
-        **({} if curvature is None else {"curvature": curvature}),
+        **_course(trained.result),
+        **({} if trained.curvature is None else {"curvature": trained.curvature}),
         "num_parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": spent + time.perf_counter() - began,
         "resumed_from_epoch": None if saved is None else len(saved.values["history"]),
         **_surroundings(config),
-        "history": [asdict(record) for record in result.history],
+        "history": [asdict(record) for record in trained.result.history],
     }
     return model, row, problem
 
@@ -180,15 +172,15 @@ class _Oracle:
     RULE = "best test score over epochs"
     best: Row | None
 
-    def __init__(self, model: AbstractNodeModel, judge: Judge) -> None:
-        self.model, self.judge = model, judge
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
         self.highest, self.best = -math.inf, None
 
-    def __call__(self, epoch: int, outputs: Tensor) -> None:
-        score = self.judge.main_test_score(self.model, outputs)
+    def __call__(self, model: AbstractNodeModel, epoch: int, outputs: Tensor) -> None:
+        score = self.judge.main_test_score(model, outputs)
         if score is not None and score > self.highest:
             self.highest = score
-            scores = self.judge.test_scores(self.model, outputs)
+            scores = self.judge.test_scores(model, outputs)
             self.best = {"rule": self.RULE, "epoch": epoch, "test": scores}
 
 

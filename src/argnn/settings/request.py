@@ -8,13 +8,16 @@ from argnn.data.import_options import Columns
 from argnn.errors import ConfigError
 from argnn.registry import canonical_name
 
+#: What a graph without a name or a file is called.
+IN_MEMORY = "a graph in memory"
+
 
 @dataclass(frozen=True)
 class Request:
     """An order for a run.
 
     Attributes:
-        data: Name of a data set, or the path of a file.
+        data: Name of a data set, or the path of a file; or :data:`IN_MEMORY`.
         model: Name of a model.
         preset: Name of a preset.
         split: A number, several with commas, or ``"all"``.
@@ -59,6 +62,8 @@ class Request:
 
 def data_name(data: str) -> str:
     """A registered name in its own spelling, or a path that also holds from another folder."""
+    if data == IN_MEMORY:
+        return data
     try:
         return canonical_name(data, DATASETS, "data set")
     except ConfigError:

@@ -10,17 +10,18 @@ from argnn.data import DATASETS
 from argnn.errors import ConfigError
 from argnn.nn import DECODERS, MODELS
 from argnn.registry import resolve, suggestion
-from argnn.settings.usual import FOR_UNDIRECTED, edge_kinds
 from argnn.yaml_files import parsed_yaml
 
 _FOLDER = "files"
 #: In place of a data set: the usual settings of all that have none of their own.
 ANY = "any"
 _EDGES = ("undirected", "directed")
+#: Said of settings that are used with directed edges although they were found without.
+FOR_UNDIRECTED = "; for undirected edges, as none are stored for directed ones"
 
 
 @dataclass(frozen=True)
-class Settings:
+class StoredSettings:
     """Settings of a method for one graph.
 
     Attributes:
@@ -65,7 +66,7 @@ class Settings:
 
 
 @cache
-def stored_settings() -> tuple[Settings, ...]:
+def stored_settings() -> tuple[StoredSettings, ...]:
     """All entries of the package's own files."""
     folder = files("argnn.settings").joinpath(_FOLDER)
     found = [
@@ -77,7 +78,7 @@ def stored_settings() -> tuple[Settings, ...]:
     return tuple(found)
 
 
-def parsed_settings(text: str, origin: str) -> tuple[Settings, ...]:
+def parsed_settings(text: str, origin: str) -> tuple[StoredSettings, ...]:
     """Read a list of settings; an unknown key, or the same graph twice, is an error."""
     entries = parsed_yaml(text, origin)
     if not isinstance(entries, list):
@@ -90,7 +91,7 @@ def parsed_settings(text: str, origin: str) -> tuple[Settings, ...]:
     return tuple(found)
 
 
-def _require_distinct(entries: Sequence[Settings], origin: str) -> None:
+def _require_distinct(entries: Sequence[StoredSettings], origin: str) -> None:
     seen: set[tuple[str, ...]] = set()
     for settings in entries:
         if settings.key in seen:
@@ -98,25 +99,36 @@ def _require_distinct(entries: Sequence[Settings], origin: str) -> None:
         seen.add(settings.key)
 
 
-def _parsed_entry(entry: Any, origin: str) -> Settings:
+def _parsed_entry(entry: Any, origin: str) -> StoredSettings:
     if not isinstance(entry, dict):
         raise ConfigError(f"{origin}: must be a mapping (got {type(entry).__name__})")
-    known = [item.name for item in fields(Settings)]
+    known = [item.name for item in fields(StoredSettings)]
     for key in entry:
         if key not in known:
             raise ConfigError(f"{origin}: unknown key '{key}'; {suggestion(str(key), known)}")
     try:
-        return Settings(**entry)
+        return StoredSettings(**entry)
     except (ConfigError, TypeError) as error:
         raise ConfigError(f"{origin}: {error}") from error
 
 
+def edge_kinds(model: str, directed: bool) -> tuple[str, ...]:
+    """The edges whose stored settings a method may use, the best first.
+
+    With directed edges a rival takes settings found on undirected ones where it has no others.
+    argnn does not: its switches decide what directions are good for, so a trial chooses them.
+    """
+    if not directed:
+        return ("undirected",)
+    return ("directed",) if model == "argnn" else ("directed", "undirected")
+
+
 def find_settings(
     data: str, *, directed: bool, preset: str, task: str = "node", method: str = "argnn"
-) -> Settings | None:
+) -> StoredSettings | None:
     """The entry of a data set, else the usual one of its task, else nothing.
 
-    Each of the two is looked up for the edges of :func:`argnn.settings.usual.edge_kinds`, in
+    Each of the two is looked up for the edges of :func:`edge_kinds`, in
     that order; the source says so where an entry for undirected edges serves directed ones.
     """
     entries = {settings.key: settings for settings in stored_settings()}

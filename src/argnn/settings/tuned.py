@@ -11,7 +11,8 @@ from argnn.errors import ArgnnError, ConfigError
 from argnn.files import digest_matches, with_digest, write_output
 from argnn.nn import MODELS
 from argnn.registry import canonical_name, suggestion
-from argnn.settings.run_config import MAIN_SCORES, check_preset, resolve_options, resolve_train
+from argnn.settings.options import check_preset, resolve_options, resolve_train
+from argnn.settings.run_config import MAIN_SCORES
 from argnn.yaml_files import parsed_yaml, yaml_content
 
 FORMAT = 1

@@ -6,7 +6,6 @@ from argnn.train.negatives import NegativeSampler
 from argnn.train.precision import scores_and_metrics
 from argnn.train.scores import LinkScores, NodeScores, best_threshold, link_scores, node_scores
 from argnn.train.tasks import LinkPrediction, NodeClassification, Task, Validation
-from argnn.train.trial import Recipe, Trial, TrialReport, choose_switches
 
 __all__ = [
     "TRAIN_PRESETS",
@@ -17,15 +16,11 @@ __all__ = [
     "NegativeSampler",
     "NodeClassification",
     "NodeScores",
-    "Recipe",
     "Snapshot",
     "Task",
     "TrainConfig",
-    "Trial",
-    "TrialReport",
     "Validation",
     "best_threshold",
-    "choose_switches",
     "fit",
     "link_scores",
     "node_scores",

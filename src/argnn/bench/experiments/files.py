@@ -17,7 +17,7 @@ from argnn.errors import ConfigError
 from argnn.nn import DECODERS, MODELS
 from argnn.registry import canonical_name, suggestion
 from argnn.runs.summary import LEAST_SEEDS, SCORES, SMALL_GRAPH
-from argnn.settings.run_config import check_preset, parse_overrides
+from argnn.settings.options import check_preset, parse_overrides
 from argnn.yaml_files import parsed_yaml, yaml_content
 
 T = TypeVar("T")

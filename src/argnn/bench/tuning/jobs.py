@@ -21,20 +21,14 @@ from torch_geometric.data import Data
 from argnn.bench.tuning.study import Params
 from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.runs.allocator import keep_freed_memory
-from argnn.runs.curvature import load_curvature
 from argnn.runs.executors import EXECUTORS, ray_session
 from argnn.runs.parallel import graphs_for_worker, pack
 from argnn.runs.problems import pose_problem
 from argnn.runs.signals import children_ignoring_interrupts
 from argnn.runs.threads import using_threads
-from argnn.settings.run_config import (
-    Overrides,
-    RunConfig,
-    build_task_model,
-    parse_overrides,
-    resolve_options,
-)
-from argnn.train import fit
+from argnn.runs.train_one import train_one
+from argnn.settings.options import Overrides, parse_overrides, resolve_options
+from argnn.settings.run_config import RunConfig
 
 
 @dataclass(frozen=True)
@@ -80,11 +74,8 @@ def train_split(config: RunConfig, graph: Data, job: SplitJob) -> Outcome:
     began = time.perf_counter()
     try:
         config = trial_config(config, job.params)
-        torch.manual_seed(config.seed)
         problem = pose_problem(graph, job.split, config.device, config.link)
-        model = build_task_model(config, graph).to(config.device)
-        load_curvature(config, problem.visible)
-        result = fit(model, problem.visible, problem.task, config.train)
+        result = train_one(config, problem.visible, problem.task).result
         if not math.isfinite(result.val_score):
             raise RunError(f"the validation score of split {job.split} is {result.val_score}")
     except Exception as error:  # one bad trial must not take the others with it

@@ -35,15 +35,14 @@ from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
 from argnn.runs.provenance import git_state
 from argnn.runs.threads import threads_for
-from argnn.settings.run_config import (
+from argnn.settings.options import (
     Overrides,
-    RunConfig,
-    check_link_model,
     parse_overrides,
     recorded_options,
     resolve_options,
     resolve_train,
 )
+from argnn.settings.run_config import RunConfig
 from argnn.settings.tuned import Tuned, read_tuned, write_tuned
 from argnn.version import __version__
 
@@ -86,9 +85,7 @@ class Search:
         try:
             config = trial_config(self.config, params)
             if config.link is not None:
-                check_link_model(
-                    config.model, config.options, config.link.decoder, config.graph["features"]
-                )
+                config.spec.try_out()
         except ConfigError:
             return False
         return True

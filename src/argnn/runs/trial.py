@@ -7,16 +7,18 @@ at most :data:`MAX_TRIALS` runs of :data:`TRIAL_EPOCHS` epochs.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
+from torch_geometric.data import Data
 
 from argnn.errors import DivergenceError
-from argnn.nn import ARGNN
-from argnn.train.config import train_config
-from argnn.train.loop import Graph, fit
-from argnn.train.tasks import Task
+from argnn.runs.train_one import train_one
+from argnn.settings.options import resolve_options, resolve_train
+from argnn.settings.resolve import BaseSettings
+from argnn.settings.run_config import RunConfig
+from argnn.train import Task
 
 TRIAL_EPOCHS = 60
 MAX_TRIALS = 9
@@ -78,30 +80,31 @@ RECIPES: tuple[Recipe, ...] = (
 )
 
 
+OnTrial = Callable[[Trial], None]
+
+
 def choose_switches(
-    graph: Graph,
+    config: RunConfig,
+    visible: Data,
     task: Task,
-    num_classes: int,
     *,
     directed: bool,
-    seed: int = 0,
-    on_trial: Callable[[Trial], None] | None = None,
+    on_trial: OnTrial | None = None,
 ) -> TrialReport:
     """Run the trial.
 
     Args:
-        graph: Features and edges.
+        config: Of argnn with its default preset; switches and training settings are tried.
+        visible: Features and edges.
         task: Loss and validation score; carries no test label.
-        num_classes: Number of scores per node.
         directed: Whether the edges have directions worth trying.
-        seed: Seed of every short run.
         on_trial: Called after each short run.
     """
     trials: list[Trial] = []
 
     def run(recipe: Recipe) -> None:
         try:
-            trials.append(_short_run(recipe, graph, task, num_classes, seed))
+            trials.append(_short_run(recipe, config, visible, task))
         except DivergenceError:  # a recipe that fails on this graph is not chosen
             trials.append(Trial(recipe, -math.inf, math.inf, 0.0))
         if on_trial is not None:
@@ -124,10 +127,43 @@ def _variations(recipe: Recipe, directed: bool) -> list[Recipe]:
     return varied
 
 
-def _short_run(recipe: Recipe, graph: Graph, task: Task, num_classes: int, seed: int) -> Trial:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = ARGNN(graph.x.size(1), out_channels=num_classes, **recipe.model)
-    config = train_config("default", {**recipe.train, "epochs": TRIAL_EPOCHS, "seed": seed})
-    result = fit(model.to(graph.x.device), graph, task, config)
+def _short_run(recipe: Recipe, config: RunConfig, visible: Data, task: Task) -> Trial:
+    length = {"epochs": TRIAL_EPOCHS, "checkpoint_every": 0}
+    short = replace(
+        config,
+        options=resolve_options("argnn", "default", recipe.model),
+        train=resolve_train("argnn", "default", config.seed, recipe.train, length),
+    )
+    result = train_one(short, visible, task).result
     return Trial(recipe, result.val_score, result.val_loss, result.seconds)
+
+
+def settings_by_trial(
+    config: RunConfig,
+    visible: Data,
+    task: Task,
+    *,
+    split: int,
+    directed: bool,
+    on_trial: OnTrial | None = None,
+) -> BaseSettings:
+    """The settings that the trial chooses, with a record of its runs; see the other function."""
+    report = choose_switches(config, visible, task, directed=directed, on_trial=on_trial)
+    source = f"chosen by {len(report.trials)} short runs on validation: {report.chosen.name}"
+    facts = {
+        "split": split,
+        "epochs": TRIAL_EPOCHS,
+        "threads": torch.get_num_threads(),
+        "chosen": report.chosen.name,
+        "runs": [
+            {
+                **asdict(trial.recipe),
+                # Null where the short run diverged: JSON has no infinity.
+                "val_score": trial.val_score if math.isfinite(trial.val_score) else None,
+                "val_loss": trial.val_loss if math.isfinite(trial.val_loss) else None,
+                "seconds": trial.seconds,
+            }
+            for trial in report.trials
+        ],
+    }
+    return BaseSettings(report.chosen.model, report.chosen.train, source, trial=facts)

@@ -1,30 +1,55 @@
+"""The short trial: its budget, what it tries, and that it is a training like any other."""
+
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from argnn.train import FitResult, Recipe, Trial, TrialReport, choose_switches, trial
-
-from .cases import task_of, two_blocks
+from argnn.runs import trial
+from argnn.runs.train_one import Trained
+from argnn.runs.trial import Recipe, Trial, TrialReport, choose_switches
+from argnn.settings.options import Overrides
+from argnn.settings.request import IN_MEMORY, Request
+from argnn.settings.resolve import PRESET, resolve
+from argnn.train import FitResult
+from train.cases import task_of, two_blocks
 
 GRAPH = two_blocks()
 
 
+def tried(graph=GRAPH, seed=0, **options):
+    """The trial on a graph in memory."""
+    config = resolve(
+        Request(IN_MEMORY, seed=seed),
+        Overrides(),
+        [PRESET],
+        splits=(0,),
+        graph={"features": graph.x.size(1), "classes": 2},
+        device="cpu",
+        threads=1,
+    )
+    return choose_switches(config, graph, task_of(graph), **options)
+
+
 class Recorder:
-    """Stands in for `fit`: notes what it is asked for and answers with scripted scores."""
+    """Stands in for `train_one`: notes the configurations and answers with scripted scores."""
 
     def __init__(self, score):
         self.score, self.calls = score, []
 
-    def __call__(self, model, graph, task, config):
-        self.calls.append((model, graph, task, config))
-        score, loss = self.score(model.formulation)
-        return FitResult(1, score, loss, config.epochs, "epochs", {}, [], 0.1)
+    def __call__(self, config, visible, task):
+        form = SimpleNamespace(**config.options)
+        self.calls.append((form, config.train))
+        score, loss = self.score(form)
+        result = FitResult(1, score, loss, config.train.epochs, "epochs", {}, [], 0.1)
+        return Trained(None, result, None)
 
 
 @pytest.fixture
 def recorded(monkeypatch):
     def use(score):
         recorder = Recorder(score)
-        monkeypatch.setattr(trial, "fit", recorder)
+        monkeypatch.setattr(trial, "train_one", recorder)
         return recorder
 
     return use
@@ -42,26 +67,26 @@ def no_self_path_wins(form):
 @pytest.mark.parametrize("score", [self_path_wins, no_self_path_wins])
 def test_trial_keeps_to_its_budget(recorded, directed, score):
     recorder = recorded(score)
-    report = choose_switches(GRAPH, task_of(GRAPH), 2, directed=directed)
+    report = tried(directed=directed)
     assert len(report.trials) == len(recorder.calls) <= trial.MAX_TRIALS
-    assert {config.epochs for *_, config in recorder.calls} == {trial.TRIAL_EPOCHS}
+    assert {train.epochs for _, train in recorder.calls} == {trial.TRIAL_EPOCHS}
     assert trial.MAX_TRIALS * trial.TRIAL_EPOCHS <= 600
 
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_trial_tries_directions_on_directed_graphs_only(recorded, directed):
     recorder = recorded(self_path_wins)
-    choose_switches(GRAPH, task_of(GRAPH), 2, directed=directed)
-    directions = {model.formulation.direction for model, *_ in recorder.calls}
+    tried(directed=directed)
+    directions = {form.direction for form, _ in recorder.calls}
     assert directions == ({"undirected", "out", "both"} if directed else {"undirected"})
 
 
 @pytest.mark.parametrize("score", [self_path_wins, no_self_path_wins])
 def test_second_round_varies_the_winner_of_the_first(recorded, score):
     recorder = recorded(score)
-    choose_switches(GRAPH, task_of(GRAPH), 2, directed=True)
-    first = [model.formulation for model, *_ in recorder.calls[: len(trial.RECIPES)]]
-    second = [model.formulation for model, *_ in recorder.calls[len(trial.RECIPES) :]]
+    tried(directed=True)
+    first = [form for form, _ in recorder.calls[: len(trial.RECIPES)]]
+    second = [form for form, _ in recorder.calls[len(trial.RECIPES) :]]
     winner = max(first, key=score)
     assert len(second) >= 3
     assert {form.self_path for form in second} == {winner.self_path}
@@ -72,16 +97,16 @@ def test_second_round_varies_the_winner_of_the_first(recorded, score):
 
 def test_without_self_path_the_metric_never_sees_the_features(recorded):
     recorder = recorded(no_self_path_wins)
-    choose_switches(GRAPH, task_of(GRAPH), 2, directed=True)
-    seen = {m.formulation.metric for m, *_ in recorder.calls if not m.formulation.self_path}
+    tried(directed=True)
+    seen = {form.metric for form, _ in recorder.calls if not form.self_path}
     assert seen == {"structure", "fixed"}
 
 
 def test_first_round_covers_self_path_and_normalisation(recorded):
     recorder = recorded(self_path_wins)
-    choose_switches(GRAPH, task_of(GRAPH), 2, directed=False)
-    tried = {(m.formulation.self_path, m.formulation.normalization) for m, *_ in recorder.calls}
-    assert {(True, "sym"), (True, "rw"), (True, "sum"), (False, "sym"), (False, "rw")} <= tried
+    tried(directed=False)
+    seen = {(form.self_path, form.normalization) for form, _ in recorder.calls}
+    assert {(True, "sym"), (True, "rw"), (True, "sum"), (False, "sym"), (False, "rw")} <= seen
 
 
 def test_chosen_recipe_has_the_best_validation_then_the_smaller_loss_then_is_the_earlier():
@@ -100,7 +125,7 @@ def test_choice_is_the_best_of_both_rounds(recorded):
         return (0.9 if form.metric == "fixed" else 0.8 if form.normalization == "sum" else 0.5), 1.0
 
     recorded(score)
-    report = choose_switches(GRAPH, task_of(GRAPH), 2, directed=False)
+    report = tried(directed=False)
     assert report.chosen.model["metric"] == "fixed"
     assert report.chosen.model["normalization"] == "sum"
     assert report.chosen.name == "self path, sum, fixed metric"
@@ -109,7 +134,7 @@ def test_choice_is_the_best_of_both_rounds(recorded):
 def test_every_short_run_is_shown_when_it_ends(recorded):
     recorded(self_path_wins)
     seen = []
-    report = choose_switches(GRAPH, task_of(GRAPH), 2, directed=True, on_trial=seen.append)
+    report = tried(directed=True, on_trial=seen.append)
     assert seen == report.trials
     assert len({t.recipe.name for t in seen}) == len(seen), "every recipe has its own name"
 
@@ -133,9 +158,9 @@ def short(monkeypatch):
 def test_trial_really_trains_repeats_with_the_seed_and_leaves_the_random_state_alone():
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    first = choose_switches(GRAPH, task_of(GRAPH), 2, directed=True, seed=1)
+    first = tried(directed=True, seed=1)
     assert torch.equal(torch.get_rng_state(), before)
-    second = choose_switches(GRAPH, task_of(GRAPH), 2, directed=True, seed=1)
+    second = tried(directed=True, seed=1)
     assert len(first.trials) > len(trial.RECIPES)
     for one, other in zip(first.trials, second.trials, strict=True):
         assert (one.recipe, one.val_score, one.val_loss) == (
@@ -151,9 +176,7 @@ def test_trial_really_trains_repeats_with_the_seed_and_leaves_the_random_state_a
 def test_replacing_every_test_label_does_not_change_the_trial():
     other = GRAPH.clone()
     other.y = torch.where(other.test_mask, 1 - other.y, other.y)
-    reports = [
-        choose_switches(graph, task_of(graph), 2, directed=False) for graph in (GRAPH, other)
-    ]
+    reports = [tried(graph, directed=False) for graph in (GRAPH, other)]
     results = [[(t.recipe, t.val_score, t.val_loss) for t in r.trials] for r in reports]
     assert results[0] == results[1]
     assert reports[0].chosen == reports[1].chosen

@@ -1,0 +1,193 @@
+"""Options of a model and of its training: known names, types, defaults; merged and checked."""
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from argnn.errors import ConfigError
+from argnn.nn import ARGNN, MODELS, PRESETS, Formulation
+from argnn.nn.models.formulation import formulation
+from argnn.registry import canonical_name, resolve, suggestion
+from argnn.settings.model_spec import ModelSpec
+from argnn.train import TrainConfig, train_config
+from argnn.wording import shortened
+from argnn.yaml_files import parsed_yaml
+
+CHECKPOINT_EVERY = 25
+#: Of argnn, where no stored settings say otherwise: the sizes of the paper, and our own.
+_SIZES: Mapping[str, dict[str, int]] = {
+    "paper": {"hidden_channels": 128, "num_layers": 3},
+    "reference": {"hidden_channels": 128, "num_layers": 3},
+    "default": {"hidden_channels": 128, "num_layers": 2},
+}
+#: Of every other model: the usual settings of a graph convolutional network.
+_BASELINE_SIZES = {"hidden_channels": 64, "num_layers": 2}
+_BASELINE_TRAIN = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
+#: Options that came after results were stored, with the value that changes nothing. At that value
+#: the record leaves them out: fingerprints of finished runs and cells stay what they were.
+_LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "argnn": {"structure_features": False},
+    **dict.fromkeys(
+        ("graphsage", "hgcn", "q-gcn", "h2gcn", "curvdrop", "mlp", "linkx"), {"input_dropout": 0.0}
+    ),
+    **dict.fromkeys(
+        ("gat", "hgat", "kappa-gcn", "gprgnn", "fagcn", "cusp", "gnrf"), {"input_dropout": None}
+    ),
+}
+#: Larger numbers fit no tensor.
+_HUGE = 2**63
+_NOT_OPTIONS = ("self", "in_channels", "out_channels", "preset")
+_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a word"}
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Single settings of the user, sorted by what they belong to."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_overrides(texts: Sequence[str], model: str) -> Overrides:
+    """Sort and check texts such as ``train.lr=0.01``, ``model.dropout=0.3`` or ``dropout=0.3``.
+
+    Example:
+        >>> parse_overrides(["lr=1e-2", "model.dropout=0.3"], "gcn")
+        Overrides(options={'dropout': 0.3}, train={'lr': 0.01})
+    """
+    known = {"model": option_types(model), "train": _train_types()}
+    found: dict[str, dict[str, Any]] = {"model": {}, "train": {}}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"--set must read key=value (got '{text:.80}')")
+        part, name = _placed(key.strip(), known, model)
+        found[part][name] = _checked(
+            key.strip(), parsed_yaml(value, f"--set {text:.80}"), known[part][name]
+        )
+    return Overrides(options=found["model"], train=found["train"])
+
+
+def _placed(key: str, known: Mapping[str, Mapping[str, Any]], model: str) -> tuple[str, str]:
+    """Which part a key belongs to, and its name there."""
+    prefix, dot, rest = key.partition(".")
+    parts, name = ([prefix], rest) if dot else (list(known), key)
+    if name == "seed":
+        raise ConfigError("the seed is set with --seed")
+    holders = [part for part in parts if name in known.get(part, {})]
+    if len(holders) == 1:
+        return holders[0], name
+    if holders:
+        both = " and ".join(f"{part}.{name}" for part in holders)
+        raise ConfigError(f"setting '{name}' is ambiguous: there are {both}")
+    elsewhere = [f"{part}.{name}" for part in known if name in known[part]]
+    if elsewhere:
+        raise ConfigError(f"unknown setting '{key}'; did you mean '{elsewhere[0]}'?")
+    names = [f"{part}.{n}" if dot else n for part, table in known.items() for n in table]
+    names = [n for n in names if not n.endswith("seed")]
+    raise ConfigError(f"unknown setting '{key}' of {model}; {suggestion(key, names)}")
+
+
+def _checked(name: str, value: Any, hint: Any) -> Any:
+    """A value of the annotated type, or an error."""
+    kinds = get_args(hint) or (hint,)
+    if value is None and NoneType in kinds:
+        return None
+    if isinstance(value, bool):
+        if bool in kinds:
+            return value
+    elif float in kinds:
+        number = _number(value)
+        if number is not None:
+            return number
+    elif (int in kinds and isinstance(value, int) and abs(value) < _HUGE) or (
+        str in kinds and isinstance(value, str)
+    ):
+        return value
+    words = " or ".join(_WORDS.get(kind, "null") for kind in kinds)
+    got = f"'{shortened(value)}'" if isinstance(value, str) else shortened(value)
+    raise ConfigError(f"{name} must be {words} (got {got})")
+
+
+def _number(value: Any) -> float | None:
+    # YAML reads 1e-3, without a point, as a text.
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _train_types() -> dict[str, Any]:
+    return get_type_hints(TrainConfig)
+
+
+def option_types(model: str) -> dict[str, Any]:
+    """Type of each option of a model, by name."""
+    kind = resolve(model, MODELS, "model")
+    hints = get_type_hints(kind.__init__)
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    types = {
+        parameter.name: hints[parameter.name]
+        for parameter in parameters
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        and parameter.name not in _NOT_OPTIONS
+    }
+    return types | get_type_hints(Formulation) if kind is ARGNN else types
+
+
+def check_preset(model: str, preset: str) -> str:
+    """The preset's own name; only argnn has more than the default one."""
+    name = canonical_name(preset, PRESETS, "preset")
+    if model != "argnn" and name != "default":
+        raise ConfigError(f"preset '{name}' belongs to argnn; {model} has none")
+    return name
+
+
+def resolve_options(model: str, preset: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
+    """The complete options of a model; later layers win over earlier ones and over the preset."""
+    types = option_types(model)
+    options: dict[str, Any] = dict(_SIZES[preset] if model == "argnn" else _BASELINE_SIZES)
+    for layer in layers:
+        for name, value in layer.items():
+            if name not in types:
+                hint = suggestion(name, types)
+                raise ConfigError(f"unknown option '{name}' of {model}; {hint}")
+            options[name] = _checked(name, value, types[name])
+    options = _completed(model, preset, options)
+    # Only the model knows which values go together.
+    ModelSpec(model, options, in_channels=2, out_channels=2).try_out()
+    return options
+
+
+def _completed(model: str, preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    if model == "argnn":
+        sizes = {name: options[name] for name in _SIZES[preset]}
+        switches = {name: value for name, value in options.items() if name not in sizes}
+        return {**sizes, **asdict(formulation(preset, switches))}
+    parameters = inspect.signature(MODELS[model].__init__).parameters
+    defaults = {name: parameters[name].default for name in option_types(model)}
+    return {**defaults, **options}
+
+
+def recorded_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete options without those that came later and change nothing."""
+    later = _LATER_OPTIONS.get(model, {})
+    return {
+        name: value for name, value in options.items() if name not in later or value != later[name]
+    }
+
+
+def resolve_train(model: str, preset: str, seed: int, *layers: Mapping[str, Any]) -> TrainConfig:
+    """The complete training settings; later layers win over earlier ones and over the preset."""
+    types = _train_types()
+    merged: dict[str, Any] = {"checkpoint_every": CHECKPOINT_EVERY, "seed": seed}
+    if model != "argnn":
+        merged.update(_BASELINE_TRAIN)
+    for layer in layers:
+        for name, value in layer.items():
+            merged[name] = _checked(name, value, types[name]) if name in types else value
+    return train_config(preset, merged)

@@ -1,0 +1,164 @@
+"""From what a user asked for to a complete configuration: the only reader of settings files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from argnn.data import DATASETS
+from argnn.data.links import RATIOS
+from argnn.errors import ConfigError
+from argnn.nn import DECODERS, MODELS
+from argnn.registry import canonical_name
+from argnn.settings.options import Overrides, check_preset, resolve_options, resolve_train
+from argnn.settings.request import Request, data_name
+from argnn.settings.run_config import LinkConfig, RunConfig
+from argnn.settings.stored import find_settings
+from argnn.settings.tuned import read_tuned
+
+
+@dataclass(frozen=True)
+class BaseSettings:
+    """Settings that the user's own changes are put on, and where they come from.
+
+    Attributes:
+        options: Options of the model.
+        train: Training settings.
+        source: Where they come from, in words.
+        decoder: For links, what scores the pairs; None leaves it to the model.
+        trial: The short runs that chose them, where there were any.
+    """
+
+    options: Mapping[str, Any]
+    train: Mapping[str, Any]
+    source: str
+    decoder: str | None = None
+    trial: dict[str, Any] | None = None
+
+
+#: What a trial starts from, and what is used without one.
+PRESET = BaseSettings({}, {}, "preset default")
+
+
+def names_of(request: Request) -> tuple[str, str]:
+    """The model's and the preset's own names."""
+    model = canonical_name(request.model, MODELS, "model")
+    return model, check_preset(model, request.preset)
+
+
+def is_directed(request: Request) -> bool:
+    """Whether directions were asked for, and the graph can have any."""
+    name = data_name(request.data)
+    return request.directed and (name not in DATASETS or DATASETS[name].directed)
+
+
+def base_settings(request: Request) -> BaseSettings | None:
+    """The settings to start from, or nothing where only a trial on the graph can tell."""
+    model, preset = names_of(request)
+    if request.settings_file is not None:
+        return _tuned(request, model, preset)
+    link_options = MODELS[model].link_options if request.task == "link" else {}
+    stored = None
+    if not request.fresh:
+        stored = find_settings(
+            data_name(request.data),
+            directed=is_directed(request),
+            preset=preset,
+            task=request.task,
+            method=model,
+        )
+    if stored is not None:
+        options = {**link_options, **stored.model}
+        return BaseSettings(options, stored.train, stored.source, stored.decoder)
+    if model != "argnn":
+        return BaseSettings(link_options, {}, "usual settings of a baseline")
+    if preset != "default" or request.fresh or request.task == "link":
+        return BaseSettings(link_options, {}, f"preset {preset}")
+    return None
+
+
+def _tuned(request: Request, model: str, preset: str) -> BaseSettings:
+    """What a file of ``argnn tune`` says, which must be about this model and task."""
+    path = Path(str(request.settings_file))
+    tuned = read_tuned(path)
+    tuned.require(path, {"model": model, "preset": preset, "task": request.task})
+    decoder = None if tuned.link is None else tuned.link["decoder"]
+    return BaseSettings(tuned.options, tuned.train, tuned.source, decoder)
+
+
+def resolve(
+    request: Request,
+    changes: Overrides,
+    bases: Sequence[BaseSettings],
+    *,
+    splits: Sequence[int],
+    graph: Mapping[str, Any],
+    device: str,
+    threads: int,
+    columns: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """A configuration with nothing left to a default.
+
+    Args:
+        request: What the user asked for.
+        changes: Single settings of the user, which win over all others.
+        bases: What they are put on: one for all splits, or one for each.
+        splits: Numbers of the splits.
+        graph: Facts about the graph, ``features`` and ``classes`` among them.
+        device: ``"cpu"`` or ``"cuda"``.
+        threads: CPU threads of each split.
+        columns: What the user said about the columns of their graph.
+    """
+    model, preset = names_of(request)
+    names = [*changes.options, *changes.train]
+    note = f"; set by the user: {', '.join(names)}" if names else ""
+    choices: list[dict[str, Any]] = [
+        {
+            "options": resolve_options(model, preset, base.options, changes.options),
+            "train": resolve_train(model, preset, request.seed, base.train, changes.train),
+            "source": base.source + note,
+            "trial": base.trial,
+        }
+        for base in bases
+    ]
+    own = {
+        str(split): {**choice, "train": asdict(choice["train"])}
+        for split, choice in zip(splits, choices, strict=len(choices) > 1)
+    }
+    config = RunConfig(
+        data=data_name(request.data),
+        task=request.task,
+        model=model,
+        preset=preset,
+        directed=request.directed,
+        row_normalize=request.row_normalize,
+        seed=request.seed,
+        device=device,
+        threads=threads,
+        splits=tuple(splits),
+        **choices[0],
+        link=_link_config(request, model, bases[0].decoder),
+        graph=dict(graph),
+        columns=dict(columns or {}),
+        per_split=own if len(choices) > 1 else {},
+    )
+    if config.link is not None:
+        config.spec.try_out()
+        if model == "argnn" and config.train.penalty_weights != "fixed" and not graph["classes"]:
+            raise ConfigError("penalty weights from theory need labels, and the graph has none")
+    return config
+
+
+def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig | None:
+    """How links are divided and scored, or nothing where classes are asked for.
+
+    The decoder is the user's, that of the settings, or the model's own.
+    """
+    if request.task == "node":
+        return None
+    decoder = request.decoder or usual or MODELS[model].link_decoder
+    return LinkConfig(
+        ratio=request.ratio or RATIOS[0],
+        spanning_forest=request.spanning_forest,
+        decoder=canonical_name(decoder, DECODERS, "decoder"),
+    )
