@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from argnn.outputs.analyze import Order, Report, analyze
+from argnn.outputs.analyze import PageReport, PageRequest, analyze
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the browser is that of the tests
@@ -134,10 +134,10 @@ def shrink(path: Path) -> None:
     small.save(path, optimize=True)
 
 
-def written(run: Path, page: Path, data_root: str | None) -> Report:
+def written(run: Path, page: Path, data_root: str | None) -> PageReport:
     """Write the page of a run; prints its size."""
     began = time.perf_counter()
-    report = analyze(Order(run, page, data_root=data_root))
+    report = analyze(PageRequest(run, page, data_root=data_root))
     seconds = time.perf_counter() - began
     print(
         f"{report.data}, {report.model}: {report.nodes:,} nodes, {report.layers} layers, "

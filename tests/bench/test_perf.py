@@ -13,7 +13,7 @@ from argnn.bench.perf import ROWS, PerfConfig, chosen_rows, run_perf
 from argnn.bench.perf import run as perf_run
 from argnn.bench.perf.graphs import workload
 from argnn.bench.perf.memory import host_memory
-from argnn.bench.perf.rows import Row
+from argnn.bench.perf.rows import PerfRow
 from argnn.bench.perf.run import add_ratios, child_environment
 from argnn.bench.perf.tables import edge_table, failures, row_table, scaling_table
 from argnn.bench.perf.timing import repeats_for, turns
@@ -104,7 +104,7 @@ def test_every_row_is_measured_and_compared():
 
 def test_both_gcns_compute_the_same_scores():
     """The same network by an edge list and by sparse products, or a ratio would say nothing."""
-    listed, sparse = (Row(name, tiny(), workload(tiny())) for name in ("gcn", "gcn-sparse"))
+    listed, sparse = (PerfRow(name, tiny(), workload(tiny())) for name in ("gcn", "gcn-sparse"))
     assert listed.num_parameters == sparse.num_parameters
     sparse.model.load_state_dict(listed.model.state_dict())
     scores = [row.model.eval()(row.work.x, row.work.edge_index) for row in (listed, sparse)]
@@ -155,7 +155,9 @@ def test_scaling_goes_through_the_sizes(in_process):
 
 @pytest.mark.parametrize("failing_call", [1, 3])
 def test_a_row_without_memory_is_a_row_with_its_error(monkeypatch, failing_call):
-    monkeypatch.setattr(Row, "step", _failing(torch.cuda.OutOfMemoryError("too big"), failing_call))
+    monkeypatch.setattr(
+        PerfRow, "step", _failing(torch.cuda.OutOfMemoryError("too big"), failing_call)
+    )
     found = measure(tiny(models=("gat", "gcn"), memory=True), silent)
     add_ratios(found["rows"], 300)
     gat, gcn = found["rows"]
@@ -169,7 +171,7 @@ def test_a_row_without_memory_is_a_row_with_its_error(monkeypatch, failing_call)
 
 
 def test_any_other_failure_has_a_traceback(monkeypatch):
-    monkeypatch.setattr(Row, "step", _failing(ArithmeticError("odd"), 1))
+    monkeypatch.setattr(PerfRow, "step", _failing(ArithmeticError("odd"), 1))
     gat, gcn = measure(tiny(models=("gat", "gcn")), silent)["rows"]
     assert gat["error"] == "ArithmeticError: odd"
     assert not gat["out_of_memory"]
@@ -179,7 +181,7 @@ def test_any_other_failure_has_a_traceback(monkeypatch):
 
 def _failing(error, call):
     """A step that fails for the GAT at its n-th call."""
-    original, calls = Row.step, []
+    original, calls = PerfRow.step, []
 
     def step(self):
         if self.name == "gat":
@@ -255,7 +257,7 @@ def test_host_memory_without_a_reset(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", ROWS)
 def test_a_step_trains_and_a_forward_does_not(name):
     config = tiny(dropout=0.5)
-    row = Row(name, config, workload(config))
+    row = PerfRow(name, config, workload(config))
     before = [parameter.detach().clone() for parameter in row.model.parameters()]
     row.forward()
     after = list(row.model.parameters())
@@ -268,7 +270,7 @@ def test_a_step_trains_and_a_forward_does_not(name):
 @pytest.mark.parametrize("name", ROWS)
 def test_bfloat16_runs(name):
     config = tiny(dtype="bfloat16")
-    row = Row(name, config, workload(config))
+    row = PerfRow(name, config, workload(config))
     row.step()
     row.forward()
 

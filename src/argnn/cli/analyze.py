@@ -11,7 +11,7 @@ from rich.console import Console
 from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
 
 if TYPE_CHECKING:
-    from argnn.outputs.analyze import Report
+    from argnn.outputs.analyze import PageReport
 
 
 @app.command()
@@ -34,12 +34,12 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Write an interactive page about the learned geometry: one file, no network needed."""
-    from argnn.outputs.analyze import Order
+    from argnn.outputs.analyze import PageRequest
     from argnn.outputs.analyze import analyze as analyzed
 
     with keeping("a page or table that was written is whole"), _waiting():
         report = analyzed(
-            Order(run, out, split, force, data_root, seed, tables, table_format, ollivier)
+            PageRequest(run, out, split, force, data_root, seed, tables, table_format, ollivier)
         )
     if as_json:
         print_json(asdict(report))
@@ -54,7 +54,7 @@ def _waiting() -> AbstractContextManager[Any]:
     return console.status(text) if console.is_terminal else nullcontext()
 
 
-def _print(report: "Report", console: Console) -> None:
+def _print(report: "PageReport", console: Console) -> None:
     what = f"{report.layers} layers" if report.layers else "no metric"
     console.print(
         f"{report.data}: {report.nodes} nodes, {report.model}, split {report.split}, {what}",

@@ -10,7 +10,7 @@ from rich.console import Console
 from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
 
 if TYPE_CHECKING:
-    from argnn.outputs.predict import Report
+    from argnn.outputs.predict import PredictionReport
 
 
 @app.command()
@@ -31,17 +31,17 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict the class of every node, or the links of given pairs, with probabilities."""
-    from argnn.outputs.predict import Order
+    from argnn.outputs.predict import PredictionRequest
     from argnn.outputs.predict import predict as predicted
 
-    report = predicted(Order(run, out, data, split, pairs, force, data_root))
+    report = predicted(PredictionRequest(run, out, data, split, pairs, force, data_root))
     if as_json:
         print_json(asdict(report))
     else:
         _print(report, output_console())
 
 
-def _print(report: "Report", console: Console) -> None:
+def _print(report: "PredictionReport", console: Console) -> None:
     what = "nodes" if report.task == "node" else "pairs"
     console.print(f"{report.data}: {report.rows} {what} with {report.model}", markup=False)
     for name, count in report.counts.items():
@@ -58,7 +58,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _calibration(report: "Report") -> str:
+def _calibration(report: "PredictionReport") -> str:
     if report.ece is None:
         return "Probabilities are not calibrated."
     return (

@@ -42,7 +42,7 @@ def import_arrays(
         notes: What the reader found.
     """
     _refuse_columns(options, origin)
-    reader = _Reader(source, options, schema, origin, notes or [])
+    reader = _ArrayReader(source, options, schema, origin, notes or [])
     reader.choose_weights()
     if reader.is_encoded():
         reader.check_edges()
@@ -52,7 +52,7 @@ def import_arrays(
     return reader.imported()
 
 
-class _Reader:
+class _ArrayReader:
     """The steps of an import, and what they have found so far."""
 
     def __init__(

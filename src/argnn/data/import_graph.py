@@ -72,7 +72,7 @@ def import_tables(
         options: How columns are to be understood; those of the schema win.
         schema: Of a graph that was read before.
     """
-    reader = _Reader(tables, options, schema)
+    reader = _TableReader(tables, options, schema)
     reader.read_nodes()
     reader.read_edges()
     reader.read_targets()
@@ -80,7 +80,7 @@ def import_tables(
     return reader.imported()
 
 
-class _Reader:
+class _TableReader:
     """The steps of an import, and what they have found so far."""
 
     def __init__(self, tables: GraphTables, options: ImportOptions, schema: Schema | None) -> None:

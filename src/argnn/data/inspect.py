@@ -18,7 +18,7 @@ from argnn.data.import_options import Columns, NoFeaturesError
 from argnn.data.splits import split_masks
 from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
 
-Report = dict[str, Any]
+GraphReport = dict[str, Any]
 
 _FEW_NODES = 5
 _DOMINANT = 0.9
@@ -33,7 +33,7 @@ def inspect_graph(
     directed: bool = False,
     row_normalize: bool = False,
     columns: Columns | None = None,
-) -> Report:
+) -> GraphReport:
     """Sizes, degrees, components, homophily, classes, columns and warnings, as JSON values.
 
     A graph whose nodes have no features is looked at all the same, with a warning.
@@ -62,9 +62,9 @@ def _loaded(data: str, options: dict[str, Any]) -> Data:
         return load(data, **options, draw_split=False)
 
 
-def _report(graph: Data, data: str, has_features: bool) -> Report:
+def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
     degrees = _degrees(graph)
-    report: Report = {
+    report: GraphReport = {
         "name": graph.name,
         "data": data,
         "nodes": graph.num_nodes,
@@ -192,7 +192,7 @@ def _columns(graph: Data, has_features: bool) -> list[dict[str, str]]:
     return rows
 
 
-def _warnings(report: Report, graph: Data, has_features: bool) -> list[str]:
+def _warnings(report: GraphReport, graph: Data, has_features: bool) -> list[str]:
     found = [
         *_feature_warnings(graph, has_features),
         *_leak_warnings(graph),
@@ -255,7 +255,7 @@ def _named(names: list[str], chosen: Tensor) -> str:
     return ", ".join(found[:_MANY_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _class_warnings(report: Report, graph: Data) -> list[str]:
+def _class_warnings(report: GraphReport, graph: Data) -> list[str]:
     classes = report["classes"]
     if not classes:
         return ["the graph has no labels: only links can be learned (--task link)"]
@@ -283,7 +283,7 @@ def _class_warnings(report: Report, graph: Data) -> list[str]:
     return warnings
 
 
-def _edge_warnings(report: Report) -> list[str]:
+def _edge_warnings(report: GraphReport) -> list[str]:
     if not report["edges"]:
         return ["there are no edges: a model without a graph is enough"]
     warnings = []

@@ -268,7 +268,7 @@ def _stored_calibration(values: Mapping[str, Any] | None) -> Calibration | None:
 def drawn_seed(random_state: Any) -> int:
     """A seed from what scikit-learn calls a random state; None draws a new one each time.
 
-    Nobody's generator is touched but one that is handed in.
+    Only a generator that is passed in changes its state.
     """
     if random_state is None:
         return int(np.random.default_rng().integers(_LARGEST_SEED))

@@ -1,4 +1,4 @@
-"""A classifier of nodes with the manners of scikit-learn."""
+"""A classifier of nodes that follows the conventions of scikit-learn."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

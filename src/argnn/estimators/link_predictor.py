@@ -1,4 +1,4 @@
-"""A predictor of links with the manners of scikit-learn."""
+"""A predictor of links that follows the conventions of scikit-learn."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -24,7 +24,7 @@ _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "row_normalize",
     "schema",
 }
-#: What reading with a schema that is none may end in.
+#: What a damaged schema may raise while a graph is read with it.
 _SCHEMA_ERRORS = (
     ArithmeticError,
     AttributeError,

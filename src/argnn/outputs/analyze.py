@@ -32,7 +32,7 @@ from argnn.store.run_folder import RunFolder, open_run
 
 
 @dataclass(frozen=True)
-class Order:
+class PageRequest:
     """What to look at, and where to write the page.
 
     Attributes:
@@ -66,7 +66,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Report:
+class PageReport:
     """What was written.
 
     Attributes:
@@ -92,7 +92,7 @@ class Report:
     tables: list[str]
 
 
-def analyze(order: Order) -> Report:
+def analyze(order: PageRequest) -> PageReport:
     """Load a run, its graph and its model, and write the page, whole or not at all.
 
     Raises:
@@ -117,7 +117,7 @@ def analyze(order: Order) -> Report:
     write_output(order.out, written, force=order.force)
     for path, table in tables.items():
         write_output(path, table, force=order.force)
-    return Report(
+    return PageReport(
         out=str(order.out),
         data=config.data,
         model=config.model,
@@ -130,7 +130,7 @@ def analyze(order: Order) -> Report:
     )
 
 
-def _require_room(order: Order) -> None:
+def _require_room(order: PageRequest) -> None:
     """Raise unless everything can be written without destroying anything unasked."""
     require_writable(order.out, order.force)
     if order.tables is not None:
@@ -140,7 +140,7 @@ def _require_room(order: Order) -> None:
         require_writable(path, order.force)
 
 
-def _tables(order: Order, subject: Subject) -> dict[Path, bytes]:
+def _tables(order: PageRequest, subject: Subject) -> dict[Path, bytes]:
     """Content of each table file; none where no tables were asked for."""
     if order.tables is None:
         return {}
@@ -161,7 +161,7 @@ def _rows(folder: RunFolder, splits: Sequence[int]) -> dict[int, Row]:
 
 
 def _subject(
-    order: Order,
+    order: PageRequest,
     config: RunConfig,
     estimator: GraphEstimator,
     graph: Data,
@@ -195,7 +195,7 @@ def _subject(
     )
 
 
-def _check_sizes(order: Order, estimator: GraphEstimator, graph: Data) -> None:
+def _check_sizes(order: PageRequest, estimator: GraphEstimator, graph: Data) -> None:
     """Raise unless the model fits the graph of its run."""
     spec = estimator.settings_.spec
     fits = spec.in_channels == graph.x.size(1)

@@ -25,7 +25,7 @@ _MAX_PAIRS_FILE = 2**30
 
 
 @dataclass(frozen=True)
-class Order:
+class PredictionRequest:
     """What to predict, and where to write it.
 
     Attributes:
@@ -49,7 +49,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Report:
+class PredictionReport:
     """What was predicted.
 
     Attributes:
@@ -75,7 +75,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
 
-def predict(order: Order) -> Report:
+def predict(order: PredictionRequest) -> PredictionReport:
     """Load a model and a graph, predict, and write the table, whole or not at all.
 
     Raises:
@@ -96,7 +96,7 @@ def predict(order: Order) -> Report:
         assert order.pairs is not None
         header, rows, decisions = _links(estimator, graph, order.pairs)
     write_output(order.out, _table(header, rows), force=order.force)
-    return Report(
+    return PredictionReport(
         out=str(order.out),
         data=str(graph.name),
         model=estimator.settings_.spec.model,
@@ -109,7 +109,7 @@ def predict(order: Order) -> Report:
     )
 
 
-def _graph(order: Order, estimator: GraphEstimator) -> Data:
+def _graph(order: PredictionRequest, estimator: GraphEstimator) -> Data:
     """The graph that was asked for, else what the model of the run saw."""
     if order.data is not None:
         return estimator.read(order.data, root=order.data_root)

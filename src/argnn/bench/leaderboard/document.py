@@ -5,7 +5,7 @@ from typing import Any
 
 from argnn.bench.leaderboard.board import board
 from argnn.bench.leaderboard.efficiency import efficiency
-from argnn.bench.leaderboard.gather import Results, Row, gathered
+from argnn.bench.leaderboard.gather import ResultRow, Results, gathered
 from argnn.errors import ConfigError
 from argnn.registry import suggestion
 from argnn.runs.summary import INTERVAL, SCORES
@@ -19,7 +19,7 @@ SHOWN = {
 
 
 def leaderboard(
-    rows: Sequence[Row],
+    rows: Sequence[ResultRow],
     *,
     task: str | None = None,
     scores: Sequence[str] = (),
@@ -68,7 +68,7 @@ def check_names(task: str | None, scores: Sequence[str]) -> None:
             raise ConfigError(f"unknown --score '{score}'; {suggestion(score, choices)}")
 
 
-def _tasks(rows: Sequence[Row], task: str | None, scores: Sequence[str]) -> list[Results]:
+def _tasks(rows: Sequence[ResultRow], task: str | None, scores: Sequence[str]) -> list[Results]:
     """The tasks that there are rows of, and that have one of the scores."""
     there = {row["task"] for row in rows}
     wanted = [name for name in SCORES if name in there and task in (None, name)]
@@ -88,7 +88,7 @@ def _check_reference(reference: str | None, tasks: Sequence[Results]) -> None:
         )
 
 
-def made_by(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def made_by(rows: Sequence[ResultRow]) -> list[dict[str, Any]]:
     """Which code made the rows, on which device, and how many."""
     counts: dict[tuple[Any, ...], int] = {}
     for row in rows:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from argnn.bench.leaderboard.gather import Column, Results, Row
+from argnn.bench.leaderboard.gather import Column, ResultRow, Results
 from argnn.bench.leaderboard.published import Published, find_published
 from argnn.runs.summary import statistic
 
@@ -25,7 +25,7 @@ def efficiency(results: Results, published: bool) -> dict[str, Any]:
     }
 
 
-def _cost(method: str, column: Column, rows: list[Row]) -> dict[str, Any]:
+def _cost(method: str, column: Column, rows: list[ResultRow]) -> dict[str, Any]:
     memory, of = _memory(rows)
     return {
         "method": method,
@@ -46,13 +46,13 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return mean
 
 
-def _per_epoch(row: Row) -> float | None:
+def _per_epoch(row: ResultRow) -> float | None:
     """Of the whole run: what comes before the first epoch and after the last is shared out."""
     epochs, seconds = row.get("epochs_run"), row.get("seconds")
     return seconds / epochs if epochs and seconds is not None else None
 
 
-def _memory(rows: list[Row]) -> tuple[float | None, str]:
+def _memory(rows: list[ResultRow]) -> tuple[float | None, str]:
     """Most memory of any run: of the device where that was measured, else of the process."""
     for key, of in (("peak_device_memory_mib", "device"), ("peak_memory_mib", "process")):
         known = [row[key] for row in rows if row.get(key) is not None]

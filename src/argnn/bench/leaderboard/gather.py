@@ -10,7 +10,7 @@ from argnn.errors import RunError
 from argnn.nn import MODELS
 from argnn.runs.summary import SCORES, has_twins, without_twins
 
-Row = Mapping[str, Any]
+ResultRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,18 @@ class Results:
     columns: tuple[Column, ...]
     shown: tuple[Column, ...]
     models: dict[str, str]
-    rows: dict[tuple[str, Column], dict[Pair, Row]]
+    rows: dict[tuple[str, Column], dict[Pair, ResultRow]]
 
-    def runs(self, method: str, column: Column) -> Mapping[Pair, Row]:
+    def runs(self, method: str, column: Column) -> Mapping[Pair, ResultRow]:
         """The rows of a method on a data set; none if it was not run there."""
         return self.rows.get((method, column), {})
 
-    def finished(self, method: str, column: Column) -> dict[Pair, Row]:
+    def finished(self, method: str, column: Column) -> dict[Pair, ResultRow]:
         """Those without an error."""
         runs = self.runs(method, column)
         return {pair: row for pair, row in runs.items() if "error" not in row}
 
-    def on(self, column: Column) -> Iterator[Row]:
+    def on(self, column: Column) -> Iterator[ResultRow]:
         """All rows of a data set."""
         for method in self.models:
             yield from self.runs(method, column).values()
@@ -74,7 +74,7 @@ class Results:
         return {pair for method in self.models for pair in self.runs(method, column)}
 
 
-def merged(files: Sequence[tuple[str, Sequence[Row]]]) -> list[Row]:
+def merged(files: Sequence[tuple[str, Sequence[ResultRow]]]) -> list[ResultRow]:
     """The rows of several files; a finished run replaces a failed one.
 
     Args:
@@ -83,7 +83,7 @@ def merged(files: Sequence[tuple[str, Sequence[Row]]]) -> list[Row]:
     Raises:
         RunError: A score is not one, or the same run is in two files with different scores.
     """
-    found: dict[tuple[Any, ...], tuple[str, Row]] = {}
+    found: dict[tuple[Any, ...], tuple[str, ResultRow]] = {}
     for name, rows in files:
         for row in rows:
             _check(row, name)
@@ -99,7 +99,7 @@ def merged(files: Sequence[tuple[str, Sequence[Row]]]) -> list[Row]:
     return [row for _, row in found.values()]
 
 
-def _check(row: Row, name: str) -> None:
+def _check(row: ResultRow, name: str) -> None:
     """Raise unless the scores of a row are scores; the reader of the file looks at rows only."""
     if row["task"] not in SCORES:
         raise RunError(f"{name}: task must be one of {', '.join(SCORES)} (got {row['task']!r})")
@@ -118,10 +118,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def gathered(rows: Sequence[Row], task: str) -> Results:
+def gathered(rows: Sequence[ResultRow], task: str) -> Results:
     """Sort the rows of a task."""
     ours = [row for row in rows if row["task"] == task]
-    by_cell: dict[tuple[str, Column], dict[Pair, Row]] = {}
+    by_cell: dict[tuple[str, Column], dict[Pair, ResultRow]] = {}
     models: dict[str, str] = {}
     for row in ours:
         method = row["method"]
@@ -140,8 +140,8 @@ def gathered(rows: Sequence[Row], task: str) -> Results:
 
 
 def _cells_without_twins(
-    cells: Mapping[tuple[str, Column], Mapping[Pair, Row]],
-) -> dict[tuple[str, Column], dict[Pair, Row]]:
+    cells: Mapping[tuple[str, Column], Mapping[Pair, ResultRow]],
+) -> dict[tuple[str, Column], dict[Pair, ResultRow]]:
     """The same runs, scored without twins, on the data sets that have any."""
     rows = [(column, row) for (_, column), runs in cells.items() for row in runs.values()]
     with_twins = {column for column, row in rows if has_twins(row)}
@@ -155,20 +155,20 @@ def _cells_without_twins(
     }
 
 
-def column_of(row: Row) -> Column:
+def column_of(row: ResultRow) -> Column:
     """The data set of a row."""
     link = row["config"].get("link") or {}
     return Column(row["data"], bool(row["directed"]), link.get("ratio"))
 
 
-def score_of(row: Row, score: str, part: str = "test") -> float | None:
+def score_of(row: ResultRow, score: str, part: str = "test") -> float | None:
     """A score of a finished row; None where it is not defined or nothing was scored."""
     scores = row[part]
     value: float | None = None if scores is None else scores.get(score)
     return value
 
 
-def _pair(row: Row) -> Pair:
+def _pair(row: ResultRow) -> Pair:
     return row["split"], row["seed"]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argnn.bench.leaderboard.compare import Pair
-from argnn.bench.leaderboard.gather import Column, Results, Row
+from argnn.bench.leaderboard.gather import Column, ResultRow, Results
 from argnn.runs.summary import LEAST_SEEDS, SMALL_GRAPH
 
 
@@ -30,7 +30,7 @@ def _undefined(column: Column, score: str, pairs: set[Pair]) -> list[str]:
     return [f"{column.name}: {score} is not defined on {_splits(split for split, _ in pairs)}."]
 
 
-def _absent(column: Column, rows: Iterable[Row]) -> list[str]:
+def _absent(column: Column, rows: Iterable[ResultRow]) -> list[str]:
     """Classes without a test node: they are in no mean over classes."""
     holders: dict[int, set[int]] = {}
     for row in rows:
@@ -42,7 +42,7 @@ def _absent(column: Column, rows: Iterable[Row]) -> list[str]:
     ]
 
 
-def _twins(column: Column, rows: Iterable[Row]) -> list[str]:
+def _twins(column: Column, rows: Iterable[ResultRow]) -> list[str]:
     """How many test nodes are left out; each split is the same for all methods."""
     counts = {row["split"]: row["twins"] for row in rows if "twins" in row}
     share = sum(c["with_twin"] for c in counts.values()) / sum(c["test"] for c in counts.values())
@@ -66,7 +66,7 @@ def _few_seeds(results: Results, column: Column) -> list[str]:
     ]
 
 
-def _failures(method: str, column: Column, runs: Mapping[Pair, Row]) -> list[str]:
+def _failures(method: str, column: Column, runs: Mapping[Pair, ResultRow]) -> list[str]:
     by_error: dict[str, list[int]] = {}
     for (split, _), row in sorted(runs.items()):
         if "error" in row:
@@ -77,7 +77,7 @@ def _failures(method: str, column: Column, runs: Mapping[Pair, Row]) -> list[str
     ]
 
 
-def _mixed(method: str, column: Column, runs: Mapping[Pair, Row]) -> list[str]:
+def _mixed(method: str, column: Column, runs: Mapping[Pair, ResultRow]) -> list[str]:
     """Settings may depend on the seed alone, which is one of them."""
     by_seed: dict[int, set[Any]] = {}
     for (_, seed), row in runs.items():

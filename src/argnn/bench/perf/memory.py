@@ -10,7 +10,7 @@ import torch
 
 from argnn.bench.perf.config import PerfConfig
 from argnn.bench.perf.graphs import workload
-from argnn.bench.perf.rows import Row
+from argnn.bench.perf.rows import PerfRow
 from argnn.runs.process_memory import peak_mib, reset_peak, resident_mib
 
 MIB = 2**20
@@ -49,7 +49,7 @@ def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
     _trim_heap()
     can_reset = reset_peak()
     before = resident_mib() if can_reset else peak_mib()
-    row = Row(name, config, work)
+    row = PerfRow(name, config, work)
     steps = []
     for _ in range(2):
         if can_reset:
@@ -68,7 +68,7 @@ def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
 
 def _tiny_step(name: str, config: PerfConfig) -> None:
     tiny = replace(config, nodes=_TINY_NODES, edges=_TINY_EDGES, graph="random")
-    row = Row(name, tiny, workload(tiny))
+    row = PerfRow(name, tiny, workload(tiny))
     row.step()
 
 

@@ -17,7 +17,7 @@ PENALTY = 0.01
 LEARNING_RATE = 0.005
 
 
-class Row:
+class PerfRow:
     """A model, its optimiser and its work.
 
     Args:

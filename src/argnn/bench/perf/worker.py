@@ -13,7 +13,7 @@ from argnn.bench.perf.bandwidth import copy_bandwidth, edge_parts
 from argnn.bench.perf.config import ROWS, PerfConfig
 from argnn.bench.perf.graphs import Workload, workload
 from argnn.bench.perf.memory import cuda_peak_mib, free_memory
-from argnn.bench.perf.rows import Row
+from argnn.bench.perf.rows import PerfRow
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread, turns
 from argnn.runs.provenance import device_name
 from argnn.runs.threads import using_threads
@@ -30,7 +30,7 @@ class _Measured:
     """What is known of a row so far; ``row`` is None once it has failed."""
 
     name: str
-    row: Row | None = None
+    row: PerfRow | None = None
     repeats: int = 0
     first_step_seconds: float | None = None
     num_parameters: int | None = None
@@ -119,7 +119,7 @@ def _warmed_up(name: str, config: PerfConfig, work: Workload) -> _Measured:
         # An edge_index of its own: whatever is prepared for a graph is prepared per row.
         own = Workload(work.x, work.edge_index.clone(), work.y)
         before = _allocated(device)
-        row = state.row = Row(name, config, own)
+        row = state.row = PerfRow(name, config, own)
         state.num_parameters = row.num_parameters
         peaks, seconds = _two_steps(row, before)
         forward = [seconds_of(row.forward, device) for _ in range(2)][-1]
@@ -146,7 +146,7 @@ def _allocated(device: torch.device) -> int:
     return torch.cuda.memory_allocated(device)
 
 
-def _two_steps(row: Row, before: int) -> tuple[list[float], list[float]]:
+def _two_steps(row: PerfRow, before: int) -> tuple[list[float], list[float]]:
     """Peak memory on the GPU, and seconds, of the first two steps."""
     device, peaks, seconds = row.work.x.device, [], []
 

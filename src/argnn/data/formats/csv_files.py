@@ -14,7 +14,7 @@ from argnn.errors import DataError
 EDGES, NODES = "edges.csv", "nodes.csv"
 _DELIMITERS = (",", ";", "\t")
 
-Row = tuple[int, list[str]]
+NumberedLine = tuple[int, list[str]]
 
 
 def read_csv_folder(folder: Path) -> GraphTables:
@@ -49,7 +49,7 @@ def delimiter_of(text: str) -> str:
     return max(_DELIMITERS, key=first.count)
 
 
-def csv_rows(text: str, delimiter: str, path: Path) -> Iterator[Row]:
+def csv_rows(text: str, delimiter: str, path: Path) -> Iterator[NumberedLine]:
     """Line number and cells of every row that is not empty.
 
     Cells are stripped of spaces, and of the mark that :mod:`argnn.csv_cells` writes.
@@ -83,7 +83,7 @@ def check_header(header: list[str], path: Path, line: int) -> None:
         )
 
 
-def table_of(rows: Iterator[Row], header: list[str], path: Path) -> Table:
+def table_of(rows: Iterator[NumberedLine], header: list[str], path: Path) -> Table:
     """The rows below a header, which must all be as long as it is."""
     lines, table = [], []
     for line, cells in rows:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from argnn.data.formats.csv_files import Row, csv_rows, delimiter_of, table_of
+from argnn.data.formats.csv_files import NumberedLine, csv_rows, delimiter_of, table_of
 from argnn.data.formats.text_files import read_text
 from argnn.data.tables import GraphTables, Table
 from argnn.errors import DataError
@@ -65,7 +65,7 @@ def _unique(header: list[str], path: Path, line: int) -> list[str]:
     return header
 
 
-def _rows(text: str, path: Path) -> Iterator[Row]:
+def _rows(text: str, path: Path) -> Iterator[NumberedLine]:
     first = next((line for line in text.split("\n") if line.strip()), "")
     if any(delimiter in first for delimiter in ",;\t"):
         for line, cells in csv_rows(text, delimiter_of(first), path):
@@ -77,6 +77,6 @@ def _rows(text: str, path: Path) -> Iterator[Row]:
             yield number, content.split()
 
 
-def _chained(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
+def _chained(first: NumberedLine, rest: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
     yield first
     yield from rest

@@ -22,7 +22,7 @@ _MOST_CELLS = 50_000_000
 
 def read_graphml(path: Path) -> GraphTables:
     """The nodes, edges and attributes of the one graph in a file."""
-    reader = _Reader(path)
+    reader = _GraphMLReader(path)
     reader.read()
     return reader.tables()
 
@@ -69,7 +69,7 @@ class _Item:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-class _Reader:
+class _GraphMLReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.keys: dict[str, _Key] = {}
