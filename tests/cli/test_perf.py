@@ -69,7 +69,7 @@ def test_failing_row(argnn, in_process, monkeypatch, error, code):
     def step(self):
         raise error
 
-    monkeypatch.setattr("argnn.bench.perf.rows.Row.step", step)
+    monkeypatch.setattr("argnn.bench.perf.rows.PerfRow.step", step)
     done = argnn("perf", *TINY, "--models=gcn", "--no-memory")
     assert done.code == code
     assert str(error) in done.err
