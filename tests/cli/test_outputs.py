@@ -112,6 +112,7 @@ def test_a_new_output_would_be_found():
 #: Modules that write to disk themselves, and why none of them writes where a user says.
 OWN_WRITING = {
     "argnn.files": "the functions that all others use",
+    "argnn.store.run_folder": "the log and the configuration of a run",
     "argnn.store.results": "adds lines to a results file under a lock",
     "argnn.bench.tuning.study": "adds lines to a journal under a lock",
     "argnn.runs.process_memory": "a switch of the kernel, not a file",

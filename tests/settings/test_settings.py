@@ -7,7 +7,7 @@ from argnn.settings.options import resolve_options, resolve_train
 from argnn.settings.stored import (
     ANY,
     FOR_UNDIRECTED,
-    Settings,
+    StoredSettings,
     find_settings,
     parsed_settings,
     stored_settings,
@@ -94,7 +94,8 @@ def test_argnn_takes_no_undirected_settings_for_directed_edges():
 def test_entries_are_asked_for_in_a_stated_order(monkeypatch):
     order = [("texas", "directed"), ("texas", "undirected"), (ANY, "directed"), (ANY, "undirected")]
     entries = [
-        Settings(data, edges, "default", f"{data} {edges}", method="gcn") for data, edges in order
+        StoredSettings(data, edges, "default", f"{data} {edges}", method="gcn")
+        for data, edges in order
     ]
     for left in range(len(entries)):
         monkeypatch.setattr("argnn.settings.stored.stored_settings", lambda n=left: entries[n:])

@@ -298,7 +298,7 @@ WRITER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from tests.bench.test_results import row
+from tests.store.test_results import row
 from argnn.store.results import append_row
 for number in range(25):
     append_row(Path(sys.argv[1]), row(f"{sys.argv[2]}-{number}", note="x" * 5000))
