@@ -74,7 +74,7 @@ def told(folder: RunFolder) -> dict[str, object]:
         "geometry": read_geometry(folder, 0),
         "tensors": {name: tensor.tolist() for name, tensor in tensors.items()},
         "values": values,
-        "code": read_checked(folder.code, ("sessions",)),
+        "code": read_checked(folder.code, ("sessions",))["sessions"],
     }
 
 
