@@ -125,7 +125,7 @@ def one_epoch(brief_trial, monkeypatch) -> None:
     def shortened(preset: str, changes: dict[str, object]) -> object:
         return train_config(preset, {**changes, "epochs": 1})
 
-    monkeypatch.setattr("argnn.settings.run_config.train_config", shortened)
+    monkeypatch.setattr("argnn.settings.options.train_config", shortened)
 
 
 @pytest.mark.slow

@@ -300,7 +300,7 @@ def test_folder_that_a_full_disk_left_may_be_used_again(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr("argnn.files.write_json", full)
+        patch.setattr("argnn.store.run_folder.write_json", full)
         with pytest.raises(OSError, match="No space left"):
             create_run(tmp_path / "run", {})
     assert files(tmp_path / "run") == ["log.txt"]
