@@ -53,12 +53,15 @@ class TestInvariants:
         assert (found.accepted == 0) == (pair_set(found.edge_index) == pair_set_of(before))
 
     def test_many_swaps_in_one_round_keep_a_dense_graph_simple(self):
-        # Nearly complete: most swaps would make an edge that is there, or that another makes.
-        edges = list(networkx.gnm_random_graph(14, 80, seed=3).edges)
-        h, g = points(14), field(14)
-        found = rewire(h, g, edge_tensor(edges), max_rounds=300, tolerance=0.0)
-        assert found.accepted > 0
-        assert len(pair_set(found.edge_index)) == 80
+        # Two groups far apart, every edge between them: whatever is drawn, every swap that joins
+        # two of a group is shorter, and several couples of edges would make the same new edge.
+        edge_index = edge_tensor(networkx.complete_bipartite_graph(7, 7).edges)
+        h = points(14) + 100 * (torch.arange(14) // 7).unsqueeze(1)
+        for rounds in (1, 50):
+            found = rewire(h, field(14), edge_index, max_rounds=rounds, tolerance=0.0)
+            assert found.accepted > 1
+            assert len(pair_set(found.edge_index)) == 49
+            assert torch.bincount(found.edge_index[1]).tolist() == [7] * 14
 
     @pytest.mark.parametrize("name", GRAPHS)
     def test_total_lengths_are_those_of_the_edges(self, name):
