@@ -38,9 +38,14 @@ DRAWS = (
     "tests/functional",
     "tests/estimators",
     "tests/analysis",
+    "tests/runs",
+    "tests/bench",
+    "tests/settings",
+    "tests/store",
     "tests/test_models_registry.py",
 )
-EVERYTHING = ("tests/cli", "tests/bench", *DRAWS[:-1], "tests/data", "tests/test_*.py", "src")
+_FOLDERS = sorted({path.parent.name for path in REPOSITORY.glob("tests/*/test_*.py")})
+EVERYTHING = (*(f"tests/{name}" for name in _FOLDERS), "tests/test_*.py", "src")
 
 #: What limits torch, MKL, oneDNN and the OpenBLAS of numpy to old processors.
 _OLD = {
