@@ -12,6 +12,7 @@ from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
 from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.conv.ar_conv import ARConv, prepared_edges
+from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.models.base import AbstractNodeModel, check_sizes
 from argnn.nn.models.formulation import Formulation, formulation
 from argnn.nn.structure_features import StructureFeatures
@@ -138,7 +139,8 @@ class ARGNN(AbstractNodeModel):
         """Hops that scores depend on."""
         form = self.formulation
         # Attention reads the metric of the neighbour, which is made from its own neighbours.
-        far = form.modulation == "scalar" and form.attention and form.neighbor_norm == "own"
+        message_form = MESSAGE_FORMS[form.modulation]
+        far = message_form.reads_neighbor_metric(form.attention, form.neighbor_norm)
         # A descriptor that travels as a feature counts neighbours of neighbours where it starts.
         ends = 2 if form.structure_features else 1
         return self.num_layers * max(form.hops, 2 if far else 1) + ends
