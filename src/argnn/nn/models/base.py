@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
+from torch_geometric.nn.inits import reset
 
 from argnn.errors import ConfigError
 from argnn.functional.neighborhood import Edges
@@ -57,6 +58,7 @@ class AbstractNodeModel(nn.Module, ABC):
     in_channels: int
     hidden_channels: int
     out_channels: int
+    num_layers: int
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Raw scores, ``[N, out_channels]``."""
@@ -66,9 +68,18 @@ class AbstractNodeModel(nn.Module, ABC):
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores, and the metric diagonals of each layer; none for fixed geometries."""
 
-    @abstractmethod
+    def set_sizes(
+        self, in_channels: int, hidden_channels: int, out_channels: int, num_layers: int
+    ) -> None:
+        """Check the sizes and keep them; the first thing that a model's constructor does."""
+        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.hidden_channels, self.num_layers = hidden_channels, num_layers
+
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Draw all weights anew, in the order in which the model's parts were made."""
+        for part in self.children():
+            reset(part)
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """Keep what the model has to know of its training graph as a whole; mostly nothing.

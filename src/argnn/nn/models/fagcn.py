@@ -9,10 +9,11 @@ from torch_geometric.nn.inits import reset
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.pyg import FAConv
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.conv_stack import AbstractConvStack
 
 
-class FAGCN(AbstractNodeModel):
+class FAGCN(AbstractConvStack):
     """The frequency adaptive network of Bo et al.: neighbours may attract or repel.
 
     A linear map with activation, layers of :class:`~argnn.nn.conv.pyg.FAConv`, a linear map.
@@ -38,6 +39,7 @@ class FAGCN(AbstractNodeModel):
 
     # Embeddings of scaled rows are so small that their products say nothing for many epochs.
     link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    farther: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -52,20 +54,21 @@ class FAGCN(AbstractNodeModel):
         normalize_input: bool = True,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.dropout, self.eps = dropout, eps
         self.encoder = InputLinear(
             in_channels,
             hidden_channels,
             dropout=dropout if input_dropout is None else input_dropout,
             normalize=normalize_input,
         )
-        self.convs = nn.ModuleList(
-            FAConv(hidden_channels, eps=eps, dropout=dropout) for _ in range(num_layers)
-        )
+        self.stack_convs([hidden_channels] * (num_layers + 1))
         self.head = Linear(hidden_channels, out_channels)
         self.reset_parameters()
+
+    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> FAConv:
+        """One convolution, which keeps the width."""
+        return FAConv(in_channels, eps=self.eps, dropout=self.dropout)
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
@@ -73,10 +76,6 @@ class FAGCN(AbstractNodeModel):
             lin.reset_parameters()
             nn.init.xavier_normal_(lin.weight, gain=FAConv.GAIN)
         reset(self.convs)
-
-    def reach(self) -> int:
-        """Hops that scores depend on, one more for degrees."""
-        return len(self.convs) + 1
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""

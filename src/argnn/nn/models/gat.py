@@ -2,18 +2,16 @@
 
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.nn.inits import reset
 
 from argnn.checks import require
-from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.pyg import GATConv
-from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.conv_stack import AbstractConvStack, one_after_the_other
 
 
-class GAT(AbstractNodeModel):
+class GAT(AbstractConvStack):
     """The graph attention network of Veličković et al.
 
     Layers of :class:`~argnn.nn.conv.pyg.GATConv` with ELU between them.
@@ -52,42 +50,30 @@ class GAT(AbstractNodeModel):
         normalize_input: bool = True,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(heads >= 1, "heads", "at least 1", heads)
         require(out_heads >= 1, "out_heads", "at least 1", out_heads)
         divides = hidden_channels % heads == 0
         require(divides, "hidden_channels", f"a multiple of the {heads} heads", hidden_channels)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1)]
-        convs = [
-            GATConv(size, hidden_channels // heads, heads=heads, dropout=dropout)
-            for size in sizes[:-1]
-        ]
-        convs.append(
-            GATConv(sizes[-1], out_channels, heads=out_heads, concat=False, dropout=dropout)
-        )
-        self.convs = nn.ModuleList(convs)
-        convs[0].lin = InputLinear(
-            in_channels,
-            convs[0].heads * convs[0].out_channels,
-            bias=False,
-            dropout=dropout if input_dropout is None else input_dropout,
-            normalize=normalize_input,
-            weight_initializer="glorot",
-        )
+        self.dropout, self.heads, self.out_heads = dropout, heads, out_heads
+        self.stack_convs(self.sizes_to(out_channels))
+        dropped = dropout if input_dropout is None else input_dropout
+        self.read_features("lin", dropout=dropped, normalize=normalize_input)
 
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        reset(self.convs)
-
-    def reach(self) -> int:
-        """Hops that scores depend on."""
-        return len(self.convs)
+    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> GATConv:
+        """One convolution; the last one takes the mean of its heads."""
+        heads = self.out_heads if last else self.heads
+        width = out_channels if last else out_channels // heads
+        return GATConv(in_channels, width, heads=heads, concat=not last, dropout=self.dropout)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        h = x
-        for depth, conv in enumerate(self.convs):
-            h = conv(drop(F.elu(h), self.dropout, self.training) if depth else h, edge_index)
-        return h, []
+        scores = one_after_the_other(
+            self.convs,
+            x,
+            edge_index,
+            dropout=self.dropout,
+            training=self.training,
+            activation=F.elu,
+        )
+        return scores, []
