@@ -221,8 +221,3 @@ class LinkModel(AbstractNodeModel):
     def reach(self) -> int | None:
         """How many hops around a node its embedding depends on."""
         return self.encoder.reach()
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        self.encoder.reset_parameters()
-        self.decoder.reset_parameters()

@@ -53,7 +53,7 @@ class AbstractConvStack(AbstractNodeModel):
 
     def reach(self) -> int | None:
         """Hops that scores depend on."""
-        return len(self.convs) + self.farther
+        return self.num_layers + self.farther
 
 
 def one_after_the_other(
