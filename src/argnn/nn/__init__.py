@@ -5,7 +5,17 @@ from argnn.nn.conv import ARConv
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.decoders import DECODERS, AbstractDecoder, LinkModel
 from argnn.nn.metric import METRICS, ConstantMetric, Metric, MetricNet
-from argnn.nn.models import ARGNN, GCN, MLP, MODELS, PRESETS, AbstractNodeModel, Formulation
+from argnn.nn.models import (
+    ARGNN,
+    GCN,
+    MLP,
+    MODELS,
+    PRESETS,
+    AbstractNodeModel,
+    Formulation,
+    model_class,
+    model_name,
+)
 from argnn.nn.regularizers import (
     MagnitudeRegularizer,
     Regularizer,
@@ -35,5 +45,7 @@ __all__ = [
     "Regularizer",
     "RicciRegularizer",
     "SmoothnessRegularizer",
+    "model_class",
+    "model_name",
     "total_penalty",
 ]

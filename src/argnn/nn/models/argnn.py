@@ -1,7 +1,8 @@
 """Adaptive Riemannian Graph Neural Networks."""
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, cast
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, ClassVar, cast, get_type_hints
 
 from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge, Linear
@@ -13,7 +14,7 @@ from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.conv.ar_conv import ARConv, prepared_edges
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.models.conv_stack import AbstractConvStack
-from argnn.nn.models.formulation import formulation
+from argnn.nn.models.formulation import Formulation, formulation
 from argnn.nn.structure_features import StructureFeatures
 
 
@@ -54,6 +55,14 @@ class ARGNN(AbstractConvStack):
     }
 
     link_decoder: ClassVar[str] = "metric"
+    preset_sizes: ClassVar[Mapping[str, dict[str, int]]] = {
+        "paper": {"hidden_channels": 128, "num_layers": 3},
+        "reference": {"hidden_channels": 128, "num_layers": 3},
+        "default": {"hidden_channels": 128, "num_layers": 2},
+    }
+    usual_train: ClassVar[Mapping[str, Any]] = {}
+    has_trial: ClassVar[bool] = True
+    learns_metric: ClassVar[bool] = True
 
     recordable = True
 
@@ -79,6 +88,19 @@ class ARGNN(AbstractConvStack):
         self.head = Linear(self._read_out_size(), out_channels) if form.head == "linear" else None
         # Last, so that the weights before it do not depend on it.
         self.structure = self._structure()
+
+    @classmethod
+    def option_types(cls) -> dict[str, Any]:
+        """Type of each option, by name: the sizes, and all switches."""
+        return {**super().option_types(), **get_type_hints(Formulation)}
+
+    @classmethod
+    def completed_options(cls, preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Sizes, and all switches of the preset with those that are given."""
+        usual = cls.preset_sizes[preset]
+        sizes = {name: options.get(name, size) for name, size in usual.items()}
+        switches = {name: value for name, value in options.items() if name not in usual}
+        return {**sizes, **asdict(formulation(preset, switches))}
 
     def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> ARConv:
         """One convolution."""

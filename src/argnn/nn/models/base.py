@@ -1,8 +1,9 @@
 """The contract of every model in the registry."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from torch import Tensor, nn
 from torch_geometric.nn.inits import reset
@@ -25,6 +26,8 @@ def check_sizes(in_channels: int, hidden_channels: int, out_channels: int, num_l
             raise ConfigError(f"{name} must be positive (got {size})")
 
 
+_NOT_OPTIONS = ("self", "in_channels", "out_channels", "preset")
+
 #: What the usual Euclidean networks are tuned over, with all widths and penalties of ARGNN's.
 EUCLIDEAN_SEARCH_SPACE: dict[str, list[Any]] = {
     "hidden_channels": [32, 64, 128],
@@ -46,6 +49,11 @@ class AbstractNodeModel(nn.Module, ABC):
         link_options: Options that differ where the model gives embeddings instead of scores.
         recordable: Whether forward and backward never wait for the device, once the graph has
             been seen, so that a CUDA graph can hold them.
+        preset_sizes: By the name of each preset, the sizes where no settings are stored. Most
+            models have one preset only.
+        usual_train: Training settings that differ from the preset's where none are stored.
+        has_trial: Whether a short trial on validation chooses options where none are stored.
+        learns_metric: Whether :meth:`forward_with_metric` gives metrics, which penalties act on.
     """
 
     citation: ClassVar[str]
@@ -54,11 +62,35 @@ class AbstractNodeModel(nn.Module, ABC):
     link_decoder: ClassVar[str] = "dot"
     link_options: ClassVar[dict[str, Any]] = {}
 
+    preset_sizes: ClassVar[Mapping[str, dict[str, int]]] = {
+        "default": {"hidden_channels": 64, "num_layers": 2}
+    }
+    usual_train: ClassVar[Mapping[str, Any]] = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
+    has_trial: ClassVar[bool] = False
+    learns_metric: ClassVar[bool] = False
+
     recordable: bool = False
     in_channels: int
     hidden_channels: int
     out_channels: int
     num_layers: int
+
+    @classmethod
+    def option_types(cls) -> dict[str, Any]:
+        """Type of each option, by name: the arguments that the graph does not decide."""
+        hints = get_type_hints(cls.__init__)
+        return {name: hints[name] for name in _option_parameters(cls)}
+
+    @classmethod
+    def completed_options(cls, preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options with nothing left to a default, so that they can be stored.
+
+        Args:
+            preset: A name in ``preset_sizes``.
+            options: The options that are given; they win over sizes of the preset and defaults.
+        """
+        defaults = {name: option.default for name, option in _option_parameters(cls).items()}
+        return {**defaults, **cls.preset_sizes[preset], **options}
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Raw scores, ``[N, out_channels]``."""
@@ -115,3 +147,11 @@ class AbstractNodeModel(nn.Module, ABC):
     def squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Squared distance of embeddings, ``[P, out_channels]`` each, in the model's space."""
         return (a - b).square().sum(-1)
+
+
+def _option_parameters(model: type[AbstractNodeModel]) -> dict[str, inspect.Parameter]:
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(model.__init__).parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in _NOT_OPTIONS
+    }
