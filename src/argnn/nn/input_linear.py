@@ -37,7 +37,7 @@ class InputLinear(Linear):
         self.dropout, self.normalize = dropout, normalize
 
     @classmethod
-    def in_place_of(cls, lin: Any, *, dropout: float, normalize: bool) -> "InputLinear":
+    def in_place_of(cls, lin: Any, dropout: float, normalize: bool) -> "InputLinear":
         """A map of the sizes and initialisation of another one, with weights of its own."""
         return cls(
             lin.in_channels,
@@ -54,7 +54,7 @@ class InputLinear(Linear):
         return input_linear(rows, self.weight, self.bias, self.dropout, self.training)
 
 
-def input_maps(sizes: Sequence[int], *, dropout: float, normalize: bool) -> nn.ModuleList:
+def input_maps(sizes: Sequence[int], dropout: float, normalize: bool) -> nn.ModuleList:
     """Linear maps from each size to the next, of which the first reads node features."""
     first = InputLinear(sizes[0], sizes[1], dropout=dropout, normalize=normalize)
     return nn.ModuleList([first, *(Linear(a, b) for a, b in pairwise(sizes[1:]))])

@@ -13,12 +13,12 @@ from argnn.functional.neighborhood import Edges
 from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.conv.ar_conv import ARConv, prepared_edges
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
-from argnn.nn.models.conv_stack import AbstractConvStack
 from argnn.nn.models.formulation import Formulation, formulation
+from argnn.nn.models.stack import AbstractStack
 from argnn.nn.structure_features import StructureFeatures
 
 
-class ARGNN(AbstractConvStack):
+class ARGNN(AbstractStack):
     """A stack of :class:`~argnn.nn.ARConv` layers, each with its own learned metric.
 
     Args:
@@ -82,7 +82,7 @@ class ARGNN(AbstractConvStack):
         self.encoder = Linear(in_channels, hidden_channels) if form.encoder else None
         self.encoder_norm = _norm(form.norm if form.encoder else "none", hidden_channels)
         sizes = self._layer_sizes()
-        self.stack_convs(sizes)
+        self.stack_convs(self._conv, sizes)
         self.norms = nn.ModuleList(_norm(form.norm, size) for size in sizes[1:])
         self.jump = self._jump()
         self.head = Linear(self._read_out_size(), out_channels) if form.head == "linear" else None
@@ -102,8 +102,7 @@ class ARGNN(AbstractConvStack):
         switches = {name: value for name, value in options.items() if name not in usual}
         return {**sizes, **asdict(formulation(preset, switches))}
 
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> ARConv:
-        """One convolution."""
+    def _conv(self, in_channels: int, out_channels: int) -> ARConv:
         form = self.formulation
         return ARConv(
             in_channels,

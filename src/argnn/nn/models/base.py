@@ -26,6 +26,9 @@ def check_sizes(in_channels: int, hidden_channels: int, out_channels: int, num_l
             raise ConfigError(f"{name} must be positive (got {size})")
 
 
+#: For links: products of embeddings of scaled rows are so small that they say nothing for long.
+ROWS_AS_THEY_ARE: dict[str, Any] = {"normalize_input": False}
+
 _NOT_OPTIONS = ("self", "in_channels", "out_channels", "preset")
 
 #: What the usual Euclidean networks are tuned over, with all widths and penalties of ARGNN's.

@@ -17,10 +17,10 @@ from argnn.functional.edge_values import ordered_edges
 from argnn.functional.ollivier import CURVATURE_METHODS, pair_curvature
 from argnn.nn.conv.pyg import GCNConv
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
-from argnn.nn.models.conv_stack import AbstractConvStack
+from argnn.nn.models.stack import AbstractStack
 
 
-class CurvDrop(AbstractConvStack):
+class CurvDrop(AbstractStack):
     r"""A jumping knowledge network that drops edges by their Ollivier-Ricci curvature.
 
     .. math::
@@ -76,13 +76,9 @@ class CurvDrop(AbstractConvStack):
         require(ricci in CURVATURE_METHODS, "ricci", f"one of {CURVATURE_METHODS}", repr(ricci))
         self.dropout, self.edge_dropout = dropout, edge_dropout
         self.drop_negative, self.ricci = drop_negative, ricci
-        self.stack_convs(self.sizes_to(hidden_channels))
+        self.stack_convs(GCNConv, self.sizes_to(hidden_channels))
         self.read_features("lin", dropout=input_dropout, normalize=normalize_input)
         self.head = Linear(num_layers * hidden_channels, out_channels)
-
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> GCNConv:
-        """One convolution."""
-        return GCNConv(in_channels, out_channels)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""

@@ -20,8 +20,8 @@ from argnn.functional.ollivier import CURVATURE_METHODS, node_curvature
 from argnn.nn.graph_statistics import GraphStatistics
 from argnn.nn.input_linear import input_maps
 from argnn.nn.manifolds import StereographicProduct
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
-from argnn.nn.models.conv_stack import one_after_the_other
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.stack import AbstractStack
 
 #: Sign of the curvature of a factor, by its letter.
 _SIGNS = {"h": -1.0, "e": 0.0, "s": 1.0}
@@ -159,7 +159,7 @@ class CuspPooling(nn.Module):
         return pooled
 
 
-class CUSP(AbstractNodeModel):
+class CUSP(AbstractStack):
     r"""CUSP of Grover et al.: hops on a graph weighted by curvature, in a product of spaces.
 
     Features are mapped into the tangent space of a product of hyperbolic, Euclidean and spherical
@@ -225,9 +225,10 @@ class CUSP(AbstractNodeModel):
                 f"hidden_channels must be a multiple of the {len(letters)} factors "
                 f"(got {hidden_channels})"
             )
-        sizes = [in_channels, *[hidden_channels] * num_layers]
         dropped = dropout if input_dropout is None else input_dropout
-        self.lins = input_maps(sizes, dropout=dropped, normalize=normalize_input)
+        self.lins = input_maps(
+            self.sizes_to(hidden_channels), dropout=dropped, normalize=normalize_input
+        )
         self.product = StereographicProduct([_SIGNS[letter] for letter in letters])
         self.code = CurvatureCode(self.product, hidden_channels, hidden_channels)
         self.pooling = CuspPooling(self.product, hidden_channels, hops)
@@ -247,7 +248,7 @@ class CUSP(AbstractNodeModel):
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        h = one_after_the_other(self.lins, x, dropout=self.dropout, training=self.training)
+        h = self.through(self.lins, x)
         u = self.pooling.mapped(drop(h, self.dropout, self.training)).to(x.dtype)
         pooled = self.pooling(self.filter_bank(u, edge_index))
         curvature = node_curvature(edge_index, x.size(0), method=self.ricci)

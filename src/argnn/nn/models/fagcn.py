@@ -9,11 +9,11 @@ from torch_geometric.nn.inits import reset
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.pyg import FAConv
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
-from argnn.nn.models.conv_stack import AbstractConvStack
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.stack import AbstractStack
 
 
-class FAGCN(AbstractConvStack):
+class FAGCN(AbstractStack):
     """The frequency adaptive network of Bo et al.: neighbours may attract or repel.
 
     A linear map with activation, layers of :class:`~argnn.nn.conv.pyg.FAConv`, a linear map.
@@ -37,8 +37,7 @@ class FAGCN(AbstractConvStack):
         "eps": [0.1, 0.3, 0.5, 1.0],
     }
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
     farther: ClassVar[int] = 1
 
     def __init__(
@@ -55,20 +54,19 @@ class FAGCN(AbstractConvStack):
     ) -> None:
         super().__init__()
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.dropout, self.eps = dropout, eps
+        self.dropout = dropout
         self.encoder = InputLinear(
             in_channels,
             hidden_channels,
             dropout=dropout if input_dropout is None else input_dropout,
             normalize=normalize_input,
         )
-        self.stack_convs([hidden_channels] * (num_layers + 1))
+        self.stack_convs(
+            lambda width, _: FAConv(width, eps=eps, dropout=dropout),
+            [hidden_channels] * (num_layers + 1),
+        )
         self.head = Linear(hidden_channels, out_channels)
         self.reset_parameters()
-
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> FAConv:
-        """One convolution, which keeps the width."""
-        return FAConv(in_channels, eps=self.eps, dropout=self.dropout)
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""

@@ -1,7 +1,7 @@
 """The switches of ARGNN, and the three presets that set them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -17,12 +17,12 @@ NORMS = ("none", "layer", "batch")
 JUMPS = ("last", "cat", "max", "lstm")
 HEADS = ("linear", "conv")
 
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "modulation": tuple(MESSAGE_FORMS),
+_CHOICES: dict[str, Collection[Any]] = {
+    "modulation": MESSAGE_FORMS,
     "direction": DIRECTIONS,
     "normalization": NORMALIZATIONS,
     "neighbor_norm": NEIGHBOR_NORMS,
-    "metric": tuple(METRICS),
+    "metric": METRICS,
     "metric_layers": (1, 2, 3),
     "metric_init": METRIC_INITS,
     "norm": NORMS,

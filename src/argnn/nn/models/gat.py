@@ -7,11 +7,11 @@ from torch.nn import functional as F
 
 from argnn.checks import require
 from argnn.nn.conv.pyg import GATConv
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
-from argnn.nn.models.conv_stack import AbstractConvStack, one_after_the_other
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.stack import AbstractStack
 
 
-class GAT(AbstractConvStack):
+class GAT(AbstractStack):
     """The graph attention network of Veličković et al.
 
     Layers of :class:`~argnn.nn.conv.pyg.GATConv` with ELU between them.
@@ -33,8 +33,7 @@ class GAT(AbstractConvStack):
     space: ClassVar[str] = "Euclidean"
     search_space: ClassVar[dict[str, list[Any]]] = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
     def __init__(
         self,
@@ -55,25 +54,15 @@ class GAT(AbstractConvStack):
         require(out_heads >= 1, "out_heads", "at least 1", out_heads)
         divides = hidden_channels % heads == 0
         require(divides, "hidden_channels", f"a multiple of the {heads} heads", hidden_channels)
-        self.dropout, self.heads, self.out_heads = dropout, heads, out_heads
-        self.stack_convs(self.sizes_to(out_channels))
+        self.dropout = dropout
+        self.stack_convs(
+            lambda a, b: GATConv(a, b // heads, heads=heads, dropout=dropout),
+            self.sizes_to(out_channels),
+            lambda a, b: GATConv(a, b, heads=out_heads, concat=False, dropout=dropout),
+        )
         dropped = dropout if input_dropout is None else input_dropout
         self.read_features("lin", dropout=dropped, normalize=normalize_input)
 
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> GATConv:
-        """One convolution; the last one takes the mean of its heads."""
-        heads = self.out_heads if last else self.heads
-        width = out_channels if last else out_channels // heads
-        return GATConv(in_channels, width, heads=heads, concat=not last, dropout=self.dropout)
-
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        scores = one_after_the_other(
-            self.convs,
-            x,
-            edge_index,
-            dropout=self.dropout,
-            training=self.training,
-            activation=F.elu,
-        )
-        return scores, []
+        return self.through(self.convs, x, edge_index, activation=F.elu), []

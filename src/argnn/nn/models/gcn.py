@@ -6,10 +6,10 @@ from torch import Tensor
 
 from argnn.nn.conv.pyg import GCNConv
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
-from argnn.nn.models.conv_stack import AbstractConvStack, one_after_the_other
+from argnn.nn.models.stack import AbstractStack
 
 
-class GCN(AbstractConvStack):
+class GCN(AbstractStack):
     r"""The graph convolutional network of Kipf and Welling.
 
     .. math::
@@ -50,16 +50,9 @@ class GCN(AbstractConvStack):
         super().__init__()
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.dropout = dropout
-        self.stack_convs(self.sizes_to(out_channels))
+        self.stack_convs(GCNConv, self.sizes_to(out_channels))
         self.read_features("lin", dropout=input_dropout, normalize=normalize_input)
-
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> GCNConv:
-        """One convolution."""
-        return GCNConv(in_channels, out_channels)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        scores = one_after_the_other(
-            self.convs, x, edge_index, dropout=self.dropout, training=self.training
-        )
-        return scores, []
+        return self.through(self.convs, x, edge_index), []

@@ -10,7 +10,7 @@ from argnn.functional.curvature_flow import three_eighths_step
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.curvature_field import CurvatureField
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE, AbstractNodeModel
 
 
 class GNRF(AbstractNodeModel):
@@ -46,8 +46,7 @@ class GNRF(AbstractNodeModel):
         "batch_norm": [True, False],
     }
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
     def __init__(
         self,

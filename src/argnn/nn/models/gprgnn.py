@@ -10,11 +10,11 @@ from argnn.checks import require
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.pagerank import pagerank_coefficients, polynomial_aggregate
 from argnn.nn.input_linear import input_maps
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
-from argnn.nn.models.conv_stack import one_after_the_other
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.stack import AbstractStack
 
 
-class GPRGNN(AbstractNodeModel):
+class GPRGNN(AbstractStack):
     r"""GPR-GNN of Chien et al.: a multilayer perceptron, then a learned polynomial of the graph.
 
     .. math:: Y = \sum_{k=0}^K \gamma_k \hat A^k\, \mathrm{MLP}(X)
@@ -47,8 +47,7 @@ class GPRGNN(AbstractNodeModel):
         "propagation_dropout": [0.0, 0.5],
     }
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
     recordable = True
 
@@ -72,9 +71,10 @@ class GPRGNN(AbstractNodeModel):
         require(0 <= teleport <= 1, "teleport", "in [0, 1]", teleport)
         self.dropout, self.propagation_dropout = dropout, propagation_dropout
         self.hops, self.teleport = hops, teleport
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
         dropped = dropout if input_dropout is None else input_dropout
-        self.lins = input_maps(sizes, dropout=dropped, normalize=normalize_input)
+        self.lins = input_maps(
+            self.sizes_to(out_channels), dropout=dropped, normalize=normalize_input
+        )
         self.gamma = nn.Parameter(torch.tensor(pagerank_coefficients(teleport, hops)))
 
     @torch.no_grad()
@@ -89,6 +89,6 @@ class GPRGNN(AbstractNodeModel):
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        h = one_after_the_other(self.lins, x, dropout=self.dropout, training=self.training)
+        h = self.through(self.lins, x)
         h = drop(h, self.propagation_dropout, self.training)
         return polynomial_aggregate(h, self.gamma, edge_index), []

@@ -1,15 +1,16 @@
 """GraphSAGE with mean aggregation."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from argnn.nn.conv.pyg import SAGEConv
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
-from argnn.nn.models.conv_stack import AbstractConvStack, one_after_the_other
+from argnn.nn.models.stack import AbstractStack
 
 
-class GraphSAGE(AbstractConvStack):
+class GraphSAGE(AbstractStack):
     r"""GraphSAGE with mean aggregation, on the whole graph without sampling.
 
     .. math::
@@ -49,17 +50,10 @@ class GraphSAGE(AbstractConvStack):
     ) -> None:
         super().__init__()
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.dropout, self.normalize = dropout, normalize
-        self.stack_convs(self.sizes_to(out_channels))
+        self.dropout = dropout
+        self.stack_convs(partial(SAGEConv, normalize=normalize), self.sizes_to(out_channels))
         self.read_features("lin_l", "lin_r", dropout=input_dropout, normalize=normalize_input)
-
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> SAGEConv:
-        """One convolution."""
-        return SAGEConv(in_channels, out_channels, normalize=self.normalize)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        scores = one_after_the_other(
-            self.convs, x, edge_index, dropout=self.dropout, training=self.training
-        )
-        return scores, []
+        return self.through(self.convs, x, edge_index), []

@@ -10,7 +10,7 @@ from argnn.functional.dropout import dropout as drop
 from argnn.functional.neighborhood import aggregate, neighborhood
 from argnn.functional.two_hop import two_hop
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE, AbstractNodeModel
 
 
 class H2GCN(AbstractNodeModel):
@@ -45,8 +45,7 @@ class H2GCN(AbstractNodeModel):
         "relu": [True, False],
     }
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
     recordable = True
 

@@ -1,6 +1,7 @@
 """Hyperbolic graph attention network."""
 
 import math
+from functools import partial
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -63,21 +64,15 @@ class HGAT(AbstractTangentStack):
         super().__init__()
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(heads >= 1, "heads", "positive", heads)
-        self.dropout, self.heads, self.attention = dropout, heads, attention
         self.input_dropout, self.normalize_input = input_dropout, normalize_input
         self.curvature = Curvature([-curvature], learnable=learnable_curvature)
         width = math.ceil(hidden_channels / heads)
-        self.stack_with_head(head, [in_channels, *[heads * width] * (num_layers - 1), width])
-
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> HGATConv:
-        """One convolution; the last one takes the mean of its heads."""
-        return HGATConv(
-            in_channels,
-            out_channels if last else out_channels // self.heads,
-            self.heads,
-            attention=self.attention,
-            concat=not last,
-            dropout=self.dropout,
+        init = partial(HGATConv, heads=heads, attention=attention, dropout=dropout)
+        self.stack_with_head(
+            head,
+            lambda a, b: init(a, b // heads),
+            [in_channels, *[heads * width] * (num_layers - 1), width],
+            partial(init, concat=False),
         )
 
     def layer_curvatures(self) -> list[Tensor]:

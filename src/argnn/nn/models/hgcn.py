@@ -1,5 +1,6 @@
 """Hyperbolic graph convolutional network."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -61,13 +62,10 @@ class HGCN(AbstractTangentStack):
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.dropout = self.score_dropout = dropout
         self.input_dropout, self.normalize_input = input_dropout, normalize_input
-        self.attention, self.recordable = attention, not attention
+        self.recordable = not attention
+        init_conv = partial(HGCNConv, dropout=dropout, attention=attention)
         self.curvature = Curvature([-curvature] * (num_layers + 1), learnable=learnable_curvature)
-        self.stack_with_head(head, self.sizes_to(hidden_channels))
-
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> HGCNConv:
-        """One convolution."""
-        return HGCNConv(in_channels, out_channels, dropout=self.dropout, attention=self.attention)
+        self.stack_with_head(head, init_conv, self.sizes_to(hidden_channels))
 
     def layer_curvatures(self) -> Tensor:
         """One for each space."""

@@ -80,12 +80,8 @@ class KappaGCN(AbstractManifoldModel):
             for _ in range(num_layers)
         )
         sizes = self.sizes_to(out_channels)
-        self.stack_convs(sizes if head == POINTS else sizes[:-1])
+        self.stack_convs(KappaGCNConv, sizes if head == POINTS else sizes[:-1])
         self.classifier = None if head == POINTS else _Hyperplanes(sizes[-2], out_channels)
-
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> KappaGCNConv:
-        """One convolution."""
-        return KappaGCNConv(in_channels, out_channels)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""

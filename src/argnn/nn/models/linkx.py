@@ -123,7 +123,7 @@ class LINKX(AbstractNodeModel):
         self.edge_mlp = _mlp([hidden_channels] * edge_layers) if deeper else None
         self.node_mlp = _mlp([in_channels] + [hidden_channels] * node_layers)
         self.node_mlp.lins[0] = InputLinear.in_place_of(
-            self.node_mlp.lins[0], dropout=input_dropout, normalize=normalize_input
+            self.node_mlp.lins[0], input_dropout, normalize_input
         )
         self.mix = nn.Linear(2 * hidden_channels, hidden_channels)
         self.final_mlp = _mlp([hidden_channels] * num_layers + [out_channels], dropout)

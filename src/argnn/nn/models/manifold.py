@@ -11,7 +11,7 @@ from argnn.errors import ConfigError
 from argnn.functional import stereographic
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.row_normalization import normalized_rows
-from argnn.nn.models.conv_stack import AbstractConvStack
+from argnn.nn.models.stack import AbstractStack, InitConv
 
 #: The head that gives the points themselves.
 POINTS = "points"
@@ -23,7 +23,7 @@ def check_head(head: str, classifier: str) -> None:
         raise ConfigError(f"head must be '{classifier}' or '{POINTS}' (got {head!r})")
 
 
-class AbstractManifoldModel(AbstractConvStack):
+class AbstractManifoldModel(AbstractStack):
     """A model that gives scores of classes, or with ``head="points"`` points of its space."""
 
     link_decoder: ClassVar[str] = "distance"
@@ -53,8 +53,7 @@ class AbstractManifoldModel(AbstractConvStack):
 class AbstractTangentStack(AbstractManifoldModel):
     """Convolutions that hand points over as tangent vectors at the origin.
 
-    An activation follows each of them, then the tangent vectors are clipped for the next space, and
-    at the end there are points, or scores by a linear map.
+    An activation follows each of them, and then the tangent vectors are clipped for the next space.
 
     Attributes:
         geometry: Has ``clip_tangent``, ``expmap0`` and ``squared_distance`` of a space, each with
@@ -68,24 +67,26 @@ class AbstractTangentStack(AbstractManifoldModel):
     normalize_input: bool
     input_dropout: float | None
     score_dropout: float = 0.0
-    classifier: nn.Linear | None
 
     @abstractmethod
     def layer_curvatures(self) -> Sequence[Tensor] | Tensor:
         """Curvature of the space before each convolution, and after the last one."""
 
-    def stack_with_head(self, head: str, sizes: Sequence[int]) -> None:
-        """Build the convolutions and what follows them.
+    def stack_with_head(
+        self,
+        head: str,
+        init_conv: InitConv,
+        sizes: Sequence[int],
+        init_last: InitConv | None = None,
+    ) -> None:
+        """Build the convolutions, and for scores a linear map of what they give.
 
-        Args:
-            head: ``"linear"`` for scores, ``"points"`` for points of the space.
-            sizes: Sizes before each convolution and after the last one; points have the size of
-                the output instead of the last one.
+        Points have the size of the output instead of the last of the sizes.
         """
         check_head(head, "linear")
         self.head = head
         last = self.out_channels if head == POINTS else sizes[-1]
-        self.stack_convs([*sizes[:-1], last])
+        self.stack_convs(init_conv, [*sizes[:-1], last], init_last)
         self.classifier = None if head == POINTS else nn.Linear(last, self.out_channels)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:

@@ -49,9 +49,7 @@ class MLP(AbstractNodeModel):
             dropout=dropout,
             norm=None,
         )
-        self.net.lins[0] = InputLinear.in_place_of(
-            self.net.lins[0], dropout=input_dropout, normalize=normalize_input
-        )
+        self.net.lins[0] = InputLinear.in_place_of(self.net.lins[0], input_dropout, normalize_input)
 
     def reach(self) -> int:
         """Hops that scores depend on."""

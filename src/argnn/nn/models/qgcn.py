@@ -14,21 +14,18 @@ from argnn.nn.models.manifold import AbstractTangentStack
 
 
 @dataclass(frozen=True)
-class PseudoHyperboloid:
+class _PseudoHyperboloid:
     """Pseudo-hyperboloids with a number of time-like coordinates, all of them in narrower ones."""
 
     time: int
 
     def clip_tangent(self, u: Tensor, beta: Tensor) -> Tensor:
-        """See :mod:`argnn.functional.pseudo_hyperboloid`."""
         return pseudo_hyperboloid.clip_tangent(u, beta, self._time_of(u))
 
     def expmap0(self, u: Tensor, beta: Tensor) -> Tensor:
-        """See :mod:`argnn.functional.pseudo_hyperboloid`."""
         return pseudo_hyperboloid.expmap0(u, beta, self._time_of(u))
 
     def squared_distance(self, a: Tensor, b: Tensor, beta: Tensor) -> Tensor:
-        """See :mod:`argnn.functional.pseudo_hyperboloid`."""
         return pseudo_hyperboloid.squared_distance(a, b, beta, self._time_of(a))
 
     def _time_of(self, u: Tensor) -> int:
@@ -91,14 +88,13 @@ class QGCN(AbstractTangentStack):
         require(1 <= time <= hidden_channels, "time", f"from 1 to {hidden_channels}", time)
         self.dropout = self.score_dropout = dropout
         self.input_dropout, self.normalize_input = input_dropout, normalize_input
-        self.time, self.geometry = time, PseudoHyperboloid(time)
+        self.geometry = _PseudoHyperboloid(time)
         self.curvature = Curvature([-curvature] * (num_layers + 1), learnable=learnable_curvature)
-        self.stack_with_head(head, self.sizes_to(hidden_channels))
-
-    def init_conv(self, in_channels: int, out_channels: int, *, last: bool) -> QGCNConv:
-        """One convolution."""
-        time = min(self.time, out_channels)
-        return QGCNConv(in_channels, out_channels, time, dropout=self.dropout)
+        self.stack_with_head(
+            head,
+            lambda a, b: QGCNConv(a, b, min(time, b), dropout=dropout),
+            self.sizes_to(hidden_channels),
+        )
 
     def layer_curvatures(self) -> Tensor:
         """One for each space."""
