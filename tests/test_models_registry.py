@@ -3,14 +3,25 @@
 import copy
 import inspect
 import math
-from dataclasses import fields
+from dataclasses import asdict, fields
+from importlib.metadata import EntryPoint
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch_geometric.data import Data
 
-from argnn.nn import MODELS, AbstractNodeModel, LinkModel
+from argnn.errors import ConfigError
+from argnn.nn import (
+    ARGNN,
+    MODELS,
+    PRESETS,
+    AbstractNodeModel,
+    LinkModel,
+    model_class,
+    model_name,
+    models,
+)
 from argnn.registry import resolve
 from argnn.train import LinkPrediction, NodeClassification, TrainConfig, fit
 
@@ -250,3 +261,146 @@ def test_model_has_every_depth(name, num_layers):
 def test_model_evaluates_without_chance(name):
     graph, model = toy(), build(name).eval()
     assert torch.equal(model(graph.x, graph.edge_index), model(graph.x, graph.edge_index))
+
+
+# -- what a class says of itself ------------------------------------------------------------------
+
+
+@every_model
+def test_completed_options_leave_nothing_to_a_default_and_build_the_model(name):
+    kind = MODELS[name]
+    assert "default" in kind.preset_sizes
+    for preset in kind.preset_sizes:
+        options = kind.completed_options(preset, {"num_layers": 1, "input_dropout": 0.25})
+        assert options.keys() == kind.option_types().keys()
+        assert (options["num_layers"], options["input_dropout"]) == (1, 0.25)
+        assert options["hidden_channels"] == kind.preset_sizes[preset]["hidden_channels"]
+        kind(IN, out_channels=OUT, **options)
+
+
+@every_model
+def test_model_that_learns_a_metric_gives_one_per_layer_and_others_give_none(name):
+    graph, model = toy(), build(name, num_layers=2).eval()
+    metrics = model.forward_with_metric(graph.x, graph.edge_index)[1]
+    assert len(metrics) == (2 if model.learns_metric else 0)
+
+
+def test_options_of_a_signature_have_its_names_types_and_defaults():
+    assert Mine.option_types() == {"hidden_channels": int, "num_layers": int, "slope": float | None}
+    assert Mine.completed_options("default", {}) == {
+        "hidden_channels": 64,
+        "num_layers": 2,
+        "slope": None,
+    }
+
+
+def test_options_of_argnn_are_sizes_and_switches_of_the_preset():
+    options = ARGNN.completed_options("paper", {"hops": 1, "hidden_channels": 7})
+    assert options == {"hidden_channels": 7, "num_layers": 3, **asdict(PRESETS["paper"])}
+    assert ARGNN.option_types()["metric_ceiling"] == float | None
+    with pytest.raises(ConfigError, match="unknown option 'hop' of argnn"):
+        ARGNN.completed_options("paper", {"hop": 1})
+
+
+# -- by name, by class, by entry point ------------------------------------------------------------
+
+
+class Mine(AbstractNodeModel):
+    """A model of another package."""
+
+    citation, space, search_space = "nobody", "Euclidean", {"lr": [0.01]}
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 1,
+        *,
+        slope: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.lin = torch.nn.Linear(in_channels, out_channels)
+
+    def forward_with_metric(self, x, edge_index):
+        return self.lin(x), []
+
+
+class NoForward(AbstractNodeModel):
+    """A model that lacks what every model must have."""
+
+
+NOT_A_MODEL = 3
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """Entry points of other packages, by name."""
+    found = {}
+
+    def points(group):
+        assert group == "argnn.models"
+        return [EntryPoint(name, value, group) for name, value in found.items()]
+
+    monkeypatch.setattr(models, "entry_points", points)
+    return found
+
+
+@every_model
+def test_registered_model_is_found_by_any_spelling_of_its_name_and_by_its_class(name, monkeypatch):
+    monkeypatch.delattr(models, "entry_points")  # they are not even looked at
+    for given in (name, name.upper(), name.replace("-", "_"), MODELS[name]):
+        assert model_class(given) is MODELS[name]
+        assert model_name(given) == name
+
+
+def test_class_outside_of_the_registry_is_taken_as_it_is():
+    assert model_class(Mine) is Mine
+    assert model_name(Mine) == f"{__name__}.Mine"
+    model = model_class(Mine)(IN, HIDDEN, OUT)
+    before = model.lin.weight.clone()
+    model.reset_parameters()
+    assert not torch.equal(model.lin.weight, before)
+
+
+def test_entry_point_offers_a_model_by_name(offered):
+    offered["my-model"] = f"{__name__}:Mine"
+    assert model_class("My_Model") is Mine
+    assert model_name("My_Model") == "my-model"
+
+
+def test_entry_point_cannot_take_the_name_of_a_registered_model(offered):
+    offered["GCN"] = f"{__name__}:Mine"
+    assert model_class("GCN") is MODELS["gcn"]
+
+
+def test_unknown_model_is_an_error_that_lists_entry_points_too(offered):
+    with pytest.raises(ConfigError, match="unknown model 'gnc'; did you mean 'gcn'"):
+        model_class("gnc")
+    offered["my-model"] = f"{__name__}:Mine"
+    with pytest.raises(ConfigError, match="did you mean 'my-model'"):
+        model_class("my-modle")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("no_such_package_of_anybody:Model", "cannot be loaded .ModuleNotFoundError: No module"),
+        (f"{__name__}:Missing", "cannot be loaded .AttributeError"),
+        (f"{__name__}:NOT_A_MODEL", "must be a subclass of AbstractNodeModel .got 3"),
+        (f"{__name__}:NoForward", "must have citation, space, search_space, forward_with_metric"),
+    ],
+)
+def test_broken_entry_point_is_one_clear_error(offered, value, message):
+    offered["my-model"] = value
+    with pytest.raises(ConfigError, match=message) as caught:
+        model_class("my-model")
+    assert f"the model 'my-model' of the entry point {value}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [int, None, Mine(IN, HIDDEN, OUT)])
+def test_anything_else_is_not_a_model(wrong):
+    with pytest.raises(ConfigError, match="must be a subclass of AbstractNodeModel"):
+        model_class(wrong)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.nn import GCNConv, Sequential
 
-from argnn.nn import ARConv, ConstantMetric, MetricNet
+from argnn.nn import MESSAGE_FORMS, ARConv, ConstantMetric, MetricNet
+from argnn.nn.conv.message_forms import OperatorForm
 
 from .cases import (
     DEGENERATE,
@@ -343,13 +344,26 @@ def test_conv_repr():
         ({"eps0": -0.1}, "eps0 .*got -0.1"),
         ({"eps0": 1.1}, "eps0 .*got 1.1"),
         ({"eps0": float("nan")}, "eps0"),
-        ({"metric": "learned"}, "must be one of .*got 'learned'"),
+        ({"metric": "learned"}, "metric must be one of .*got 'learned'"),
         ({"metric": "fixed", "metric_options": {"value": -1.0}}, "value"),
     ],
 )
 def test_conv_refuses_impossible_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         ARConv(4, 8, **options)
+
+
+def test_new_message_form_needs_only_its_line_in_the_table(monkeypatch):
+    class Doubled(OperatorForm):
+        on_inputs = True
+
+        def convolved(self, conv, x, g, hood):
+            return 2 * conv.lin_self(x) + g.sum(-1, keepdim=True)
+
+    monkeypatch.setitem(MESSAGE_FORMS, "doubled", Doubled())
+    conv = conv_of(modulation="doubled", metric="fixed", hops=2)
+    assert conv.metric_channels == 4
+    assert torch.equal(conv(X, EDGE_INDEX), 2 * conv.lin_self(X) + 4 * 0.5)
 
 
 def test_conv_refuses_an_unknown_neighbor_norm_when_it_is_built():

@@ -1,10 +1,13 @@
+import inspect
 import math
+from dataclasses import fields
 
 import pytest
 import torch
 
 import reference
-from argnn.nn import ConstantMetric, MetricNet
+from argnn import functional as AF
+from argnn.nn import ARGNN, METRICS, ConstantMetric, Formulation, Metric, MetricNet
 
 from .cases import (
     DEGENERATE,
@@ -316,3 +319,50 @@ def test_constant_metric_is_the_value_everywhere(value):
 def test_constant_metric_refuses_a_value_that_is_no_metric(value):
     with pytest.raises(ValueError, match="value must be"):
         ConstantMetric(3, value)
+
+
+class Swapped(Metric):
+    """A family of two numbers per node whatever the width, which swaps the channels of messages."""
+
+    switches = {"metric_value": "value"}
+
+    def __init__(self, value=1.0):
+        super().__init__()
+        self.metric_channels, self.value = 2, value
+
+    @classmethod
+    def build(cls, name, in_channels, channels, **options):
+        return cls(**options)
+
+    def forward(self, h, edge_index):
+        return h.new_full((h.size(0), 2), self.value)
+
+    def modulate(self, message, g, eps0, added):
+        return message.flip(-1) * g[:, :1] + added
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_family_is_built_by_its_name_and_gives_a_positive_metric(name):
+    metric = METRICS[name].build(name, CHANNELS, 3).double()
+    g = metric(X, EDGE_INDEX)
+    assert g.shape == (X.size(0), metric.metric_channels)
+    assert (g > 0).all()
+
+
+@pytest.mark.parametrize("family", [ConstantMetric, MetricNet, Swapped])
+def test_switches_of_a_family_are_switches_of_the_formulation_and_its_arguments(family):
+    assert set(family.switches) <= {field.name for field in fields(Formulation)}
+    assert set(family.switches.values()) <= set(inspect.signature(family).parameters)
+
+
+def test_new_family_needs_only_its_line_in_the_table(monkeypatch):
+    monkeypatch.setitem(METRICS, "swapped", Swapped)
+    options = {"metric": "swapped", "metric_value": 3.0, "direction": "in"}
+    model = ARGNN(CHANNELS, 4, 2, num_layers=1, **options).double().eval()
+    g = model.forward_with_metric(X, EDGE_INDEX)[1][0]
+    assert torch.equal(g, torch.full((X.size(0), 2), 3.0, dtype=torch.float64))
+    conv = model.convs[0]
+    h = torch.randn(X.size(0), 4, dtype=torch.float64)
+    own = h @ conv.lin_self.weight.t() + conv.bias
+    message = AF.aggregate(conv.lins_neighbor[0](h), EDGE_INDEX, "sym")
+    assert torch.allclose(conv(h, EDGE_INDEX), own + 3 * message.flip(-1), rtol=1e-12, atol=1e-12)

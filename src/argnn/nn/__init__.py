@@ -2,9 +2,20 @@
 
 from argnn.nn import generated_modules  # noqa: F401 - acts when it is imported
 from argnn.nn.conv import ARConv
+from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.decoders import DECODERS, AbstractDecoder, LinkModel
-from argnn.nn.metric import ConstantMetric, MetricNet
-from argnn.nn.models import ARGNN, GCN, MLP, MODELS, PRESETS, AbstractNodeModel, Formulation
+from argnn.nn.metric import METRICS, ConstantMetric, Metric, MetricNet
+from argnn.nn.models import (
+    ARGNN,
+    GCN,
+    MLP,
+    MODELS,
+    PRESETS,
+    AbstractNodeModel,
+    Formulation,
+    model_class,
+    model_name,
+)
 from argnn.nn.regularizers import (
     MagnitudeRegularizer,
     Regularizer,
@@ -17,6 +28,8 @@ __all__ = [
     "ARGNN",
     "DECODERS",
     "GCN",
+    "MESSAGE_FORMS",
+    "METRICS",
     "MLP",
     "MODELS",
     "PRESETS",
@@ -27,9 +40,12 @@ __all__ = [
     "Formulation",
     "LinkModel",
     "MagnitudeRegularizer",
+    "Metric",
     "MetricNet",
     "Regularizer",
     "RicciRegularizer",
     "SmoothnessRegularizer",
+    "model_class",
+    "model_name",
     "total_penalty",
 ]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import MLP
+from torch_geometric.nn.inits import reset
 
 from argnn.functional import geodesic_distance
 from argnn.functional.neighborhood import Edges
@@ -34,9 +35,10 @@ class AbstractDecoder(nn.Module, ABC):
                 for a model without metric.
         """
 
-    @abstractmethod
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
+        for part in self.children():
+            reset(part)
 
 
 class DotProduct(AbstractDecoder):
@@ -45,9 +47,6 @@ class DotProduct(AbstractDecoder):
     def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
         """Logit of each pair, ``[P]``."""
         return (a * b).sum(-1)
-
-    def reset_parameters(self) -> None:
-        """There are none."""
 
 
 class Cosine(AbstractDecoder):
@@ -103,10 +102,6 @@ class Distance(AbstractDecoder):
         logits: Tensor = self.fermi_dirac(self._encoder[0].squared_distance(a, b))
         return logits
 
-    def reset_parameters(self) -> None:
-        """Back to the radius and temperature at the start."""
-        self.fermi_dirac.reset_parameters()
-
 
 class MetricDistance(AbstractDecoder):
     r"""Fermi-Dirac decoder on the geodesic distance under the learned metrics (:eq:`geodesic`).
@@ -136,10 +131,6 @@ class MetricDistance(AbstractDecoder):
         logits: Tensor = self.fermi_dirac(squared)
         return logits
 
-    def reset_parameters(self) -> None:
-        """Back to the radius and temperature at the start."""
-        self.fermi_dirac.reset_parameters()
-
 
 class HadamardMLP(AbstractDecoder):
     r"""Multilayer perceptron on the product :math:`z_i \circ z_j`."""
@@ -153,10 +144,6 @@ class HadamardMLP(AbstractDecoder):
         """Logit of each pair, ``[P]``."""
         logits: Tensor = self.net(a * b).squeeze(-1)
         return logits
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        self.net.reset_parameters()
 
 
 #: Every decoder by the name the command line uses.
@@ -221,8 +208,3 @@ class LinkModel(AbstractNodeModel):
     def reach(self) -> int | None:
         """How many hops around a node its embedding depends on."""
         return self.encoder.reach()
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        self.encoder.reset_parameters()
-        self.decoder.reset_parameters()

@@ -1,6 +1,10 @@
 """The first linear map of a network."""
 
-from torch import Tensor
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
 from argnn.functional.features import input_linear
@@ -32,7 +36,25 @@ class InputLinear(Linear):
         super().__init__(in_channels, out_channels, bias, weight_initializer)
         self.dropout, self.normalize = dropout, normalize
 
+    @classmethod
+    def in_place_of(cls, lin: Any, dropout: float, normalize: bool) -> "InputLinear":
+        """A map of the sizes and initialisation of another one, with weights of its own."""
+        return cls(
+            lin.in_channels,
+            lin.out_channels,
+            bias=lin.bias is not None,
+            dropout=dropout,
+            normalize=normalize,
+            weight_initializer=lin.weight_initializer,
+        )
+
     def forward(self, x: Tensor) -> Tensor:
         """The map of features ``[N, F]``, ``[N, D]``."""
         rows = normalized_rows(x) if self.normalize else x
         return input_linear(rows, self.weight, self.bias, self.dropout, self.training)
+
+
+def input_maps(sizes: Sequence[int], dropout: float, normalize: bool) -> nn.ModuleList:
+    """Linear maps from each size to the next, of which the first reads node features."""
+    first = InputLinear(sizes[0], sizes[1], dropout=dropout, normalize=normalize)
+    return nn.ModuleList([first, *(Linear(a, b) for a, b in pairwise(sizes[1:]))])

@@ -20,7 +20,7 @@ from argnn.errors import RunError
 from argnn.estimators import ARGNNClassifier, load
 from argnn.estimators.base import GraphEstimator
 from argnn.files import require_folder, require_writable, write_output
-from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
+from argnn.nn import ARGNN, AbstractNodeModel, LinkModel, model_class
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row
@@ -241,9 +241,10 @@ def _overview(
 
 
 def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
+    has_presets = len(model_class(config.model).preset_sizes) > 1
     facts = {
         "Data": config.data,
-        "Model": config.model + (f", preset {config.preset}" if config.model == "argnn" else ""),
+        "Model": config.model + (f", preset {config.preset}" if has_presets else ""),
         "Task": {"node": "classes of nodes", "link": "links"}[config.task],
         "Nodes": f"{graph.num_nodes:,}",
         "Edges": f"{graph.edge_index.size(1):,} as listed ({graph.edge_rule})",

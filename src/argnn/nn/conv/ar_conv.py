@@ -1,6 +1,6 @@
 """Message passing under a learned metric."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,8 +10,7 @@ from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.nn.inits import reset, zeros
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from argnn import functional as AF
-from argnn.functional.edge_weights import NEIGHBOR_NORMS, message_weights, weighted_sum
+from argnn.functional.edge_weights import NEIGHBOR_NORMS, weighted_sum
 from argnn.functional.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -19,11 +18,9 @@ from argnn.functional.neighborhood import (
     Neighborhood,
     neighborhood,
 )
-from argnn.functional.precision import accumulation_dtype
 from argnn.nn.conv.edge_masks import message_mask
-from argnn.nn.metric import ConstantMetric, MetricNet
-
-MODULATIONS = ("scalar", "operator")
+from argnn.nn.conv.message_forms import MESSAGE_FORMS, MessageForm
+from argnn.nn.metric import METRICS
 
 
 class ARConv(MessagePassing):
@@ -96,15 +93,26 @@ class ARConv(MessagePassing):
             raise ValueError(
                 f"in_channels and out_channels must be positive (got {in_channels}, {out_channels})"
             )
-        _check(modulation, direction, normalization, neighbor_norm, hops, eps0)
+        _check_choices(
+            modulation=(modulation, MESSAGE_FORMS),
+            direction=(direction, DIRECTIONS),
+            normalization=(normalization, NORMALIZATIONS),
+            neighbor_norm=(neighbor_norm, NEIGHBOR_NORMS),
+            metric=(metric, METRICS),
+        )
+        if hops < 1 or (hops > 1 and not MESSAGE_FORMS[modulation].many_hops):
+            raise ValueError(f"hops must be 1, or more in the operator form (got {hops})")
+        if not 0 <= eps0 <= 1:
+            raise ValueError(f"eps0 must be in [0, 1] (got {eps0})")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.modulation, self.attention = modulation, attention
         self.direction, self.normalization, self.hops = direction, normalization, hops
         self.eps0, self.neighbor_norm = eps0, neighbor_norm
-        self.metric_channels = in_channels if modulation == "scalar" else out_channels
-        self.metric_net = _metric_module(
-            in_channels, self.metric_channels, metric, metric_options or {}
+        measured = in_channels if self.message_form.on_inputs else out_channels
+        self.metric_net = METRICS[metric].build(
+            metric, in_channels, measured, **(metric_options or {})
         )
+        self.metric_channels = self.metric_net.metric_channels
         self.lin_self = Linear(in_channels, out_channels, bias=False) if self_path else None
         self.lins_neighbor = nn.ModuleList(
             Linear(in_channels, out_channels, bias=False)
@@ -123,6 +131,11 @@ class ARConv(MessagePassing):
         reset(self.lin_self)
         reset(self.lins_neighbor)
         zeros(self.bias)
+
+    @property
+    def message_form(self) -> MessageForm:
+        """How the metric acts on messages."""
+        return MESSAGE_FORMS[self.modulation]
 
     def directions(self) -> tuple[str, ...]:
         """The relations whose messages are summed, in the order of ``lins_neighbor``."""
@@ -143,9 +156,7 @@ class ARConv(MessagePassing):
             raise ValueError(f"the metric must have shape {expected} (got {list(g.shape)})")
         if self.explain:
             return self._masked(x, g, hood)
-        if self.modulation == "operator":
-            return AF.modulate(self._aggregated(x, hood), g, self.eps0, added=self._self_part(x))
-        return self._weighted(x, self._modulated(x, g, hood))
+        return self.message_form.convolved(self, x, g, hood)
 
     def _self_part(self, x: Tensor) -> Tensor | None:
         """What does not depend on the neighbours."""
@@ -153,97 +164,19 @@ class ARConv(MessagePassing):
             return F.linear(x, self.lin_self.weight, self.bias)
         return None if self.bias is None else self.bias.expand(x.size(0), -1)
 
-    def _weighted(self, x: Tensor, sums: list[Tensor]) -> Tensor:
-        """Weights on the sums of messages and on the node's own features, all in one."""
-        weights: list[Any] = [lin.weight for lin in self.lins_neighbor]
-        if self.lin_self is not None:
-            sums, weights = [*sums, x], [*weights, self.lin_self.weight]
-        return AF.joint_linear(sums, weights, self.bias)
-
-    def _aggregated(self, x: Tensor, hood: Neighborhood) -> Tensor:
-        """Sum over directions and hops of constant-weight aggregation."""
-        messages = []
-        lins = iter(self.lins_neighbor)
-        for direction in self.directions():
-            relation = hood.relation(direction)
-            if self._sums_before_weights():
-                messages += self._sums_then_weights(x, relation, lins)
-            else:
-                messages += self._weights_then_sums(x, relation, lins)
-        return _total(messages)
-
-    def _sums_before_weights(self) -> bool:
-        """Whether to reuse the sum of one hop for the next: the order changes no value."""
-        return self.hops > 1 and self.in_channels <= self.out_channels
-
-    def _sums_then_weights(
-        self, x: Tensor, relation: Neighborhood, lins: Iterator[nn.Module]
-    ) -> list[Tensor]:
-        messages = []
-        for _ in range(self.hops):
-            x = AF.aggregate(x, relation, self.normalization)
-            messages.append(next(lins)(x))
-        return messages
-
-    def _weights_then_sums(
-        self, x: Tensor, relation: Neighborhood, lins: Iterator[nn.Module]
-    ) -> list[Tensor]:
-        messages = []
-        for hop in range(1, self.hops + 1):
-            message = next(lins)(x)
-            for _ in range(hop):
-                message = AF.aggregate(message, relation, self.normalization)
-            messages.append(message)
-        return messages
-
-    def _modulated(self, x: Tensor, g: Tensor, hood: Neighborhood) -> list[Tensor]:
-        """The paper's form, one sum per direction, before the weights of the messages.
-
-        Weighting a sum is weighting its messages, and the features are gathered once.
-        """
-        return [
-            AF.propagate(
-                x,
-                g,
-                x,
-                hood.relation(direction),
-                self.eps0,
-                attention=self.attention,
-                normalization=self.normalization,
-                neighbor_norm=self.neighbor_norm,
-            )
-            for direction in self.directions()
-        ]
-
     def _masked(self, x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
         """The same by plain operations, with every message times the mask of its edge."""
-        sums = []
+        sums: list[Tensor] = []
+        form = self.message_form
         for direction in self.directions():
             relation = hood.relation(direction)
-            weight = self._message_weights(x, g, relation)
+            weight = form.edge_weights(self, x, g, relation)
             weight = weight * message_mask(self, hood, direction).to(weight)
             h = x
             for _ in range(self.hops):
                 h = weighted_sum(h, weight, relation)
                 sums.append(h)
-        if self.modulation == "scalar":
-            return self._weighted(x, sums)
-        messages = [lin(h) for lin, h in zip(self.lins_neighbor, sums, strict=True)]
-        return AF.modulate(_total(messages), g, self.eps0, added=self._self_part(x))
-
-    def _message_weights(self, x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
-        """What each message is multiplied by; in the operator form without the metric's part."""
-        if self.modulation == "operator":
-            return relation.edge_weight(self.normalization, accumulation_dtype(x.dtype))
-        return message_weights(
-            x,
-            g,
-            relation,
-            self.eps0,
-            attention=self.attention,
-            normalization=self.normalization,
-            neighbor_norm=self.neighbor_norm,
-        )
+        return form.from_sums(self, x, g, sums)
 
     def __repr__(self) -> str:
         return (
@@ -251,13 +184,6 @@ class ARConv(MessagePassing):
             f"modulation={self.modulation!r}, direction={self.direction!r}, "
             f"normalization={self.normalization!r})"
         )
-
-
-def _total(messages: list[Tensor]) -> Tensor:
-    total = messages[0]
-    for message in messages[1:]:
-        total = total + message
-    return total
 
 
 def prepared_edges(edge_index: Edges, x: Tensor) -> Neighborhood:
@@ -270,31 +196,7 @@ def prepared_edges(edge_index: Edges, x: Tensor) -> Neighborhood:
     return neighborhood(edge_index, x.size(0))
 
 
-def _metric_module(
-    in_channels: int, metric_channels: int, metric: str, options: dict[str, Any]
-) -> ConstantMetric | MetricNet:
-    if metric == "fixed":
-        return ConstantMetric(metric_channels, **options)
-    return MetricNet(in_channels, metric_channels, inputs=metric, **({"start": 0.5} | options))
-
-
-def _check(
-    modulation: str,
-    direction: str,
-    normalization: str,
-    neighbor_norm: str,
-    hops: int,
-    eps0: float,
-) -> None:
-    for name, value, choices in (
-        ("modulation", modulation, MODULATIONS),
-        ("direction", direction, DIRECTIONS),
-        ("normalization", normalization, NORMALIZATIONS),
-        ("neighbor_norm", neighbor_norm, NEIGHBOR_NORMS),
-    ):
+def _check_choices(**options: tuple[str, Iterable[str]]) -> None:
+    for name, (value, choices) in options.items():
         if value not in choices:
-            raise ValueError(f"{name} must be one of {choices} (got {value!r})")
-    if hops < 1 or (hops > 1 and modulation == "scalar"):
-        raise ValueError(f"hops must be 1, or more in the operator form (got {hops})")
-    if not 0 <= eps0 <= 1:
-        raise ValueError(f"eps0 must be in [0, 1] (got {eps0})")
+            raise ValueError(f"{name} must be one of {tuple(choices)} (got {value!r})")

@@ -1,5 +1,9 @@
-"""The models, one per file, and the table they are found in."""
+"""The models, one per file, the table they are found in, and how they are found."""
 
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from argnn.errors import ConfigError
 from argnn.nn.models.argnn import ARGNN
 from argnn.nn.models.base import AbstractNodeModel
 from argnn.nn.models.curvdrop import CurvDrop
@@ -18,6 +22,7 @@ from argnn.nn.models.kappa_gcn import KappaGCN
 from argnn.nn.models.linkx import LINKX
 from argnn.nn.models.mlp import MLP
 from argnn.nn.models.qgcn import QGCN
+from argnn.registry import canonical_name
 
 #: Every model by the name the command line uses.
 MODELS: dict[str, type[AbstractNodeModel]] = {
@@ -41,6 +46,77 @@ MODELS: dict[str, type[AbstractNodeModel]] = {
     "linkx": LINKX,
 }
 
+#: The group of entry points under which other packages offer models.
+ENTRY_POINTS = "argnn.models"
+
+
+def model_class(model: str | type[AbstractNodeModel]) -> type[AbstractNodeModel]:
+    """The class that is meant by a name or by a class.
+
+    Args:
+        model: A name in :data:`MODELS` or, where it is none of these, of an entry point of the
+            group ``argnn.models``; or a class of its own.
+
+    Example:
+        >>> model_class("GraphSAGE").citation
+        'Hamilton, Ying, Leskovec: Inductive representation, NeurIPS 2017'
+    """
+    if not isinstance(model, str):
+        return _checked(model, "the model")
+    name = model_name(model)
+    return MODELS[name] if name in MODELS else _loaded(_offered()[name])
+
+
+def model_name(model: str | type[AbstractNodeModel]) -> str:
+    """The name under which a model is recorded.
+
+    Args:
+        model: As for :func:`model_class`. A class without a name has that of its module and its
+            own, which cannot be found again by name.
+
+    Example:
+        >>> model_name("GraphSAGE"), model_name(GraphSAGE)
+        ('graphsage', 'graphsage')
+    """
+    if not isinstance(model, str):
+        names = {kind: name for name, kind in MODELS.items()}
+        return names.get(model) or f"{model.__module__}.{model.__qualname__}"
+    try:
+        return canonical_name(model, MODELS, "model")
+    except ConfigError:
+        offered = _offered()
+        if not offered:
+            raise
+    return canonical_name(model, {**offered, **MODELS}, "model")
+
+
+def _offered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _loaded(point: EntryPoint) -> type[AbstractNodeModel]:
+    origin = f"the model '{point.name}' of the entry point {point.value}"
+    try:
+        found = point.load()
+    except Exception as error:  # another package may raise anything
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"{origin} cannot be loaded ({type(error).__name__}: {reason})"
+        ) from error
+    return _checked(found, origin)
+
+
+def _checked(model: Any, origin: str) -> type[AbstractNodeModel]:
+    if not (isinstance(model, type) and issubclass(model, AbstractNodeModel)):
+        raise ConfigError(f"{origin} must be a subclass of AbstractNodeModel (got {model!r})")
+    needed = ("citation", "space", "search_space")
+    missing = [name for name in needed if not hasattr(model, name)]
+    missing += sorted(model.__abstractmethods__)
+    if missing:
+        raise ConfigError(f"{origin} must have {', '.join(missing)} (got {model.__name__})")
+    return model
+
+
 __all__ = [
     "ARGNN",
     "CUSP",
@@ -62,4 +138,6 @@ __all__ = [
     "Formulation",
     "GraphSAGE",
     "KappaGCN",
+    "model_class",
+    "model_name",
 ]

@@ -1,23 +1,24 @@
 """Adaptive Riemannian Graph Neural Networks."""
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, cast
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, ClassVar, cast, get_type_hints
 
 from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge, Linear
-from torch_geometric.nn.inits import reset
 
 from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
 from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.conv.ar_conv import ARConv, prepared_edges
-from argnn.nn.models.base import AbstractNodeModel, check_sizes
+from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.models.formulation import Formulation, formulation
+from argnn.nn.models.stack import AbstractStack
 from argnn.nn.structure_features import StructureFeatures
 
 
-class ARGNN(AbstractNodeModel):
+class ARGNN(AbstractStack):
     """A stack of :class:`~argnn.nn.ARConv` layers, each with its own learned metric.
 
     Args:
@@ -54,6 +55,14 @@ class ARGNN(AbstractNodeModel):
     }
 
     link_decoder: ClassVar[str] = "metric"
+    preset_sizes: ClassVar[Mapping[str, dict[str, int]]] = {
+        "paper": {"hidden_channels": 128, "num_layers": 3},
+        "reference": {"hidden_channels": 128, "num_layers": 3},
+        "default": {"hidden_channels": 128, "num_layers": 2},
+    }
+    usual_train: ClassVar[Mapping[str, Any]] = {}
+    has_trial: ClassVar[bool] = True
+    learns_metric: ClassVar[bool] = True
 
     recordable = True
 
@@ -68,27 +77,54 @@ class ARGNN(AbstractNodeModel):
         **overrides: Any,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.num_layers = hidden_channels, num_layers
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.formulation = form = formulation(preset, overrides)
         self.encoder = Linear(in_channels, hidden_channels) if form.encoder else None
         self.encoder_norm = _norm(form.norm if form.encoder else "none", hidden_channels)
         sizes = self._layer_sizes()
-        self.convs = nn.ModuleList(_conv(a, b, form) for a, b in sizes)
-        self.norms = nn.ModuleList(_norm(form.norm, b) for _, b in sizes)
+        self.stack_convs(self._conv, sizes)
+        self.norms = nn.ModuleList(_norm(form.norm, size) for size in sizes[1:])
         self.jump = self._jump()
         self.head = Linear(self._read_out_size(), out_channels) if form.head == "linear" else None
         # Last, so that the weights before it do not depend on it.
         self.structure = self._structure()
 
-    def _layer_sizes(self) -> list[tuple[int, int]]:
+    @classmethod
+    def option_types(cls) -> dict[str, Any]:
+        """Type of each option, by name: the sizes, and all switches."""
+        return {**super().option_types(), **get_type_hints(Formulation)}
+
+    @classmethod
+    def completed_options(cls, preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Sizes, and all switches of the preset with those that are given."""
+        usual = cls.preset_sizes[preset]
+        sizes = {name: options.get(name, size) for name, size in usual.items()}
+        switches = {name: value for name, value in options.items() if name not in usual}
+        return {**sizes, **asdict(formulation(preset, switches))}
+
+    def _conv(self, in_channels: int, out_channels: int) -> ARConv:
+        form = self.formulation
+        return ARConv(
+            in_channels,
+            out_channels,
+            modulation=form.modulation,
+            attention=form.attention,
+            self_path=form.self_path,
+            direction=form.direction,
+            normalization=form.normalization,
+            hops=form.hops,
+            eps0=form.eps0,
+            neighbor_norm=form.neighbor_norm,
+            metric=form.metric,
+            metric_options=form.metric_options(),
+        )
+
+    def _layer_sizes(self) -> list[int]:
         form = self.formulation
         plain = self.in_channels + (NUM_DESCRIPTORS if form.structure_features else 0)
         first = self.hidden_channels if form.encoder else plain
         last = self.out_channels if form.head == "conv" else self.hidden_channels
-        sizes = [first, *[self.hidden_channels] * (self.num_layers - 1), last]
-        return list(zip(sizes, sizes[1:], strict=False))
+        return [first, *self.sizes_to(last)[1:]]
 
     def _structure(self) -> StructureFeatures | None:
         form = self.formulation
@@ -114,19 +150,6 @@ class ARGNN(AbstractNodeModel):
         parts = self._num_states() if self.formulation.jump == "cat" else 1
         return parts * self.hidden_channels
 
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for part in (
-            self.encoder,
-            self.encoder_norm,
-            self.convs,
-            self.norms,
-            self.jump,
-            self.head,
-            self.structure,
-        ):
-            reset(part)
-
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """Let the metric networks keep the statistics of the training graph."""
         for conv in self.convs:
@@ -138,7 +161,8 @@ class ARGNN(AbstractNodeModel):
         """Hops that scores depend on."""
         form = self.formulation
         # Attention reads the metric of the neighbour, which is made from its own neighbours.
-        far = form.modulation == "scalar" and form.attention and form.neighbor_norm == "own"
+        message_form = MESSAGE_FORMS[form.modulation]
+        far = message_form.reads_neighbor_metric(form.attention, form.neighbor_norm)
         # A descriptor that travels as a feature counts neighbours of neighbours where it starts.
         ends = 2 if form.structure_features else 1
         return self.num_layers * max(form.hops, 2 if far else 1) + ends
@@ -192,20 +216,3 @@ def _norm(kind: str, channels: int) -> nn.Module:
     if kind == "layer":
         return nn.LayerNorm(channels)
     return nn.BatchNorm1d(channels) if kind == "batch" else nn.Identity()
-
-
-def _conv(in_channels: int, out_channels: int, form: Formulation) -> ARConv:
-    return ARConv(
-        in_channels,
-        out_channels,
-        modulation=form.modulation,
-        attention=form.attention,
-        self_path=form.self_path,
-        direction=form.direction,
-        normalization=form.normalization,
-        hops=form.hops,
-        eps0=form.eps0,
-        neighbor_norm=form.neighbor_norm,
-        metric=form.metric,
-        metric_options=form.metric_options(),
-    )

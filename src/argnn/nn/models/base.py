@@ -1,10 +1,12 @@
 """The contract of every model in the registry."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from torch import Tensor, nn
+from torch_geometric.nn.inits import reset
 
 from argnn.errors import ConfigError
 from argnn.functional.neighborhood import Edges
@@ -23,6 +25,11 @@ def check_sizes(in_channels: int, hidden_channels: int, out_channels: int, num_l
         if size < 1:
             raise ConfigError(f"{name} must be positive (got {size})")
 
+
+#: For links: products of embeddings of scaled rows are so small that they say nothing for long.
+ROWS_AS_THEY_ARE: dict[str, Any] = {"normalize_input": False}
+
+_NOT_OPTIONS = ("self", "in_channels", "out_channels", "preset")
 
 #: What the usual Euclidean networks are tuned over, with all widths and penalties of ARGNN's.
 EUCLIDEAN_SEARCH_SPACE: dict[str, list[Any]] = {
@@ -45,6 +52,11 @@ class AbstractNodeModel(nn.Module, ABC):
         link_options: Options that differ where the model gives embeddings instead of scores.
         recordable: Whether forward and backward never wait for the device, once the graph has
             been seen, so that a CUDA graph can hold them.
+        preset_sizes: By the name of each preset, the sizes where no settings are stored. Most
+            models have one preset only.
+        usual_train: Training settings that differ from the preset's where none are stored.
+        has_trial: Whether a short trial on validation chooses options where none are stored.
+        learns_metric: Whether :meth:`forward_with_metric` gives metrics, which penalties act on.
     """
 
     citation: ClassVar[str]
@@ -53,10 +65,35 @@ class AbstractNodeModel(nn.Module, ABC):
     link_decoder: ClassVar[str] = "dot"
     link_options: ClassVar[dict[str, Any]] = {}
 
+    preset_sizes: ClassVar[Mapping[str, dict[str, int]]] = {
+        "default": {"hidden_channels": 64, "num_layers": 2}
+    }
+    usual_train: ClassVar[Mapping[str, Any]] = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
+    has_trial: ClassVar[bool] = False
+    learns_metric: ClassVar[bool] = False
+
     recordable: bool = False
     in_channels: int
     hidden_channels: int
     out_channels: int
+    num_layers: int
+
+    @classmethod
+    def option_types(cls) -> dict[str, Any]:
+        """Type of each option, by name: the arguments that the graph does not decide."""
+        hints = get_type_hints(cls.__init__)
+        return {name: hints[name] for name in _option_parameters(cls)}
+
+    @classmethod
+    def completed_options(cls, preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options with nothing left to a default, so that they can be stored.
+
+        Args:
+            preset: A name in ``preset_sizes``.
+            options: The options that are given; they win over sizes of the preset and defaults.
+        """
+        defaults = {name: option.default for name, option in _option_parameters(cls).items()}
+        return {**defaults, **cls.preset_sizes[preset], **options}
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Raw scores, ``[N, out_channels]``."""
@@ -66,9 +103,18 @@ class AbstractNodeModel(nn.Module, ABC):
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores, and the metric diagonals of each layer; none for fixed geometries."""
 
-    @abstractmethod
+    def set_sizes(
+        self, in_channels: int, hidden_channels: int, out_channels: int, num_layers: int
+    ) -> None:
+        """Check the sizes and keep them; the first thing that a model's constructor does."""
+        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.hidden_channels, self.num_layers = hidden_channels, num_layers
+
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Draw all weights anew, in the order in which the model's parts were made."""
+        for part in self.children():
+            reset(part)
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """Keep what the model has to know of its training graph as a whole; mostly nothing.
@@ -104,3 +150,11 @@ class AbstractNodeModel(nn.Module, ABC):
     def squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Squared distance of embeddings, ``[P, out_channels]`` each, in the model's space."""
         return (a - b).square().sum(-1)
+
+
+def _option_parameters(model: type[AbstractNodeModel]) -> dict[str, inspect.Parameter]:
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(model.__init__).parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in _NOT_OPTIONS
+    }

@@ -1,12 +1,10 @@
 """CurvDrop on a jumping knowledge network."""
 
-from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import Linear
-from torch_geometric.nn.inits import reset
 
 from argnn.checks import require
 from argnn.functional.curvature_weights import (
@@ -18,11 +16,11 @@ from argnn.functional.dropout import dropout as drop
 from argnn.functional.edge_values import ordered_edges
 from argnn.functional.ollivier import CURVATURE_METHODS, pair_curvature
 from argnn.nn.conv.pyg import GCNConv
-from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.stack import AbstractStack
 
 
-class CurvDrop(AbstractNodeModel):
+class CurvDrop(AbstractStack):
     r"""A jumping knowledge network that drops edges by their Ollivier-Ricci curvature.
 
     .. math::
@@ -56,6 +54,8 @@ class CurvDrop(AbstractNodeModel):
         "edge_dropout": [0.2, 0.5, 0.7],
     }
 
+    farther: ClassVar[int] = 1
+
     def __init__(
         self,
         in_channels: int,
@@ -71,31 +71,14 @@ class CurvDrop(AbstractNodeModel):
         normalize_input: bool = False,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(0 <= edge_dropout < 1, "edge_dropout", "in [0, 1)", edge_dropout)
         require(ricci in CURVATURE_METHODS, "ricci", f"one of {CURVATURE_METHODS}", repr(ricci))
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
-        self.edge_dropout, self.drop_negative, self.ricci = edge_dropout, drop_negative, ricci
-        sizes = [in_channels, *[hidden_channels] * num_layers]
-        self.convs = nn.ModuleList(GCNConv(*size) for size in pairwise(sizes))
-        self.convs[0].lin = InputLinear(
-            *sizes[:2],
-            bias=False,
-            dropout=input_dropout,
-            normalize=normalize_input,
-            weight_initializer="glorot",
-        )
+        self.dropout, self.edge_dropout = dropout, edge_dropout
+        self.drop_negative, self.ricci = drop_negative, ricci
+        self.stack_convs(GCNConv, self.sizes_to(hidden_channels))
+        self.read_features("lin", dropout=input_dropout, normalize=normalize_input)
         self.head = Linear(num_layers * hidden_channels, out_channels)
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        reset(self.convs)
-        self.head.reset_parameters()
-
-    def reach(self) -> int:
-        """Hops that scores depend on, one more for degrees."""
-        return len(self.convs) + 1
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""

@@ -18,9 +18,10 @@ from argnn.functional.dropout import dropout as drop
 from argnn.functional.edge_values import ordered_edges, weighted_aggregate
 from argnn.functional.ollivier import CURVATURE_METHODS, node_curvature
 from argnn.nn.graph_statistics import GraphStatistics
-from argnn.nn.input_linear import InputLinear
+from argnn.nn.input_linear import input_maps
 from argnn.nn.manifolds import StereographicProduct
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.stack import AbstractStack
 
 #: Sign of the curvature of a factor, by its letter.
 _SIGNS = {"h": -1.0, "e": 0.0, "s": 1.0}
@@ -158,7 +159,7 @@ class CuspPooling(nn.Module):
         return pooled
 
 
-class CUSP(AbstractNodeModel):
+class CUSP(AbstractStack):
     r"""CUSP of Grover et al.: hops on a graph weighted by curvature, in a product of spaces.
 
     Features are mapped into the tangent space of a product of hyperbolic, Euclidean and spherical
@@ -212,28 +213,22 @@ class CUSP(AbstractNodeModel):
         normalize_input: bool = False,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(hops >= 0, "hops", "at least 0", hops)
         require(ricci in CURVATURE_METHODS, "ricci", f"one of {CURVATURE_METHODS}", repr(ricci))
         letters = signature.lower()
         named = letters != "" and set(letters) <= set(_SIGNS)
         require(named, "signature", "letters of h, e and s", repr(signature))
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
-        self.hops, self.ricci = hops, ricci
+        self.dropout, self.hops, self.ricci = dropout, hops, ricci
         if hidden_channels % len(letters):
             raise ConfigError(
                 f"hidden_channels must be a multiple of the {len(letters)} factors "
                 f"(got {hidden_channels})"
             )
-        first = InputLinear(
-            in_channels,
-            hidden_channels,
-            dropout=dropout if input_dropout is None else input_dropout,
-            normalize=normalize_input,
+        dropped = dropout if input_dropout is None else input_dropout
+        self.lins = input_maps(
+            self.sizes_to(hidden_channels), dropout=dropped, normalize=normalize_input
         )
-        others = [Linear(hidden_channels, hidden_channels) for _ in range(num_layers - 1)]
-        self.lins = nn.ModuleList([first, *others])
         self.product = StereographicProduct([_SIGNS[letter] for letter in letters])
         self.code = CurvatureCode(self.product, hidden_channels, hidden_channels)
         self.pooling = CuspPooling(self.product, hidden_channels, hops)
@@ -253,9 +248,7 @@ class CUSP(AbstractNodeModel):
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        h = x
-        for depth, lin in enumerate(self.lins):
-            h = lin(drop(h.relu(), self.dropout, self.training) if depth else h)
+        h = self.through(self.lins, x)
         u = self.pooling.mapped(drop(h, self.dropout, self.training)).to(x.dtype)
         pooled = self.pooling(self.filter_bank(u, edge_index))
         curvature = node_curvature(edge_index, x.size(0), method=self.ricci)

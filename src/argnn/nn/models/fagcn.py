@@ -9,10 +9,11 @@ from torch_geometric.nn.inits import reset
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.pyg import FAConv
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.stack import AbstractStack
 
 
-class FAGCN(AbstractNodeModel):
+class FAGCN(AbstractStack):
     """The frequency adaptive network of Bo et al.: neighbours may attract or repel.
 
     A linear map with activation, layers of :class:`~argnn.nn.conv.pyg.FAConv`, a linear map.
@@ -36,8 +37,8 @@ class FAGCN(AbstractNodeModel):
         "eps": [0.1, 0.3, 0.5, 1.0],
     }
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
+    farther: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -52,17 +53,17 @@ class FAGCN(AbstractNodeModel):
         normalize_input: bool = True,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.dropout = dropout
         self.encoder = InputLinear(
             in_channels,
             hidden_channels,
             dropout=dropout if input_dropout is None else input_dropout,
             normalize=normalize_input,
         )
-        self.convs = nn.ModuleList(
-            FAConv(hidden_channels, eps=eps, dropout=dropout) for _ in range(num_layers)
+        self.stack_convs(
+            lambda width, _: FAConv(width, eps=eps, dropout=dropout),
+            [hidden_channels] * (num_layers + 1),
         )
         self.head = Linear(hidden_channels, out_channels)
         self.reset_parameters()
@@ -73,10 +74,6 @@ class FAGCN(AbstractNodeModel):
             lin.reset_parameters()
             nn.init.xavier_normal_(lin.weight, gain=FAConv.GAIN)
         reset(self.convs)
-
-    def reach(self) -> int:
-        """Hops that scores depend on, one more for degrees."""
-        return len(self.convs) + 1
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""

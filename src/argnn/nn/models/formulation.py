@@ -1,7 +1,7 @@
 """The switches of ARGNN, and the three presets that set them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -9,20 +9,20 @@ from argnn.checks import check_type, require
 from argnn.errors import ConfigError
 from argnn.functional.edge_weights import NEIGHBOR_NORMS
 from argnn.functional.neighborhood import DIRECTIONS, NORMALIZATIONS
-from argnn.nn.conv.ar_conv import MODULATIONS
-from argnn.nn.metric import METRIC_INITS, METRIC_INPUTS
+from argnn.nn.conv.message_forms import MESSAGE_FORMS
+from argnn.nn.metric import METRIC_INITS, METRICS
 from argnn.registry import resolve, suggestion
 
 NORMS = ("none", "layer", "batch")
 JUMPS = ("last", "cat", "max", "lstm")
 HEADS = ("linear", "conv")
 
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "modulation": MODULATIONS,
+_CHOICES: dict[str, Collection[Any]] = {
+    "modulation": MESSAGE_FORMS,
     "direction": DIRECTIONS,
     "normalization": NORMALIZATIONS,
     "neighbor_norm": NEIGHBOR_NORMS,
-    "metric": ("fixed", *METRIC_INPUTS),
+    "metric": METRICS,
     "metric_layers": (1, 2, 3),
     "metric_init": METRIC_INITS,
     "norm": NORMS,
@@ -128,28 +128,15 @@ class Formulation:
         )
         inside = 2 * self.metric_floor < self.metric_start < ceiling
         require(inside, "metric_start", bounds, self.metric_start)
-        if self.hops > 1 and self.modulation == "scalar":
+        if self.hops > 1 and not MESSAGE_FORMS[self.modulation].many_hops:
             raise ConfigError("hops above 1 need modulation='operator'")
         if self.head == "conv" and self.jump != "last":
             raise ConfigError("head='conv' reads scores off the last layer: it needs jump='last'")
 
     def metric_options(self) -> dict[str, Any]:
         """The arguments of the metric module."""
-        if self.metric == "fixed":
-            return {"value": self.metric_value}
-        return {
-            "hidden_channels": self.metric_hidden,
-            "num_layers": self.metric_layers,
-            "init": self.metric_init,
-            "start": self.metric_start,
-            "spread": self.metric_spread,
-            "floor": self.metric_floor,
-            "ceiling": self.metric_ceiling,
-            "sharpness": self.metric_sharpness,
-            "clamp": self.metric_clamp,
-            "norm": self.metric_norm,
-            "closed": self.metric_closed,
-        }
+        switches = METRICS[self.metric].switches
+        return {argument: getattr(self, switch) for switch, argument in switches.items()}
 
 
 #: ``paper``: the equations as printed. ``reference``: what the public code does. ``default``:

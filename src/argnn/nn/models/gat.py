@@ -2,18 +2,16 @@
 
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.nn.inits import reset
 
 from argnn.checks import require
-from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.pyg import GATConv
-from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.stack import AbstractStack
 
 
-class GAT(AbstractNodeModel):
+class GAT(AbstractStack):
     """The graph attention network of Veličković et al.
 
     Layers of :class:`~argnn.nn.conv.pyg.GATConv` with ELU between them.
@@ -35,8 +33,7 @@ class GAT(AbstractNodeModel):
     space: ClassVar[str] = "Euclidean"
     search_space: ClassVar[dict[str, list[Any]]] = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
     def __init__(
         self,
@@ -52,42 +49,20 @@ class GAT(AbstractNodeModel):
         normalize_input: bool = True,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(heads >= 1, "heads", "at least 1", heads)
         require(out_heads >= 1, "out_heads", "at least 1", out_heads)
         divides = hidden_channels % heads == 0
         require(divides, "hidden_channels", f"a multiple of the {heads} heads", hidden_channels)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1)]
-        convs = [
-            GATConv(size, hidden_channels // heads, heads=heads, dropout=dropout)
-            for size in sizes[:-1]
-        ]
-        convs.append(
-            GATConv(sizes[-1], out_channels, heads=out_heads, concat=False, dropout=dropout)
+        self.dropout = dropout
+        self.stack_convs(
+            lambda a, b: GATConv(a, b // heads, heads=heads, dropout=dropout),
+            self.sizes_to(out_channels),
+            lambda a, b: GATConv(a, b, heads=out_heads, concat=False, dropout=dropout),
         )
-        self.convs = nn.ModuleList(convs)
-        convs[0].lin = InputLinear(
-            in_channels,
-            convs[0].heads * convs[0].out_channels,
-            bias=False,
-            dropout=dropout if input_dropout is None else input_dropout,
-            normalize=normalize_input,
-            weight_initializer="glorot",
-        )
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        reset(self.convs)
-
-    def reach(self) -> int:
-        """Hops that scores depend on."""
-        return len(self.convs)
+        dropped = dropout if input_dropout is None else input_dropout
+        self.read_features("lin", dropout=dropped, normalize=normalize_input)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        h = x
-        for depth, conv in enumerate(self.convs):
-            h = conv(drop(F.elu(h), self.dropout, self.training) if depth else h, edge_index)
-        return h, []
+        return self.through(self.convs, x, edge_index, activation=F.elu), []

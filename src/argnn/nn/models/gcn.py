@@ -1,18 +1,15 @@
 """Graph convolutional network."""
 
-from itertools import pairwise
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
-from torch_geometric.nn.inits import reset
+from torch import Tensor
 
-from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.pyg import GCNConv
-from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.stack import AbstractStack
 
 
-class GCN(AbstractNodeModel):
+class GCN(AbstractStack):
     r"""The graph convolutional network of Kipf and Welling.
 
     .. math::
@@ -37,6 +34,7 @@ class GCN(AbstractNodeModel):
     search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
 
     recordable = True
+    farther: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -50,30 +48,11 @@ class GCN(AbstractNodeModel):
         normalize_input: bool = False,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.convs = nn.ModuleList(GCNConv(*size) for size in pairwise(sizes))
-        self.convs[0].lin = InputLinear(
-            *sizes[:2],
-            bias=False,
-            dropout=input_dropout,
-            normalize=normalize_input,
-            weight_initializer="glorot",
-        )
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        reset(self.convs)
-
-    def reach(self) -> int:
-        """Hops that scores depend on, one more for degrees."""
-        return len(self.convs) + 1
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.dropout = dropout
+        self.stack_convs(GCNConv, self.sizes_to(out_channels))
+        self.read_features("lin", dropout=input_dropout, normalize=normalize_input)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        h = x
-        for depth, conv in enumerate(self.convs):
-            h = conv(drop(h.relu(), self.dropout, self.training) if depth else h, edge_index)
-        return h, []
+        return self.through(self.convs, x, edge_index), []

@@ -4,14 +4,13 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
-from torch_geometric.nn.inits import reset
 
 from argnn.checks import require
 from argnn.functional.curvature_flow import three_eighths_step
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.curvature_field import CurvatureField
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE, AbstractNodeModel
 
 
 class GNRF(AbstractNodeModel):
@@ -47,8 +46,7 @@ class GNRF(AbstractNodeModel):
         "batch_norm": [True, False],
     }
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
     def __init__(
         self,
@@ -65,10 +63,8 @@ class GNRF(AbstractNodeModel):
         normalize_input: bool = True,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(time >= 0, "time", "not negative", time)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.num_layers = hidden_channels, num_layers
         self.dropout, self.time = dropout, time
         self.encoder = InputLinear(
             in_channels,
@@ -81,11 +77,6 @@ class GNRF(AbstractNodeModel):
             hidden_channels, channel_curvature=channel_curvature, dropout=dropout
         )
         self.head = Linear(hidden_channels, out_channels)
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for part in (self.encoder, self.norm, self.field, self.head):
-            reset(part)
 
     def reach(self) -> int:
         """Hops that scores depend on: a step is four speeds, of two hops each."""

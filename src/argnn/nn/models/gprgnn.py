@@ -4,17 +4,17 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
 from argnn.checks import require
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.pagerank import pagerank_coefficients, polynomial_aggregate
-from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.input_linear import input_maps
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.stack import AbstractStack
 
 
-class GPRGNN(AbstractNodeModel):
+class GPRGNN(AbstractStack):
     r"""GPR-GNN of Chien et al.: a multilayer perceptron, then a learned polynomial of the graph.
 
     .. math:: Y = \sum_{k=0}^K \gamma_k \hat A^k\, \mathrm{MLP}(X)
@@ -47,8 +47,7 @@ class GPRGNN(AbstractNodeModel):
         "propagation_dropout": [0.0, 0.5],
     }
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
     recordable = True
 
@@ -67,17 +66,15 @@ class GPRGNN(AbstractNodeModel):
         normalize_input: bool = True,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(hops >= 0, "hops", "at least 0", hops)
         require(0 <= teleport <= 1, "teleport", "in [0, 1]", teleport)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
-        self.propagation_dropout, self.hops, self.teleport = propagation_dropout, hops, teleport
-        sizes = [hidden_channels] * (num_layers - 1) + [out_channels]
+        self.dropout, self.propagation_dropout = dropout, propagation_dropout
+        self.hops, self.teleport = hops, teleport
         dropped = dropout if input_dropout is None else input_dropout
-        first = InputLinear(in_channels, sizes[0], dropout=dropped, normalize=normalize_input)
-        others = [Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
-        self.lins = nn.ModuleList([first, *others])
+        self.lins = input_maps(
+            self.sizes_to(out_channels), dropout=dropped, normalize=normalize_input
+        )
         self.gamma = nn.Parameter(torch.tensor(pagerank_coefficients(teleport, hops)))
 
     @torch.no_grad()
@@ -92,8 +89,6 @@ class GPRGNN(AbstractNodeModel):
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        h = x
-        for depth, lin in enumerate(self.lins):
-            h = lin(drop(h.relu(), self.dropout, self.training) if depth else h)
+        h = self.through(self.lins, x)
         h = drop(h, self.propagation_dropout, self.training)
         return polynomial_aggregate(h, self.gamma, edge_index), []

@@ -1,18 +1,16 @@
 """GraphSAGE with mean aggregation."""
 
-from itertools import pairwise
+from functools import partial
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
-from torch_geometric.nn.inits import reset
+from torch import Tensor
 
-from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.pyg import SAGEConv
-from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.stack import AbstractStack
 
 
-class GraphSAGE(AbstractNodeModel):
+class GraphSAGE(AbstractStack):
     r"""GraphSAGE with mean aggregation, on the whole graph without sampling.
 
     .. math::
@@ -51,28 +49,11 @@ class GraphSAGE(AbstractNodeModel):
         normalize_input: bool = False,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.convs = nn.ModuleList(SAGEConv(*size, normalize=normalize) for size in pairwise(sizes))
-        first = self.convs[0]
-        first.lin_l, first.lin_r = (
-            InputLinear(*sizes[:2], bias=bias, dropout=input_dropout, normalize=normalize_input)
-            for bias in (True, False)
-        )
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        reset(self.convs)
-
-    def reach(self) -> int:
-        """Hops that scores depend on."""
-        return len(self.convs)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.dropout = dropout
+        self.stack_convs(partial(SAGEConv, normalize=normalize), self.sizes_to(out_channels))
+        self.read_features("lin_l", "lin_r", dropout=input_dropout, normalize=normalize_input)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
-        h = x
-        for depth, conv in enumerate(self.convs):
-            h = conv(drop(h.relu(), self.dropout, self.training) if depth else h, edge_index)
-        return h, []
+        return self.through(self.convs, x, edge_index), []

@@ -10,7 +10,7 @@ from argnn.functional.dropout import dropout as drop
 from argnn.functional.neighborhood import aggregate, neighborhood
 from argnn.functional.two_hop import two_hop
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE, AbstractNodeModel
 
 
 class H2GCN(AbstractNodeModel):
@@ -45,8 +45,7 @@ class H2GCN(AbstractNodeModel):
         "relu": [True, False],
     }
 
-    # Embeddings of scaled rows are so small that their products say nothing for many epochs.
-    link_options: ClassVar[dict[str, Any]] = {"normalize_input": False}
+    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
     recordable = True
 
@@ -63,9 +62,7 @@ class H2GCN(AbstractNodeModel):
         normalize_input: bool = True,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.num_layers = hidden_channels, num_layers
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.dropout, self.relu = dropout, relu
         self.encoder = InputLinear(
             in_channels,
@@ -77,11 +74,6 @@ class H2GCN(AbstractNodeModel):
         )
         seen = (2 ** (num_layers + 1) - 1) * hidden_channels
         self.head = Linear(seen, out_channels, bias=False, weight_initializer="glorot")
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        self.encoder.reset_parameters()
-        self.head.reset_parameters()
 
     def reach(self) -> int:
         """Hops that scores depend on, two more for degrees of pairs two apart."""

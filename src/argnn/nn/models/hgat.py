@@ -1,22 +1,19 @@
 """Hyperbolic graph attention network."""
 
 import math
+from functools import partial
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch_geometric.nn.inits import reset
+from torch import Tensor
 
-from argnn.errors import ConfigError
-from argnn.functional import stereographic
-from argnn.functional.row_normalization import normalized_rows
+from argnn.checks import require
 from argnn.nn.conv.hgat_conv import HGATConv
 from argnn.nn.manifolds import Curvature
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, check_sizes
-from argnn.nn.models.manifold import POINTS, AbstractManifoldModel, check_head
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.manifold import AbstractTangentStack
 
 
-class HGAT(AbstractManifoldModel):
+class HGAT(AbstractTangentStack):
     r"""The hyperbolic graph attention network of Zhang and others, on the Poincaré ball.
 
     No code of the authors is public. ``attention="distance"`` is the mechanism of the paper,
@@ -65,49 +62,19 @@ class HGAT(AbstractManifoldModel):
         head: str = "linear",
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        check_head(head, "linear")
-        if heads < 1:
-            raise ConfigError(f"heads must be positive (got {heads})")
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.head = hidden_channels, head
-        self.normalize_input, self.input_dropout = normalize_input, input_dropout
-        width = math.ceil(hidden_channels / heads)
-        last = out_channels if head == POINTS else width
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        require(heads >= 1, "heads", "positive", heads)
+        self.input_dropout, self.normalize_input = input_dropout, normalize_input
         self.curvature = Curvature([-curvature], learnable=learnable_curvature)
-        self.convs = nn.ModuleList(
-            HGATConv(
-                in_channels if layer == 0 else heads * width,
-                last if layer == num_layers - 1 else width,
-                heads,
-                attention=attention,
-                concat=layer < num_layers - 1,
-                dropout=dropout,
-            )
-            for layer in range(num_layers)
+        width = math.ceil(hidden_channels / heads)
+        init = partial(HGATConv, heads=heads, attention=attention, dropout=dropout)
+        self.stack_with_head(
+            head,
+            lambda a, b: init(a, b // heads),
+            [in_channels, *[heads * width] * (num_layers - 1), width],
+            partial(init, concat=False),
         )
-        self.classifier = nn.Linear(last, out_channels) if head == "linear" else None
 
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for part in (self.curvature, self.convs, self.classifier):
-            reset(part)
-
-    def reach(self) -> int:
-        """Hops that scores depend on."""
-        return len(self.convs)
-
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores or points, ``[N, out_channels]``, and no metric."""
-        u = normalized_rows(x) if self.normalize_input else x
-        k, dropped = self.curvature().squeeze(0), self.input_dropout
-        for conv in self.convs:
-            u = stereographic.clip_tangent(F.relu(conv(u, edge_index, k, dropped)), k)
-            dropped = None
-        if self.classifier is None:
-            return stereographic.expmap0(u, k), []
-        return self.classifier(u), []
-
-    def geodesic_squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """Squared distance in the ball, ``[P]``."""
-        return stereographic.squared_distance(a, b, self.curvature().squeeze(0))
+    def layer_curvatures(self) -> list[Tensor]:
+        """The same everywhere."""
+        return [self.curvature().squeeze(0)] * (self.num_layers + 1)

@@ -1,21 +1,17 @@
 """Hyperbolic graph convolutional network."""
 
+from functools import partial
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch_geometric.nn.inits import reset
+from torch import Tensor
 
-from argnn.functional import stereographic
-from argnn.functional.dropout import dropout as drop
-from argnn.functional.row_normalization import normalized_rows
 from argnn.nn.conv.hgcn_conv import HGCNConv
 from argnn.nn.manifolds import Curvature
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, check_sizes
-from argnn.nn.models.manifold import POINTS, AbstractManifoldModel, check_head
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.manifold import AbstractTangentStack
 
 
-class HGCN(AbstractManifoldModel):
+class HGCN(AbstractTangentStack):
     r"""The hyperbolic graph convolutional network of Chami and others, on the Poincaré ball.
 
     Layers hand points over as tangent vectors at the origin, since :math:`\log_0` and
@@ -63,42 +59,15 @@ class HGCN(AbstractManifoldModel):
         head: str = "linear",
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        check_head(head, "linear")
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
-        self.input_dropout = input_dropout
-        self.normalize_input, self.head = normalize_input, head
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.dropout = self.score_dropout = dropout
+        self.input_dropout, self.normalize_input = input_dropout, normalize_input
         self.recordable = not attention
-        last = out_channels if head == POINTS else hidden_channels
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), last]
+        init_conv = partial(HGCNConv, dropout=dropout, attention=attention)
         self.curvature = Curvature([-curvature] * (num_layers + 1), learnable=learnable_curvature)
-        self.convs = nn.ModuleList(
-            HGCNConv(a, b, dropout=dropout, attention=attention)
-            for a, b in zip(sizes, sizes[1:], strict=False)
-        )
-        self.classifier = nn.Linear(last, out_channels) if head == "linear" else None
+        self.stack_with_head(head, init_conv, self.sizes_to(hidden_channels))
 
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for part in (self.curvature, self.convs, self.classifier):
-            reset(part)
-
-    def reach(self) -> int:
-        """Hops that scores depend on."""
-        return len(self.convs)
-
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores or points, ``[N, out_channels]``, and no metric."""
-        u = normalized_rows(x) if self.normalize_input else x
-        curvatures, dropped = self.curvature(), self.input_dropout
-        for conv, k, next_k in zip(self.convs, curvatures, curvatures[1:], strict=False):
-            u = stereographic.clip_tangent(F.relu(conv(u, edge_index, k, dropped)), next_k)
-            dropped = 0.0
-        if self.classifier is None:
-            return stereographic.expmap0(u, curvatures[-1]), []
-        return drop(self.classifier(u), self.dropout, self.training), []
-
-    def geodesic_squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """Squared distance in the ball of the last layer, ``[P]``."""
-        return stereographic.squared_distance(a, b, self.curvature()[-1])
+    def layer_curvatures(self) -> Tensor:
+        """One for each space."""
+        curvatures: Tensor = self.curvature()
+        return curvatures

@@ -5,7 +5,6 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_geometric.nn.inits import reset
 
 from argnn.errors import ConfigError
 from argnn.functional import stereographic
@@ -15,7 +14,7 @@ from argnn.functional.row_normalization import normalized_rows
 from argnn.functional.self_loops import closed_aggregate
 from argnn.nn.conv.kappa_gcn_conv import KappaGCNConv
 from argnn.nn.manifolds import StereographicProduct
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
 from argnn.nn.models.manifold import POINTS, AbstractManifoldModel, check_head
 
 
@@ -50,6 +49,7 @@ class KappaGCN(AbstractManifoldModel):
     }
 
     recordable = True
+    farther: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -67,35 +67,21 @@ class KappaGCN(AbstractManifoldModel):
         head: str = "hyperplanes",
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         check_head(head, "hyperplanes")
         last = out_channels if head == POINTS else hidden_channels
         if factors < 1 or hidden_channels % factors or last % factors:
             raise ConfigError(f"the width must be a multiple of factors (got {last} and {factors})")
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout = hidden_channels, dropout
+        self.dropout = dropout
         self.input_dropout = dropout if input_dropout is None else input_dropout
         self.normalize_input, self.head = normalize_input, head
         self.spaces = nn.ModuleList(
             StereographicProduct([curvature] * factors, learnable=learnable_curvature, free=True)
             for _ in range(num_layers)
         )
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1)]
-        if head == POINTS:
-            sizes.append(out_channels)
-        self.convs = nn.ModuleList(
-            KappaGCNConv(a, b) for a, b in zip(sizes, sizes[1:], strict=False)
-        )
-        self.classifier = _Hyperplanes(sizes[-1], out_channels) if head != POINTS else None
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for part in (self.spaces, self.convs, self.classifier):
-            reset(part)
-
-    def reach(self) -> int:
-        """Hops that scores depend on, one more for degrees."""
-        return len(self.spaces) + 1
+        sizes = self.sizes_to(out_channels)
+        self.stack_convs(KappaGCNConv, sizes if head == POINTS else sizes[:-1])
+        self.classifier = None if head == POINTS else _Hyperplanes(sizes[-2], out_channels)
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""

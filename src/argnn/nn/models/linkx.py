@@ -5,12 +5,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP as PyGMLP
-from torch_geometric.nn.inits import reset
 
 from argnn.checks import require
 from argnn.functional.neighborhood import aggregate
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
 
 
 class AdjacencyLinear(nn.Module):
@@ -115,33 +114,19 @@ class LINKX(AbstractNodeModel):
         normalize_input: bool = False,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(edge_layers >= 1, "edge_layers", "at least 1", edge_layers)
         require(node_layers >= 1, "node_layers", "at least 1", node_layers)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels = hidden_channels
         self.edge_lin = AdjacencyLinear(hidden_channels)
         deeper = edge_layers > 1
         self.edge_norm = nn.BatchNorm1d(hidden_channels) if deeper else None
         self.edge_mlp = _mlp([hidden_channels] * edge_layers) if deeper else None
         self.node_mlp = _mlp([in_channels] + [hidden_channels] * node_layers)
-        self.node_mlp.lins[0] = InputLinear(
-            in_channels, hidden_channels, dropout=input_dropout, normalize=normalize_input
+        self.node_mlp.lins[0] = InputLinear.in_place_of(
+            self.node_mlp.lins[0], input_dropout, normalize_input
         )
         self.mix = nn.Linear(2 * hidden_channels, hidden_channels)
         self.final_mlp = _mlp([hidden_channels] * num_layers + [out_channels], dropout)
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew, for the same graph if there was one."""
-        for part in (
-            self.edge_lin,
-            self.edge_norm,
-            self.edge_mlp,
-            self.node_mlp,
-            self.mix,
-            self.final_mlp,
-        ):
-            reset(part)
 
     def node_parameters(self) -> list[nn.Parameter]:
         """The weights of the adjacency matrix."""

@@ -1,12 +1,17 @@
 """What the models whose embeddings are points of a curved space have in common."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from argnn.errors import ConfigError
-from argnn.nn.models.base import AbstractNodeModel
+from argnn.functional import stereographic
+from argnn.functional.dropout import dropout as drop
+from argnn.functional.row_normalization import normalized_rows
+from argnn.nn.models.stack import AbstractStack, InitConv
 
 #: The head that gives the points themselves.
 POINTS = "points"
@@ -18,7 +23,7 @@ def check_head(head: str, classifier: str) -> None:
         raise ConfigError(f"head must be '{classifier}' or '{POINTS}' (got {head!r})")
 
 
-class AbstractManifoldModel(AbstractNodeModel):
+class AbstractManifoldModel(AbstractStack):
     """A model that gives scores of classes, or with ``head="points"`` points of its space."""
 
     link_decoder: ClassVar[str] = "distance"
@@ -43,3 +48,59 @@ class AbstractManifoldModel(AbstractNodeModel):
     @abstractmethod
     def geodesic_squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Squared distance of points of the space, ``[P, out_channels]`` each."""
+
+
+class AbstractTangentStack(AbstractManifoldModel):
+    """Convolutions that hand points over as tangent vectors at the origin.
+
+    An activation follows each of them, and then the tangent vectors are clipped for the next space.
+
+    Attributes:
+        geometry: Has ``clip_tangent``, ``expmap0`` and ``squared_distance`` of a space, each with
+            the curvature as the last argument.
+        normalize_input: Whether rows of the features are scaled to sum one.
+        input_dropout: Dropout on the node features; None leaves it to the convolution.
+        score_dropout: Dropout on the scores.
+    """
+
+    geometry: Any = stereographic
+    normalize_input: bool
+    input_dropout: float | None
+    score_dropout: float = 0.0
+
+    @abstractmethod
+    def layer_curvatures(self) -> Sequence[Tensor] | Tensor:
+        """Curvature of the space before each convolution, and after the last one."""
+
+    def stack_with_head(
+        self,
+        head: str,
+        init_conv: InitConv,
+        sizes: Sequence[int],
+        init_last: InitConv | None = None,
+    ) -> None:
+        """Build the convolutions, and for scores a linear map of what they give.
+
+        Points have the size of the output instead of the last of the sizes.
+        """
+        check_head(head, "linear")
+        self.head = head
+        last = self.out_channels if head == POINTS else sizes[-1]
+        self.stack_convs(init_conv, [*sizes[:-1], last], init_last)
+        self.classifier = None if head == POINTS else nn.Linear(last, self.out_channels)
+
+    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores or points, ``[N, out_channels]``, and no metric."""
+        u = normalized_rows(x) if self.normalize_input else x
+        k, dropped = self.layer_curvatures(), {"input_dropout": self.input_dropout}
+        for conv, here, after in zip(self.convs, k, k[1:], strict=False):
+            u = self.geometry.clip_tangent(F.relu(conv(u, edge_index, here, **dropped)), after)
+            dropped = {}
+        if self.classifier is None:
+            return self.geometry.expmap0(u, k[-1]), []
+        return drop(self.classifier(u), self.score_dropout, self.training), []
+
+    def geodesic_squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
+        """Squared distance in the space after the last convolution, ``[P]``."""
+        squared: Tensor = self.geometry.squared_distance(a, b, self.layer_curvatures()[-1])
+        return squared

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.nn import MLP as PyGMLP
 
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel, check_sizes
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
 
 
 class MLP(AbstractNodeModel):
@@ -40,9 +40,7 @@ class MLP(AbstractNodeModel):
         normalize_input: bool = False,
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels = hidden_channels
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.net = PyGMLP(
             in_channels=in_channels,
             hidden_channels=hidden_channels,
@@ -51,17 +49,7 @@ class MLP(AbstractNodeModel):
             dropout=dropout,
             norm=None,
         )
-        first = self.net.lins[0]
-        self.net.lins[0] = InputLinear(
-            first.in_channels,
-            first.out_channels,
-            dropout=input_dropout,
-            normalize=normalize_input,
-        )
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        self.net.reset_parameters()
+        self.net.lins[0] = InputLinear.in_place_of(self.net.lins[0], input_dropout, normalize_input)
 
     def reach(self) -> int:
         """Hops that scores depend on."""

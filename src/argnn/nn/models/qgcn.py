@@ -1,22 +1,38 @@
 """Pseudo-Riemannian graph convolutional network."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch_geometric.nn.inits import reset
+from torch import Tensor
 
-from argnn.errors import ConfigError
+from argnn.checks import require
 from argnn.functional import pseudo_hyperboloid
-from argnn.functional.dropout import dropout as drop
-from argnn.functional.row_normalization import normalized_rows
 from argnn.nn.conv.qgcn_conv import QGCNConv
 from argnn.nn.manifolds import Curvature
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, check_sizes
-from argnn.nn.models.manifold import POINTS, AbstractManifoldModel, check_head
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
+from argnn.nn.models.manifold import AbstractTangentStack
 
 
-class QGCN(AbstractManifoldModel):
+@dataclass(frozen=True)
+class _PseudoHyperboloid:
+    """Pseudo-hyperboloids with a number of time-like coordinates, all of them in narrower ones."""
+
+    time: int
+
+    def clip_tangent(self, u: Tensor, beta: Tensor) -> Tensor:
+        return pseudo_hyperboloid.clip_tangent(u, beta, self._time_of(u))
+
+    def expmap0(self, u: Tensor, beta: Tensor) -> Tensor:
+        return pseudo_hyperboloid.expmap0(u, beta, self._time_of(u))
+
+    def squared_distance(self, a: Tensor, b: Tensor, beta: Tensor) -> Tensor:
+        return pseudo_hyperboloid.squared_distance(a, b, beta, self._time_of(a))
+
+    def _time_of(self, u: Tensor) -> int:
+        return min(self.time, u.size(-1))
+
+
+class QGCN(AbstractTangentStack):
     r"""The pseudo-Riemannian graph convolutional network of Xiong and others.
 
     Points lie on pseudo-hyperboloids :math:`\langle x, x\rangle = \beta`, one for each layer. They
@@ -68,46 +84,19 @@ class QGCN(AbstractManifoldModel):
         head: str = "linear",
     ) -> None:
         super().__init__()
-        check_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        check_head(head, "linear")
-        if not 1 <= time <= hidden_channels:
-            raise ConfigError(f"time must be from 1 to {hidden_channels} (got {time})")
-        last = out_channels if head == POINTS else hidden_channels
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.hidden_channels, self.dropout, self.time = hidden_channels, dropout, time
-        self.input_dropout = input_dropout
-        self.normalize_input, self.head = normalize_input, head
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), last]
+        self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        require(1 <= time <= hidden_channels, "time", f"from 1 to {hidden_channels}", time)
+        self.dropout = self.score_dropout = dropout
+        self.input_dropout, self.normalize_input = input_dropout, normalize_input
+        self.geometry = _PseudoHyperboloid(time)
         self.curvature = Curvature([-curvature] * (num_layers + 1), learnable=learnable_curvature)
-        self.convs = nn.ModuleList(
-            QGCNConv(a, b, min(time, b), dropout=dropout)
-            for a, b in zip(sizes, sizes[1:], strict=False)
+        self.stack_with_head(
+            head,
+            lambda a, b: QGCNConv(a, b, min(time, b), dropout=dropout),
+            self.sizes_to(hidden_channels),
         )
-        self.classifier = nn.Linear(last, out_channels) if head == "linear" else None
 
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        for part in (self.curvature, self.convs, self.classifier):
-            reset(part)
-
-    def reach(self) -> int:
-        """Hops that scores depend on."""
-        return len(self.convs)
-
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores or points, ``[N, out_channels]``, and no metric."""
-        u = normalized_rows(x) if self.normalize_input else x
-        betas, dropped = self.curvature(), self.input_dropout
-        for conv, beta, next_beta in zip(self.convs, betas, betas[1:], strict=False):
-            u = F.relu(conv(u, edge_index, beta, dropped))
-            dropped = 0.0
-            u = pseudo_hyperboloid.clip_tangent(u, next_beta, min(self.time, u.size(-1)))
-        if self.classifier is None:
-            return pseudo_hyperboloid.expmap0(u, betas[-1], min(self.time, u.size(-1))), []
-        return drop(self.classifier(u), self.dropout, self.training), []
-
-    def geodesic_squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """Squared distance on the pseudo-hyperboloid of the last layer, ``[P]``."""
-        return pseudo_hyperboloid.squared_distance(
-            a, b, self.curvature()[-1], min(self.time, a.size(-1))
-        )
+    def layer_curvatures(self) -> Tensor:
+        """One for each space."""
+        curvatures: Tensor = self.curvature()
+        return curvatures

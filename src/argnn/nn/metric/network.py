@@ -1,7 +1,8 @@
-"""Where the metric of a node comes from: learned by a small network, or fixed."""
+"""A metric that a small network learns."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,44 +19,13 @@ from argnn.nn.graph_statistics import (
     descriptor_statistics,
     standard_descriptor,
 )
+from argnn.nn.metric.base import Metric
 
 METRIC_INPUTS = ("features", "structure", "both")
 METRIC_INITS = ("uniform", "ones", "degree", "xavier")
 
 
-class ConstantMetric(nn.Module):
-    r"""The same metric :math:`\mathbf{g}_i = c\,\mathbf{1}` at every node.
-
-    The paper's fixed geometries: Euclidean :math:`c = 1`, hyperbolic 0.5, spherical 2.
-
-    Args:
-        metric_channels: Size :math:`D` of the metric.
-        value: :math:`c > 0`.
-    """
-
-    def __init__(self, metric_channels: int, value: float = 0.5) -> None:
-        super().__init__()
-        if not 0 < value < math.inf:
-            raise ValueError(f"value must be positive and finite (got {value})")
-        self.metric_channels = metric_channels
-        self.value = value
-
-    def reset_parameters(self) -> None:
-        """Nothing is learned here."""
-
-    def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
-        """Nothing is learned here."""
-
-    def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
-        """Metric diagonals, ``[N, D]``."""
-        return h.new_full((h.size(0), self.metric_channels), self.value)
-
-    def extra_repr(self) -> str:
-        """Size and value."""
-        return f"{self.metric_channels}, value={self.value}"
-
-
-class MetricNet(nn.Module):
+class MetricNet(Metric):
     r"""Metric of every node from its neighbourhood (:eq:`metric`).
 
     .. math:: \mathbf{g}_i = \mathrm{softplus}(\mathrm{MLP}(\boldsymbol\phi_i)) + \epsilon
@@ -91,6 +61,20 @@ class MetricNet(nn.Module):
         norm: Whether hidden layers are layer-normalised.
         closed: Whether :math:`\mathbf{a}_i` is a mean over node :math:`i` and its neighbours.
     """
+
+    switches: ClassVar[Mapping[str, str]] = {
+        "metric_hidden": "hidden_channels",
+        "metric_layers": "num_layers",
+        "metric_init": "init",
+        "metric_start": "start",
+        "metric_spread": "spread",
+        "metric_floor": "floor",
+        "metric_ceiling": "ceiling",
+        "metric_sharpness": "sharpness",
+        "metric_clamp": "clamp",
+        "metric_norm": "norm",
+        "metric_closed": "closed",
+    }
 
     def __init__(
         self,
@@ -139,6 +123,11 @@ class MetricNet(nn.Module):
             nn.LayerNorm(size) if norm else nn.Identity() for size in sizes[1:-1]
         )
         self.reset_parameters()
+
+    @classmethod
+    def build(cls, name: str, in_channels: int, channels: int, **options: Any) -> "MetricNet":
+        """See :class:`Metric`; the name says what the network reads, and messages flow at once."""
+        return cls(in_channels, channels, inputs=name, **({"start": 0.5} | options))
 
     def _input_size(self) -> int:
         return {

@@ -1,0 +1,59 @@
+"""What every family of metrics can do."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from argnn import functional as AF
+from argnn.functional.neighborhood import Edges
+
+
+class Metric(nn.Module, ABC):
+    """Gives each node its metric, and lets a metric act on messages.
+
+    A new family is a subclass in a file of its own and a line in ``argnn.nn.metric.METRICS``.
+
+    Class attributes:
+        switches: Switches of :class:`~argnn.nn.Formulation` that the family reads, and the argument
+            of its constructor that each of them sets.
+    """
+
+    switches: ClassVar[Mapping[str, str]] = {}
+
+    #: Numbers per node that :meth:`forward` gives.
+    metric_channels: int
+
+    @classmethod
+    @abstractmethod
+    def build(cls, name: str, in_channels: int, channels: int, **options: Any) -> "Metric":
+        """A metric for a convolution.
+
+        Args:
+            name: The name in ``METRICS`` that was asked for.
+            in_channels: Size of the node features that the metric may read.
+            channels: Size of the vectors that the metric measures.
+            **options: Further arguments of the family.
+        """
+
+    @abstractmethod
+    def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
+        """The metric of every node, ``[N, metric_channels]``."""
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew; a family without weights has nothing to do."""
+
+    def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
+        """Keep what has to be known of the training graph; mostly nothing."""
+
+    def modulate(self, message: Tensor, g: Tensor, eps0: float, added: Tensor | None) -> Tensor:
+        """What the operator of the metric makes of messages, ``[N, channels]``.
+
+        Args:
+            message: The messages, ``[N, channels]``.
+            g: What :meth:`forward` gave.
+            eps0: Baseline of the modulation.
+            added: What is added to the result, if anything.
+        """
+        return AF.modulate(message, g, eps0, added=added)
