@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
 from torch import Tensor
 
 from argnn.kernels.csr import Csr
+from argnn.kernels.kept import kept_jit
 
 #: Is told how many edges of how many are done.
 OnProgress = Callable[[int, int], None]
@@ -44,7 +44,7 @@ _LARGEST_DENOMINATOR = 10**9
 
 
 def _jit(function: Callable[..., Any]) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
+    return kept_jit(function, nogil=True, error_model="numpy")
 
 
 @intrinsic
