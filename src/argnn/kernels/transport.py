@@ -19,11 +19,13 @@ serve all edges of the center. Masses are multiplied by their common denominator
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
 from torch import Tensor
@@ -43,8 +45,9 @@ _EDGE_COST = 256
 _LARGEST_DENOMINATOR = 10**9
 
 
-def _jit(function: Callable[..., Any]) -> Any:
-    return kept_jit(function, nogil=True, error_model="numpy")
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_jit: Any = njit(**_OPTIONS)
+_kept_jit: Any = partial(kept_jit, **_OPTIONS)
 
 
 @intrinsic
@@ -480,7 +483,7 @@ def _edge_cost(net, around, x, center, rowptr, column, lazy, walk):
     return cost
 
 
-@_jit
+@_kept_jit
 def _piece_costs(
     first, last, centers, bounds, others, rowptr, column, lazy, walk, net, around, out
 ):
