@@ -246,6 +246,14 @@ def test_a_change_rebuilds_the_kernels_that_hold_its_code_and_no_others(change, 
     assert rebuilt(*replacement) == (missed, before | values)
 
 
+def test_a_kernel_whose_parts_cannot_be_followed_is_refused():
+    def calls_by_module(x):
+        return folders.cache_root(x)
+
+    with pytest.raises(TypeError, match="calls_by_module: changes of folders would not be noticed"):
+        kept.kept_jit(calls_by_module)
+
+
 def test_a_kernel_of_another_compiler_is_built_again(monkeypatch):
     compiled()
     monkeypatch.setattr(kept.numba, "__version__", "0")

@@ -28,8 +28,9 @@ from numba.core.serialize import dumps
 from argnn.folders import is_own, private_folders, warn_once
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
-#: What a compiled function can call and have in its own code, and what it can read.
+#: What a compiled function may name: what it calls, what it reads, and what is never ours.
 _COMPILED, _CONSTANTS = (Dispatcher, _Intrinsic), (bool, int, float, str, tuple)
+_NOT_OURS = {"builtins", "llvmlite", "math", "numba", "numpy"}
 
 
 def kept_jit(function: Callable[..., Any], **options: Any) -> Any:
@@ -51,7 +52,8 @@ class KeptKernel(NullCache):
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
-        _digest_of_file(_file_of(kernel.py_func))  # before anybody edits what was imported
+        for part in _parts(kernel):
+            _digest_of_file(part.file)  # before anybody edits what was imported
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The compiled form for these types; nothing where none is kept that can be used."""
@@ -111,7 +113,7 @@ class _Part(NamedTuple):
 
 
 def _parts(kernel: Any) -> Iterator[_Part]:
-    """A compiled function, and all those that it calls."""
+    """A compiled function, and all those that it calls by a name of their own."""
     seen, waiting = {kernel}, [kernel]
     while waiting:
         part = waiting.pop()
@@ -122,17 +124,21 @@ def _parts(kernel: Any) -> Iterator[_Part]:
         waiting += [call for call in calls if call not in seen]
         seen.update(calls)
         constants = {name: value for name, value in names.items() if isinstance(value, _CONSTANTS)}
-        yield _Part(_file_of(function), f"{_options(part)} {constants}")
+        for name, value in names.items():
+            if not isinstance(value, _COMPILED + _CONSTANTS) and _package(value) not in _NOT_OURS:
+                raise TypeError(f"{function.__name__}: changes of {name} would not be noticed")
+        yield _Part(function.__code__.co_filename, f"{_options(part)} {constants}")
+
+
+def _package(value: Any) -> str:
+    name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", "")
+    return str(name).split(".")[0]
 
 
 def _options(part: Any) -> list[tuple[str, Any]]:
     """The options that a function is compiled with, in an order that every process has."""
     options = getattr(part, "targetoptions", {})
     return sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in options.items())
-
-
-def _file_of(function: Callable[..., Any]) -> str:
-    return function.__code__.co_filename
 
 
 @cache
