@@ -13,6 +13,7 @@ from torch.nn.functional import softplus
 pytest.importorskip("triton")
 from argnn.kernels import cpu, gpu  # noqa: E402
 from argnn.kernels import csr as csr_module  # noqa: E402
+from argnn.kernels.edge_weights import EdgeWeights  # noqa: E402
 
 GPU = "cuda" if torch.cuda.is_available() else "cpu"
 EPS = 1e-8
@@ -168,14 +169,12 @@ def assert_close(actual, expected, dtype=torch.float32, scale=0.0):
 def run(kernels, case, built, save=True):
     forward, back, h, g, m, left, right, eps0 = built
     norm = kernels.metric_norm(h, g) if case.attention else None
-    rest = (left, right, eps0, case.attention, case.target_norm, EPS)
-    out, saved = kernels.propagate(forward, h, g, m, norm, *rest, save)
+    weights = EdgeWeights(norm, left, right, eps0, case.attention, case.target_norm, EPS)
+    out, saved = kernels.propagate(forward, h, g, m, weights, save)
     if not save:
         return out, saved
     grad_out = torch.sin(torch.arange(out.numel(), device=out.device)).view_as(out).to(out.dtype)
-    grads = kernels.propagate_backward(
-        forward, back, h, g, m, norm, *rest, saved, grad_out, True, True
-    )
+    grads = kernels.propagate_backward(forward, back, h, g, m, weights, saved, grad_out, True, True)
     written = 2 + case.attention + (case.attention and case.target_norm)
     return out, saved[:, :written], grad_out, *grads
 

@@ -11,7 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric import EdgeIndex
 
 from argnn import functional as AF
-from argnn.kernels import cpu, use
+from argnn.kernels import use
+from argnn.kernels.cpu import launch
 from argnn.kernels.neighborhood import neighborhood
 from argnn.nn import ARConv
 from functional.cases import FEW, GRADCHECK_GRAPH, every_graph
@@ -336,7 +337,7 @@ class TestBits:
         results = []
         for threads, parts in ((1, 4), (2, 4), (2, 1), (1, 7)):
             torch.set_num_threads(threads)
-            monkeypatch.setattr(cpu, "_PARTS_PER_THREAD", parts)
+            monkeypatch.setattr(launch, "_PARTS_PER_THREAD", parts)
             leaves = given_.leaves()
             results.append(values_and_gradients(operation, leaves, given_.edge_index, "fused"))
         assert all(same_bits(results[0], other) for other in results[1:])

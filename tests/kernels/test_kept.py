@@ -1,5 +1,6 @@
 """Compiled kernels on disk: found again, rebuilt when damaged, and never another user's."""
 
+import importlib
 import logging
 import os
 import pickle
@@ -11,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from numba import njit
 
 import argnn
 from argnn import folders
@@ -31,8 +31,7 @@ def triple(x):
 
 
 def compiled(function=double):
-    kernel = njit(function)
-    kernel._cache = kept.KeptKernel(function)
+    kernel = kept.kept_jit(function)
     assert kernel(7) == function(7)
     return kernel
 
@@ -132,9 +131,132 @@ def test_one_kernel_is_not_taken_for_another(places):
     assert not was_found(double)
 
 
-def test_a_kernel_of_older_source_is_built_again(monkeypatch):
+#: A small package: which file of it calls which, and reads what of it.
+SOURCES = {
+    "constants": "FACTOR = 2",
+    "helper": """
+from argnn.kernels.kept import kept_jit
+
+@kept_jit
+def halve(x):
+    return x / 2
+""",
+    "builtin": """
+from numba.core import types
+from numba.extending import intrinsic
+
+@intrinsic
+def negate(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.neg(arguments[0])
+    return types.int64(types.int64), generate
+""",
+    "middle": """
+from argnn.kernels.kept import kept_jit
+from small.builtin import negate
+from small.helper import halve
+
+@kept_jit
+def negate_half(x):
+    return halve(negate(x))
+""",
+    "first": """
+from small.constants import FACTOR
+from argnn.kernels.kept import kept_jit
+from small.middle import negate_half
+
+def over(function):
+    def first(x):
+        return FACTOR * function(x)
+    return kept_jit(first)
+
+first = over(negate_half)
+""",
+    "second": """
+from argnn.kernels.kept import kept_jit
+from small.helper import halve
+
+def second(x):
+    return 3 * halve(x)
+
+second = kept_jit(second, error_model="numpy")
+""",
+    "third": """
+from small import helper
+from argnn.kernels.kept import kept_jit
+
+@kept_jit
+def third(x):
+    return x + 1
+""",
+}
+
+
+@pytest.fixture
+def rebuilt(tmp_path, monkeypatch):
+    """Import the small package with a text of it replaced: what was compiled, what it computes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def build(changed=None, old="", new=""):
+        for name in [name for name in sys.modules if name.split(".")[0] == "small"]:
+            del sys.modules[name]
+        for name, source in SOURCES.items():
+            text = source.replace(old, new) if name == changed else source
+            (folder / f"{name}.py").write_text(text)
+        importlib.invalidate_caches()
+        kept._digest_of_file.cache_clear()
+        kernels = {name: getattr(importlib.import_module(f"small.{name}"), name) for name in NAMES}
+        values = {name: kernel(8) for name, kernel in kernels.items()}
+        return {name for name in NAMES if not kernels[name].stats.cache_hits}, values
+
+    return build
+
+
+NAMES = ("first", "second", "third")
+CHANGES = {
+    "nothing": ((), set(), {}),
+    "its own file": (("third", "x + 1", "x + 5"), {"third"}, {"third": 13}),
+    "a comment in its own file": (("second", "import halve", "import halve  #"), {"second"}, {}),
+    "what another one calls": (
+        ("middle", "halve(negate(x))", "halve(negate(x)) - 1"),
+        {"first"},
+        {"first": -10},
+    ),
+    "what two of them call": (
+        ("helper", "x / 2", "x / 4"),
+        {"first", "second"},
+        {"first": -4, "second": 6},
+    ),
+    "an instruction": (("builtin", "builder.neg", "builder.not_"), {"first"}, {"first": -9}),
+    "a constant": (("constants", "2", "3"), {"first"}, {"first": -12}),
+    "a file of constants, not its values": (("constants", "= 2", "= 2  # two"), set(), {}),
+    "an option": (("second", '"numpy"', '"python"'), {"second"}, {}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_rebuilds_the_kernels_that_hold_its_code_and_no_others(change, rebuilt):
+    replacement, missed, values = CHANGES[change]
+    before = {"first": -8, "second": 12, "third": 9}
+    assert rebuilt() == (set(NAMES), before)
+    assert rebuilt() == (set(), before)
+    assert rebuilt(*replacement) == (missed, before | values)
+
+
+def test_a_kernel_whose_parts_cannot_be_followed_is_refused():
+    def calls_by_module(x):
+        return folders.cache_root(x)
+
+    with pytest.raises(TypeError, match="calls_by_module: changes of folders would not be noticed"):
+        kept.kept_jit(calls_by_module)
+
+
+def test_a_kernel_of_another_compiler_is_built_again(monkeypatch):
     compiled()
-    monkeypatch.setattr(kept, "_digest_of_source", lambda path: b"changed")
+    monkeypatch.setattr(kept.numba, "__version__", "0")
     assert not was_found()
     assert was_found()
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from argnn.errors import DivergenceError
-from argnn.kernels import cpu
+from argnn.kernels.cpu import launch
 from argnn.train import TrainConfig, fit
 
 from .cases import ScriptedTask, model_of, task_of, two_blocks
@@ -68,7 +68,7 @@ def waits(monkeypatch):
 
     # On a CPU Adam reads its own step counters, and kernels get arrays of the same memory.
     monkeypatch.setattr(torch.optim.Adam, "step", uncounted(torch.optim.Adam.step))
-    monkeypatch.setattr(cpu, "_array", uncounted(cpu._array))
+    monkeypatch.setattr(launch, "array", uncounted(launch.array))
     return counter
 
 

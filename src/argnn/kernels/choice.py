@@ -118,8 +118,3 @@ def plain_path(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function that needs prepared edges: a compiler calls it, but does not look inside."""
     hidden: Callable[P, R] = torch.compiler.disable(function)
     return hidden
-
-
-def num_saved(attention: bool) -> int:
-    """Numbers that the sum of messages keeps of every edge for its gradient."""
-    return 4 if attention else 2

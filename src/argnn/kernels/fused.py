@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from argnn.kernels.choice import backend, num_saved
+from argnn.kernels.choice import backend
+from argnn.kernels.edge_weights import EdgeWeights, num_saved
 from argnn.kernels.neighborhood import Neighborhood, TracedNeighborhood, neighborhood
 
 Prepared = Neighborhood | TracedNeighborhood
@@ -407,24 +408,18 @@ def _propagate(
     save: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The sum, the norms of the nodes, and the scalars of the edges."""
-    kernels = backend(h)
-    norm = kernels.metric_norm(h, g) if weighing.attention else None
-    left, right = hood.scales(weighing.normalization, _wide(h.dtype))
-    out, saved = kernels.propagate(
-        hood.csr,
-        h,
-        g,
-        messages,
-        norm,
-        left,
-        right,
-        eps0,
-        weighing.attention,
-        weighing.target_norm,
-        weighing.eps,
-        save,
-    )
+    norm = backend(h).metric_norm(h, g) if weighing.attention else None
+    weights = _edge_weights(h, norm, eps0, hood, weighing)
+    out, saved = backend(h).propagate(hood.csr, h, g, messages, weights, save)
     return out, norm, saved
+
+
+def _edge_weights(
+    h: Tensor, norm: Tensor | None, eps0: Tensor, hood: Neighborhood, weighing: Weighing
+) -> EdgeWeights:
+    attention, target_norm, normalization, eps = weighing
+    left, right = hood.scales(normalization, _wide(h.dtype))
+    return EdgeWeights(norm, left, right, eps0, attention, target_norm, eps)
 
 
 def _propagate_backward(
@@ -440,24 +435,10 @@ def _propagate_backward(
     need_h: bool,
     need_eps0: bool,
 ) -> tuple[Tensor | None, Tensor, Tensor | None, Tensor | None]:
-    left, right = hood.scales(weighing.normalization, _wide(h.dtype))
+    weights = _edge_weights(h, norm, eps0, hood, weighing)
+    matrices, rest = (hood.csr, hood.transpose), (saved, grad.contiguous(), need_h, need_eps0)
     grad_h, grad_g, grad_messages, grad_eps0 = backend(h).propagate_backward(
-        hood.csr,
-        hood.transpose,
-        h,
-        g,
-        messages,
-        norm,
-        left,
-        right,
-        eps0,
-        weighing.attention,
-        weighing.target_norm,
-        weighing.eps,
-        saved,
-        grad.contiguous(),
-        need_h,
-        need_eps0,
+        *matrices, h, g, messages, weights, *rest
     )
     return grad_h, grad_g, grad_messages, _total(grad_eps0)
 

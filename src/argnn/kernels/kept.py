@@ -7,36 +7,53 @@ written, as in a container; here there is always a next place, and without any, 
 """
 
 import hashlib
+import inspect
 import os
 import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
 
 from argnn.folders import is_own, private_folders, warn_once
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
+#: What a compiled function may name: what it calls, what it reads, and what is never ours.
+_COMPILED, _CONSTANTS = (Dispatcher, _Intrinsic), (bool, int, float, str, tuple)
+_NOT_OURS = {"builtins", "llvmlite", "math", "numba", "numpy"}
+
+
+def kept_jit(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function as ``numba.njit`` does, and keep what comes out."""
+    kernel = numba.njit(**options)(function)
+    kernel._cache = KeptKernel(kernel)  # as numba does with a cache of its own
+    return kernel
 
 
 class KeptKernel(NullCache):
     """The compiled forms of one function, each in a file of its own.
 
+    A compiled form holds the code of all compiled functions that it calls. So it is built again
+    where a file of any of these has changed, its options, or a constant that it reads.
+
     Args:
-        function: What is compiled, from a file that holds all functions it calls.
+        kernel: What numba made of the function.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self._source = function.__code__.co_filename
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        for part in _parts(kernel):
+            _digest_of_file(part.file)  # before anybody edits what was imported
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The compiled form for these types; nothing where none is kept that can be used."""
@@ -67,21 +84,66 @@ class KeptKernel(NullCache):
             return
         warn_once("compiled kernels cannot be kept (set ARGNN_CACHE to a folder of your own)")
 
+    @cached_property
+    def _parts(self) -> list["_Part"]:
+        return list(_parts(self._kernel))
+
+    @cached_property
+    def _stamp(self) -> bytes:
+        """Differs where the same payload would not fit: another source or compiler."""
+        versions = f"{numba.__version__} {llvmlite.__version__}"
+        parts = [(_digest_of_file(part.file), part.rest) for part in self._parts]
+        return repr((versions, parts)).encode()
+
     def _name(self, signature: Any, codegen: Any) -> str:
-        name, python = self._function.__name__, sys.implementation.cache_tag
-        key = repr((self._source, name, python, signature, codegen.magic_tuple()))
+        name, python = self._kernel.py_func.__name__, sys.implementation.cache_tag
+        files = sorted({part.file for part in self._parts})
+        key = repr((files, name, python, signature, codegen.magic_tuple()))
         return f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}"
 
     def _digest(self, name: str, payload: bytes) -> bytes:
-        parts = _digest_of_source(self._source), name.encode(), payload
-        return hashlib.sha256(b"".join(parts)).digest()
+        return hashlib.sha256(b"".join((self._stamp, name.encode(), payload))).digest()
+
+
+class _Part(NamedTuple):
+    """A function whose code is in a compiled form: its file, and what else decides on its code."""
+
+    file: str
+    rest: str
+
+
+def _parts(kernel: Any) -> Iterator[_Part]:
+    """A compiled function, and all those that it calls by a name of their own."""
+    seen, waiting = {kernel}, [kernel]
+    while waiting:
+        part = waiting.pop()
+        function = part.py_func if isinstance(part, Dispatcher) else part._defn
+        used = inspect.getclosurevars(function)
+        names = {**used.globals, **used.nonlocals}
+        calls = [value for value in names.values() if isinstance(value, _COMPILED)]
+        waiting += [call for call in calls if call not in seen]
+        seen.update(calls)
+        constants = {name: value for name, value in names.items() if isinstance(value, _CONSTANTS)}
+        for name, value in names.items():
+            if not isinstance(value, _COMPILED + _CONSTANTS) and _package(value) not in _NOT_OURS:
+                raise TypeError(f"{function.__name__}: changes of {name} would not be noticed")
+        yield _Part(function.__code__.co_filename, f"{_options(part)} {constants}")
+
+
+def _package(value: Any) -> str:
+    name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", "")
+    return str(name).split(".")[0]
+
+
+def _options(part: Any) -> list[tuple[str, Any]]:
+    """The options that a function is compiled with, in an order that every process has."""
+    options = getattr(part, "targetoptions", {})
+    return sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in options.items())
 
 
 @cache
-def _digest_of_source(path: str) -> bytes:
-    """Differs where the same payload would not fit: another source or compiler."""
-    versions = f"{numba.__version__} {llvmlite.__version__} "
-    return hashlib.sha256(versions.encode() + Path(path).read_bytes()).digest()
+def _digest_of_file(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _folders(*, make: bool = False) -> Iterator[Path]:

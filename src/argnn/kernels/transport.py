@@ -19,6 +19,7 @@ serve all edges of the center. Masses are multiplied by their common denominator
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from argnn.kernels.csr import Csr
+from argnn.kernels.kept import kept_jit
 
 #: Is told how many edges of how many are done.
 OnProgress = Callable[[int, int], None]
@@ -43,8 +45,9 @@ _EDGE_COST = 256
 _LARGEST_DENOMINATOR = 10**9
 
 
-def _jit(function: Callable[..., Any]) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_jit: Any = njit(**_OPTIONS)
+_kept_jit: Any = partial(kept_jit, **_OPTIONS)
 
 
 @intrinsic
@@ -480,7 +483,7 @@ def _edge_cost(net, around, x, center, rowptr, column, lazy, walk):
     return cost
 
 
-@_jit
+@_kept_jit
 def _piece_costs(
     first, last, centers, bounds, others, rowptr, column, lazy, walk, net, around, out
 ):

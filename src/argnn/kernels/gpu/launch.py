@@ -36,26 +36,36 @@ def launch_shape(kernel: str, block_d: int) -> tuple[int, int, int]:
 
 
 def over_rows(
-    name: str, kernel: Any, csr: Csr, like: Tensor, *, channels: int, width: int, **arguments: Any
+    name: str,
+    kernel: Any,
+    csr: Csr,
+    like: Tensor,
+    *,
+    width: int | None = None,
+    channels: int | None = None,
+    **arguments: Any,
 ) -> None:
     """Run a kernel on every segment, then once more on the rows that were split.
 
     Args:
         name: Of the kernel, in :data:`LAUNCH`.
-        kernel: Takes rows, starts, stops, slots and partial sums first.
+        kernel: Takes rows, starts, stops, slots, partial sums and columns first.
         csr: Whose rows are walked.
-        like: A tensor of the storage type, on the device to run on.
-        channels: Of the widest gathered row.
-        width: Floats that a piece of a split row leaves behind.
+        like: Of the storage type, on the device to run on, with the channels of the kernel's ``D``.
+        width: Floats that a piece of a split row leaves behind; ``D`` where None.
+        channels: Of the widest gathered row; ``D`` where None.
         **arguments: The rest of what the kernel takes.
     """
     check_storage(like)
-    segments = csr.segments
+    segments, num_channels = csr.segments, like.size(1)
     if segments.row.numel() == 0:
         return
-    block_d = padded(channels)
+    block_d = padded(channels or num_channels)
     block_e, num_warps, num_stages = launch_shape(name, block_d)
     arguments |= {
+        "column": csr.column,
+        "D": num_channels,
+        "BLOCK_D": padded(num_channels),
         "BLOCK_E": block_e,
         "STAGES": num_stages,
         "FOLD": block_d * like.element_size() >= _WARP_BYTES * num_warps,
@@ -65,7 +75,7 @@ def over_rows(
     slots, partial = None, None
     if is_split:
         slots = segments.slot
-        partial = floats(like, segments.num_slots, width)
+        partial = floats(like, segments.num_slots, width or num_channels)
     with on_device(like):
         kernel[(segments.row.numel(),)](
             segments.row,

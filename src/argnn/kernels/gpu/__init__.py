@@ -5,17 +5,17 @@ graph, once the segments of the graph's matrices are there. No atomics: equal bi
 """
 
 from argnn.kernels.compiler_folders import find_triton_folder
-from argnn.kernels.gpu_launch import LAUNCH
-from argnn.kernels.gpu_pointwise import (
+from argnn.kernels.gpu.launch import LAUNCH
+from argnn.kernels.gpu.pointwise import (
     metric_norm,
     modulate,
     modulate_backward,
     softplus_diagonal,
     softplus_diagonal_backward,
 )
-from argnn.kernels.gpu_propagate import propagate
-from argnn.kernels.gpu_propagate_backward import propagate_backward
-from argnn.kernels.gpu_sums import (
+from argnn.kernels.gpu.propagate import propagate
+from argnn.kernels.gpu.propagate_backward import propagate_backward
+from argnn.kernels.gpu.sums import (
     energy_gradient,
     gather_sum,
     laplacian,

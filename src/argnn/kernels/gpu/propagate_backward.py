@@ -6,15 +6,18 @@ coefficients of its gradient and keeps them; the source pass walks the transpose
 sum over channels any more.
 """
 
+from typing import Any
+
 import torch
 import triton  # type: ignore[import-untyped, import-not-found, unused-ignore]
 import triton.language as tl  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from torch import Tensor
 
 from argnn.kernels.csr import Csr
-from argnn.kernels.gpu_launch import floats, over_rows, padded
-from argnn.kernels.gpu_propagate import edge_modulation, sigmoid
-from argnn.kernels.gpu_tiles import (
+from argnn.kernels.edge_weights import EdgeWeights
+from argnn.kernels.gpu.launch import floats, over_rows
+from argnn.kernels.gpu.propagate import edge_modulation, edge_terms, sigmoid
+from argnn.kernels.gpu.tiles import (
     add_tile,
     channels,
     empty_sum,
@@ -36,13 +39,7 @@ def propagate_backward(
     h: Tensor,
     g: Tensor,
     m: Tensor | None,
-    norm: Tensor | None,
-    left: Tensor | None,
-    right: Tensor | None,
-    eps0: Tensor,
-    attention: bool,
-    target_norm: bool,
-    eps: float,
+    weights: EdgeWeights,
     saved: Tensor,
     grad_out: Tensor,
     need_h: bool,
@@ -56,13 +53,7 @@ def propagate_backward(
         h: Node features, ``[N, D]``.
         g: Metric diagonals, ``[N, D]``.
         m: Messages, ``[N, C]``; the features where None.
-        norm: Metric norm of each node, ``[N]`` float32; only read with attention.
-        left: Weight of each target, ``[N]`` float32; 1 where None.
-        right: Weight of each source, ``[N]`` float32; 1 where None.
-        eps0: Baseline of the modulation, one float32 on the device.
-        attention: Whether the attention factor is there.
-        target_norm: Whether a source is measured in the metric of its target.
-        eps: Added to denominators.
+        weights: As in the forward pass.
         saved: What the forward pass kept.
         grad_out: Gradient at the sums, ``[N, C]``.
         need_h: Whether the gradient of ``h`` is wanted; here it is always computed.
@@ -72,7 +63,8 @@ def propagate_backward(
         Gradients of ``h``, ``g`` and ``m``, the last None where ``m`` is; and the part of each
         node in the gradient of ``eps0``, ``[N]`` float32, or None.
     """
-    target_norm = attention and target_norm
+    attention = weights.attention
+    target_norm = attention and weights.target_norm
     own_norm = attention and not target_norm
     num_nodes, num_channels = h.shape
     # The target side of sums that the source pass finishes stays in float32 until then.
@@ -80,71 +72,50 @@ def propagate_backward(
     part_g = floats(g, num_nodes, num_channels) if own_norm else torch.empty_like(g)
     part_norm = floats(h, num_nodes) if own_norm else None
     grad_eps0 = floats(h, num_nodes) if need_eps0 else None
-    force = floats(h, csr.num_entries, 4)
-    stretch = floats(h, csr.num_entries) if attention else None
-    shapes = {
-        "D": num_channels,
-        "C": grad_out.size(1),
-        "BLOCK_D": padded(num_channels),
-        "BLOCK_C": padded(grad_out.size(1)),
-        "ATTENTION": attention,
-        "TARGET_NORM": target_norm,
-    }
-    widest = max(num_channels, grad_out.size(1))
     target_width = (2 + attention + target_norm) * num_channels + 2
     source_width = num_channels + 1 + (0 if m is None else m.size(1))
+    terms = edge_terms(weights, grad_out.size(1))
+    both: dict[str, Any] = {
+        "channels": max(num_channels, grad_out.size(1)),
+        "h": h,
+        "g": g,
+        "grad_out": grad_out,
+        "part_h": part_h,
+        "part_g": part_g,
+        "part_norm": part_norm,
+        "force": floats(h, csr.num_entries, 4),
+        "stretch": floats(h, csr.num_entries) if attention else None,
+    }
     over_rows(
         "propagate_target",
         target_kernel,
         csr,
         h,
-        channels=widest,
         width=target_width,
-        column=csr.column,
-        h=h,
-        g=g,
         m=m,
-        norm=norm if attention else None,
-        left=left,
-        right=right,
-        eps0=eps0,
         saved=saved,
-        grad_out=grad_out,
-        part_h=part_h,
-        part_g=part_g,
-        part_norm=part_norm,
         grad_eps0=grad_eps0,
-        force=force,
-        stretch=stretch,
-        eps=eps,
         WIDTH=target_width,
-        **shapes,
+        **both,
+        **terms,
     )
     grad_h = part_h if h.dtype == torch.float32 else torch.empty_like(h)
     grad_g = part_g if g.dtype == part_g.dtype else torch.empty_like(g)
     grad_m = None if m is None else torch.empty_like(m)
+    shapes = {name: value for name, value in terms.items() if name.isupper()}
     over_rows(
         "propagate_source",
         source_kernel,
         transpose,
         h,
-        channels=widest,
         width=source_width,
-        column=transpose.column,
         edge=transpose.edge,
-        h=h,
-        g=g,
-        norm=norm if own_norm else None,
-        grad_out=grad_out,
-        part_h=part_h,
-        part_g=part_g,
-        part_norm=part_norm,
-        force=force,
-        stretch=stretch,
+        norm=weights.norm if own_norm else None,
         grad_h=grad_h,
         grad_g=grad_g,
         grad_m=grad_m,
         WIDTH=source_width,
+        **both,
         **shapes,
     )
     return grad_h, grad_g, grad_m, grad_eps0

@@ -8,8 +8,8 @@ import triton  # type: ignore[import-untyped, import-not-found, unused-ignore]
 import triton.language as tl  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from torch import Tensor
 
-from argnn.kernels.gpu_launch import check_storage, floats, on_device, padded
-from argnn.kernels.gpu_tiles import channels, modulation, modulation_slope
+from argnn.kernels.gpu.launch import check_storage, floats, on_device, padded
+from argnn.kernels.gpu.tiles import channels, modulation, modulation_slope
 
 #: Elements that a program of four warps takes.
 _BLOCK = 2048

@@ -7,8 +7,8 @@ import triton.language as tl  # type: ignore[import-untyped, import-not-found, u
 from torch import Tensor
 
 from argnn.kernels.csr import Csr
-from argnn.kernels.gpu_launch import floats, over_rows, padded
-from argnn.kernels.gpu_tiles import (
+from argnn.kernels.gpu.launch import floats, over_rows
+from argnn.kernels.gpu.tiles import (
     add_tile,
     channels,
     empty_sum,
@@ -72,15 +72,11 @@ def _weighted_sum(
     factors: tuple[float, float] = (1.0, 1.0),
 ) -> Tensor:
     out = torch.empty_like(x)
-    num_channels = x.size(1)
     over_rows(
         "gather_sum",
         sum_kernel,
         csr,
         x,
-        channels=num_channels,
-        width=num_channels,
-        column=csr.column,
         x=x,
         left=left,
         right=right,
@@ -89,8 +85,6 @@ def _weighted_sum(
         ricci_factor=factors[0],
         smooth_factor=factors[1],
         out=out,
-        D=num_channels,
-        BLOCK_D=padded(num_channels),
     )
     return out
 
@@ -177,23 +171,18 @@ def laplacian(
         factors: What to multiply the energies by.
     """
     out, energy = torch.empty_like(g), floats(g, g.size(0), 2)
-    num_channels = g.size(1)
     over_rows(
         "laplacian",
         laplacian_kernel,
         csr,
         g,
-        channels=num_channels,
-        width=2 * num_channels,
-        column=csr.column,
+        width=2 * g.size(1),
         g=g,
         scale=scale,
         ricci_factor=factors[0],
         smooth_factor=factors[1],
         out=out,
         energy=energy,
-        D=num_channels,
-        BLOCK_D=padded(num_channels),
     )
     return out, energy
 
@@ -278,21 +267,16 @@ def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
         h: Node values, ``[N, D]``.
     """
     mean, dispersion = torch.empty_like(h), torch.empty_like(h)
-    num_channels = h.size(1)
     over_rows(
         "moments",
         moments_kernel,
         csr,
         h,
-        channels=num_channels,
-        width=2 * num_channels,
-        column=csr.column,
+        width=2 * h.size(1),
         rowptr=csr.rowptr,
         h=h,
         mean=mean,
         dispersion=dispersion,
-        D=num_channels,
-        BLOCK_D=padded(num_channels),
     )
     return mean, dispersion
 
@@ -378,23 +362,17 @@ def moments_backward(
         grad_dispersion: Gradient at the second, ``[N, D]``.
     """
     grad_h = torch.empty_like(h)
-    num_channels = h.size(1)
     over_rows(
         "moments_backward",
         moments_backward_kernel,
         transpose,
         h,
-        channels=num_channels,
-        width=num_channels,
-        column=transpose.column,
         share=share,
         h=h,
         mean=mean,
         grad_mean=grad_mean,
         grad_dispersion=grad_dispersion,
         grad_h=grad_h,
-        D=num_channels,
-        BLOCK_D=padded(num_channels),
     )
     return grad_h
 

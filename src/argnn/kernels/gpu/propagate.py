@@ -1,15 +1,17 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 """Modulated and attended messages: the forward pass."""
 
+from typing import Any
+
 import torch
 import triton  # type: ignore[import-untyped, import-not-found, unused-ignore]
 import triton.language as tl  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from torch import Tensor
 
-from argnn.kernels.choice import num_saved
 from argnn.kernels.csr import Csr
-from argnn.kernels.gpu_launch import floats, over_rows, padded
-from argnn.kernels.gpu_tiles import (
+from argnn.kernels.edge_weights import EdgeWeights, num_saved
+from argnn.kernels.gpu.launch import floats, over_rows, padded
+from argnn.kernels.gpu.tiles import (
     add_tile,
     channels,
     empty_sum,
@@ -25,18 +27,7 @@ from argnn.kernels.gpu_tiles import (
 
 
 def propagate(
-    csr: Csr,
-    h: Tensor,
-    g: Tensor,
-    m: Tensor | None,
-    norm: Tensor | None,
-    left: Tensor | None,
-    right: Tensor | None,
-    eps0: Tensor,
-    attention: bool,
-    target_norm: bool,
-    eps: float,
-    save: bool = True,
+    csr: Csr, h: Tensor, g: Tensor, m: Tensor | None, weights: EdgeWeights, save: bool
 ) -> tuple[Tensor, Tensor | None]:
     r"""Sum of weighted messages, ``[N, C]``, and what the backward pass needs.
 
@@ -48,13 +39,7 @@ def propagate(
         h: Node features, ``[N, D]``.
         g: Metric diagonals, ``[N, D]``.
         m: Messages, ``[N, C]``; the features where None.
-        norm: Metric norm of each node, ``[N]`` float32; only read with attention.
-        left: Weight of each target, ``[N]`` float32; 1 where None.
-        right: Weight of each source, ``[N]`` float32; 1 where None.
-        eps0: Baseline of the modulation, one float32 on the device.
-        attention: Whether the factor :math:`\sigma(\alpha_{ij})` is there.
-        target_norm: Whether a source is measured in the metric of its target.
-        eps: Added to denominators.
+        weights: Of the edges; its tensors are float32.
         save: Whether to keep the sums over channels of each edge.
 
     Returns:
@@ -63,7 +48,7 @@ def propagate(
     """
     messages = h if m is None else m
     out = torch.empty_like(messages)
-    saved = floats(h, csr.num_entries, num_saved(attention)) if save else None
+    saved = floats(h, csr.num_entries, num_saved(weights.attention)) if save else None
     over_rows(
         "propagate",
         propagate_kernel,
@@ -71,25 +56,29 @@ def propagate(
         h,
         channels=max(h.size(1), messages.size(1)),
         width=messages.size(1),
-        column=csr.column,
         h=h,
         g=g,
         m=m,
-        norm=norm if attention else None,
-        left=left,
-        right=right,
-        eps0=eps0,
         saved=saved,
         out=out,
-        eps=eps,
-        D=h.size(1),
-        C=messages.size(1),
-        BLOCK_D=padded(h.size(1)),
-        BLOCK_C=padded(messages.size(1)),
-        ATTENTION=attention,
-        TARGET_NORM=attention and target_norm,
+        **edge_terms(weights, messages.size(1)),
     )
     return out, saved
+
+
+def edge_terms(weights: EdgeWeights, num_sent: int) -> dict[str, Any]:
+    """What the kernels of both passes take of the weights and the ``num_sent`` channels."""
+    return {
+        "norm": weights.norm,
+        "left": weights.left,
+        "right": weights.right,
+        "eps0": weights.eps0,
+        "eps": weights.eps,
+        "C": num_sent,
+        "BLOCK_C": padded(num_sent),
+        "ATTENTION": weights.attention,
+        "TARGET_NORM": weights.attention and weights.target_norm,
+    }
 
 
 @triton.jit
