@@ -1,6 +1,7 @@
 """``argnn bench``: run the cells of experiments, and go on where an earlier run stopped."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,14 +57,15 @@ def bench(
         _list_experiments(as_json)
         return
     from argnn.bench.experiments.cells import plan_bench, run_bench
-    from argnn.runs.executors import open_executor
+    from argnn.runs.parallel import run_jobs
+    from argnn.runs.pool import open_executor
 
     targets = _targets(experiments or [], out)
     console = Console(quiet=True) if as_json else output_console()
     results = ", ".join(dict.fromkeys(str(path) for _, path in targets))
     with (
         keeping(f"what is finished is in {results}, and the same command goes on"),
-        open_executor(executor, workers, address) as (execute, slots),
+        open_executor(executor, workers, address) as slots,
         watching_cells(console) as watcher,
     ):
         planned = plan_bench(
@@ -73,6 +75,8 @@ def bench(
             data_root=data_root,
             tell=watcher.preparing,
         )
+        # A cell whose worker dies is tried once more: mostly others have used up the memory.
+        execute = partial(run_jobs, executor=executor, attempts=2)
         rows = run_bench(planned, execute, watcher, retry_failed=retry_failed)
     reports = [_report(*target, planned, rows) for target in targets]
     if as_json:

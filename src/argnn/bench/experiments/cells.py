@@ -1,7 +1,7 @@
 """The cells of experiments: which there are, which are still to do, and the rows they leave."""
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,8 +15,7 @@ from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
 from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
-from argnn.runs.executors import Executor
-from argnn.runs.parallel import Job, Watcher
+from argnn.runs.parallel import Executor, Job, Watcher
 from argnn.runs.prepare import Request, load_graph, prepare, worker_count
 from argnn.runs.run import failed_row
 from argnn.runs.summary import has_twins, statistic, without_twins
@@ -320,7 +319,9 @@ def run_bench(
         watcher.begin(todo, len(bench.cells) - len(todo), bench.workers)
         by_job = {id(cell.job): cell for cell in todo}
         jobs = [cell.job for cell in todo]
-        with closing(_stream(execute, jobs, bench, watcher)) as outcomes:
+        needed = {job.config.graph["digest"] for job in jobs}
+        graphs = {digest: graph for digest, graph in bench.graphs.items() if digest in needed}
+        with closing(execute(jobs, graphs, bench.workers, watcher)) as outcomes:
             for job, outcome in outcomes:
                 cell = by_job[id(job)]
                 row = _storable(cell, outcome)
@@ -328,14 +329,6 @@ def run_bench(
                 latest[cell.key] = row
                 watcher.finished(job, row)
     return {cell.key: latest[cell.key] for cell in bench.cells}
-
-
-def _stream(
-    execute: Executor, jobs: Sequence[Job], bench: Bench, watcher: Watcher
-) -> Generator[tuple[Job, Row], None, None]:
-    needed = {job.config.graph["digest"] for job in jobs}
-    graphs = {digest: graph for digest, graph in bench.graphs.items() if digest in needed}
-    yield from execute(jobs, graphs, bench.workers, watcher)
 
 
 def _storable(cell: Cell, outcome: Row) -> Row:
