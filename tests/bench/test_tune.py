@@ -372,15 +372,7 @@ def opened(planned, tmp_path):
     search = planned()
 
     def open_it():
-        return open_study(
-            tmp_path / "study.journal",
-            search.about(),
-            search.space,
-            search.default,
-            search.is_possible,
-            seed=0,
-            parallel=False,
-        )
+        return open_study(tmp_path / "study.journal", search, parallel=False)
 
     return open_it
 
@@ -389,7 +381,7 @@ def test_trial_that_kills_its_process_twice_has_failed(opened, planned, searched
     for _ in range(2):
         with opened() as study:
             trial = study.begin_trial()
-            assert trial.user_attrs["params"] == study.default
+            assert trial.user_attrs["params"] == study.search.default
             assert study.records() == []
     with opened() as study:
         (record,) = study.records()
@@ -401,7 +393,7 @@ def test_trial_that_kills_its_process_twice_has_failed(opened, planned, searched
 
 def test_trial_that_was_proposed_and_not_begun_is_the_next(opened):
     with opened() as study:
-        study._enqueue({**study.default, "lr": 0.05}, attempt=1)
+        study._enqueue({**study.search.default, "lr": 0.05}, attempt=1)
     with opened() as study:
         assert study.begin_trial().params["lr"] == 0.05
 

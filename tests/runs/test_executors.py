@@ -5,7 +5,6 @@ import signal
 import sys
 import warnings
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -50,9 +49,9 @@ class Told(Silent):
         self.begun.append((job.config.model, job.split))
 
 
-def results(execute, path, *experiments, workers=2):
+def results(executor, path, *experiments, workers=2):
     bench = plan_bench([(item, path) for item in experiments], workers=workers)
-    rows = run_bench(bench, execute, Told())
+    rows = run_bench(bench, Told(), executor=executor)
     return [
         {key: value for key, value in row.items() if key not in MEASURED} for row in rows.values()
     ]
@@ -83,8 +82,8 @@ def test_ray_gives_the_rows_of_local_processes(ray, tmp_path):
         oracle=True,
     )
     bad = experiment(Method("bad", "gcn", overrides=(*SHORT, "lr=1e30", "weight_decay=1e30")))
-    local = results(run_jobs, tmp_path / "local.jsonl", both, bad)
-    remote = results(partial(run_jobs, executor="ray"), tmp_path / "ray.jsonl", both, bad)
+    local = results("local", tmp_path / "local.jsonl", both, bad)
+    remote = results("ray", tmp_path / "ray.jsonl", both, bad)
     assert remote == local
     assert [row.get("error", "")[:15] for row in local] == [""] * 4 + ["DivergenceError"] * 2
     assert all(row["oracle"]["epoch"] for row in local[:4])
@@ -105,7 +104,7 @@ splits: [0, 1, 2]
 @pytest.mark.slow
 def test_command_goes_on_with_ray_where_local_processes_stopped(ray, tmp_path, capsys):
     path, gcn = tmp_path / "results.jsonl", Method("gcn", "gcn", overrides=SHORT)
-    results(run_jobs, path, experiment(gcn, splits=(0,)), workers=1)
+    results("local", path, experiment(gcn, splits=(0,)), workers=1)
     (tmp_path / "mine.yaml").write_text(MINE)
     with pytest.raises(SystemExit) as stopped:
         main(["bench", str(tmp_path / "mine.yaml"), "--executor=ray", f"--out={path}"])

@@ -1,7 +1,6 @@
 """``argnn bench``: run the cells of experiments, and go on where an earlier run stopped."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,7 +56,6 @@ def bench(
         _list_experiments(as_json)
         return
     from argnn.bench.experiments.cells import plan_bench, run_bench
-    from argnn.runs.parallel import run_jobs
     from argnn.runs.pool import open_executor
 
     targets = _targets(experiments or [], out)
@@ -75,9 +73,7 @@ def bench(
             data_root=data_root,
             tell=watcher.preparing,
         )
-        # A cell whose worker dies is tried once more: mostly others have used up the memory.
-        execute = partial(run_jobs, executor=executor, attempts=2)
-        rows = run_bench(planned, execute, watcher, retry_failed=retry_failed)
+        rows = run_bench(planned, watcher, executor=executor, retry_failed=retry_failed)
     reports = [_report(*target, planned, rows) for target in targets]
     if as_json:
         print_json({"experiments": reports})

@@ -1,6 +1,6 @@
 """Run the splits of a plan, and what a job of one split is."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,12 +65,6 @@ class Silent:
 
     def finished(self, job: Job, row: Row) -> None:
         """Ignore it."""
-
-
-#: Runs jobs as :func:`run_jobs` does, given their graphs, so many at the same time.
-Executor = Callable[
-    [Sequence[Job], Mapping[str, Data], int, Watcher], Generator[tuple[Job, Row], None, None]
-]
 
 
 def run_splits(

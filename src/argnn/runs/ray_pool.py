@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,58 +81,36 @@ def ray_session(workers: int | None, address: str | None) -> Iterator[int]:
         import ray
     except ImportError as error:
         raise ConfigError("--executor ray needs Ray: pip install 'argnn[bench]'") from error
-    if ray.is_initialized():
-        yield _cpus()
-        return
-    with tempfile.TemporaryDirectory(prefix="argnn-ray-", dir=_short_folder()) as folder:
-        if address is None:
-            _quiet_local_ray()
-            where: dict[str, Any] = {
-                "num_cpus": max(core_count(), workers or 1),
-                "include_dashboard": False,
-                "_temp_dir": folder,
-            }
-        else:
-            where = {"address": address}
-        environment = {"env_vars": _ray_environment()}
-        try:
-            with handlers_kept():
-                ray.init(
-                    **where,
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
-                    runtime_env=environment,
-                )
-        except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
-            why = " ".join(str(error).split())
-            raise RunError(f"cannot reach a Ray cluster at {address}: {why}") from error
-        try:
-            yield _cpus()
-        finally:
-            ray.shutdown()
+    with ExitStack() as stack:
+        if not ray.is_initialized():
+            # Paths of sockets must be short.
+            place = "/tmp" if Path("/tmp").is_dir() else None
+            folder = tempfile.TemporaryDirectory(prefix="argnn-ray-", dir=place)
+            _start_ray(workers, address, stack.enter_context(folder))
+            stack.callback(ray.shutdown)
+        yield max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def _cpus() -> int:
+def _start_ray(workers: int | None, address: str | None, folder: str) -> None:
     import ray
 
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
-def _short_folder() -> str | None:
-    """A folder for the sockets of Ray, whose paths must be short."""
-    return "/tmp" if Path("/tmp").is_dir() else None
-
-
-def _quiet_local_ray() -> None:
-    """Without these, Ray writes to the user's home, and reports its use."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if "RAY_AUTH_TOKEN_PATH" not in os.environ:
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-def _ray_environment() -> dict[str, str]:
-    """The same argnn as here, where the workers can see its folder."""
+    where: dict[str, Any] = {"address": address}
+    if address is None:
+        cpus = max(core_count(), workers or 1)
+        where = {"num_cpus": cpus, "include_dashboard": False, "_temp_dir": folder}
+        # Without these, Ray reports its use, and writes to the user's home.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if "RAY_AUTH_TOKEN_PATH" not in os.environ:
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    # The same argnn as here, where the workers can see its folder.
     package = str(Path(argnn.__file__).resolve().parents[1])
     path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {"PYTHONPATH": path, **passed}
+    environment = {"env_vars": {"PYTHONPATH": path, **passed}}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        with handlers_kept():
+            ray.init(**where, **quiet, runtime_env=environment)
+    except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise RunError(f"cannot reach a Ray cluster at {address}: {why}") from error

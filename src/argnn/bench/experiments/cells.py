@@ -15,7 +15,7 @@ from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
 from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
-from argnn.runs.parallel import Executor, Job, Watcher
+from argnn.runs.parallel import Job, Watcher, run_jobs
 from argnn.runs.prepare import Request, load_graph, prepare, worker_count
 from argnn.runs.run import failed_row
 from argnn.runs.summary import has_twins, statistic, without_twins
@@ -30,6 +30,7 @@ CellKey = tuple[Path, str]
 #: Of a configuration: where it ran, and how its settings were found. Neither is a setting.
 _CIRCUMSTANCES = ("threads", "device", "splits", "source", "trial")
 _CELL_DIGITS = 16
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -300,9 +301,11 @@ class CellWatcher(Watcher, Protocol):
 
 
 def run_bench(
-    bench: Bench, execute: Executor, watcher: CellWatcher, *, retry_failed: bool = False
+    bench: Bench, watcher: CellWatcher, *, executor: str = "local", retry_failed: bool = False
 ) -> dict[CellKey, Row]:
     """Run all cells that are not finished yet; each leaves its row as soon as it is over.
+
+    A cell whose worker dies, mostly for want of memory, runs once more after the others.
 
     Returns:
         The last row of every cell.
@@ -321,7 +324,10 @@ def run_bench(
         jobs = [cell.job for cell in todo]
         needed = {job.config.graph["digest"] for job in jobs}
         graphs = {digest: graph for digest, graph in bench.graphs.items() if digest in needed}
-        with closing(execute(jobs, graphs, bench.workers, watcher)) as outcomes:
+        running = run_jobs(
+            jobs, graphs, bench.workers, watcher, executor=executor, attempts=_ATTEMPTS
+        )
+        with closing(running) as outcomes:
             for job, outcome in outcomes:
                 cell = by_job[id(job)]
                 row = _storable(cell, outcome)

@@ -299,15 +299,7 @@ def run_search(
         naming(journal),
         open_executor(executor, workers, address, config.threads) as slots,
         open_pool(graphs, slots or 1, executor) as pool,
-        open_study(
-            journal,
-            search.about(),
-            search.space,
-            search.default,
-            search.is_possible,
-            seed=config.seed,
-            parallel=pool.workers > 1,
-        ) as study,
+        open_study(journal, search, parallel=pool.workers > 1) as study,
     ):
         total = min(search.trials, study.size)
         if watcher is not None:
