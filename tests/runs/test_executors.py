@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+import threading
+import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -255,3 +257,25 @@ def test_pool_of_one_is_this_process(graphs, tmp_path):
         assert [pool.next_done()[0].number for _ in range(2)] == [2, 1]
     assert (tmp_path / "1").read_text() == f"{os.getpid()}\n"
     assert [epoch for _, epoch, _, _ in told] == [3, 2]
+
+
+@dataclass(frozen=True)
+class Deaf(Sum):
+    """A job that does not end when it is asked to."""
+
+    def run(self, graph, on_epoch):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        (self.folder / "begun").touch()
+        threading.Event().wait()
+
+
+@pytest.mark.slow
+def test_worker_that_hangs_is_killed_when_the_pool_is_left(graphs, tmp_path, monkeypatch):
+    monkeypatch.setattr("argnn.runs.pool._PATIENCE_SECONDS", 0.1)
+    with open_pool(graphs, 2) as pool:
+        pool.submit(Deaf(0, tmp_path))
+        (worker,) = pool.running
+        while not (tmp_path / "begun").exists():
+            assert worker.process.is_alive()
+            time.sleep(0.02)
+    assert worker.process.exitcode == -signal.SIGKILL
