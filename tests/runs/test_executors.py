@@ -190,7 +190,7 @@ def test_impossible_executors(arguments, message):
 
 
 @dataclass(frozen=True)
-class Sum:
+class SumJob:
     """A job without training that kills its worker the first few times."""
 
     number: int
@@ -225,14 +225,14 @@ def graphs():
 def test_worker_that_dies_fails_only_its_job(request, graphs, tmp_path, executor):
     if executor == "ray":
         request.getfixturevalue("ray")
-    jobs = [Sum(number, tmp_path, {1: 1, 3: 9}.get(number, 0)) for number in range(6)]
+    jobs = [SumJob(number, tmp_path, {1: 1, 3: 9}.get(number, 0)) for number in range(6)]
     total, told = int(graphs["one"].y.sum()), {}
 
     def tell(job, *course):
         told[job.number] = course
 
     with open_pool(graphs, 2, executor, attempts=2, tell=tell) as pool:
-        for job in [*jobs[:4], Sum(-1, tmp_path)]:
+        for job in [*jobs[:4], SumJob(-1, tmp_path)]:
             pool.submit(job)
         ended = [pool.next_done()]
         for job in jobs[4:]:  # while others are running
@@ -253,14 +253,14 @@ def test_pool_of_one_is_this_process(graphs, tmp_path):
     told = []
     with open_pool(graphs, tell=lambda *values: told.append(values)) as pool:
         for number in (2, 1):
-            pool.submit(Sum(number, tmp_path))
+            pool.submit(SumJob(number, tmp_path))
         assert [pool.next_done()[0].number for _ in range(2)] == [2, 1]
     assert (tmp_path / "1").read_text() == f"{os.getpid()}\n"
     assert [epoch for _, epoch, _, _ in told] == [3, 2]
 
 
 @dataclass(frozen=True)
-class Deaf(Sum):
+class HangingJob(SumJob):
     """A job that does not end when it is asked to."""
 
     def run(self, graph, on_epoch):
@@ -273,7 +273,7 @@ class Deaf(Sum):
 def test_worker_that_hangs_is_killed_when_the_pool_is_left(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr("argnn.runs.pool._PATIENCE_SECONDS", 0.1)
     with open_pool(graphs, 2) as pool:
-        pool.submit(Deaf(0, tmp_path))
+        pool.submit(HangingJob(0, tmp_path))
         (worker,) = pool.running
         while not (tmp_path / "begun").exists():
             assert worker.process.is_alive()
