@@ -208,7 +208,7 @@ import os, signal, sys
 from pathlib import Path
 from argnn.runs.parallel import Silent, run_splits
 from argnn.runs.prepare import Request, prepare
-from argnn.files import create_run
+from argnn.store.run_folder import create_run
 
 class Killer(Silent):
     def epoch(self, job, epoch, loss, val_score):

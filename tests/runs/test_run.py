@@ -430,7 +430,7 @@ from argnn.bench.experiments.cells import plan_bench
 from argnn.bench.experiments.files import parsed_experiment
 from argnn.runs.parallel import Silent, run_splits
 from argnn.runs.prepare import Request, prepare
-from argnn.files import create_run
+from argnn.store.run_folder import create_run
 
 class Killer(Silent):
     def epoch(self, job, epoch, loss, val_score):
@@ -484,7 +484,7 @@ from argnn.bench.experiments.cells import plan_bench
 from argnn.bench.experiments.files import parsed_experiment
 from argnn.runs.parallel import Silent, run_splits
 from argnn.runs.prepare import Request, prepare
-from argnn.files import create_run
+from argnn.store.run_folder import create_run
 
 class Killer(Silent):
     def epoch(self, job, epoch, loss, val_score):
