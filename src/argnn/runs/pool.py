@@ -7,6 +7,7 @@ process that dies fails all jobs that wait, and nobody can tell which job it was
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -34,6 +35,7 @@ TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
 #: What is said about it; ``schema`` tells which features have to be made again for links.
 _FACTS = ("name", "class_count", "class_names", "schema")
 _POLL_SECONDS = 0.1
+_EPOCH_SECONDS = 3
 _PATIENCE_SECONDS = 10
 
 #: Is told a job, its epoch, loss and validation score.
@@ -267,19 +269,26 @@ class _Worker:
 
 
 def _end(workers: Sequence[_Worker]) -> None:
+    """Let workers leave between two epochs, then ask those that are left, then kill them."""
     for worker in workers:
+        worker.pipe.close()
+    end = time.monotonic() + _EPOCH_SECONDS
+    for worker in workers:
+        worker.process.join(max(0.0, end - time.monotonic()))
         worker.process.terminate()
     for worker in workers:
         worker.process.join(_PATIENCE_SECONDS)
-        worker.process.kill()  # for one that hangs
+        worker.process.kill()
         worker.process.join()
-        worker.pipe.close()
 
 
 def _work(pipe: connection.Connection, course: Any, folder: Path, parent: int) -> None:
     """What a worker process does: one job after the other, as long as its parent lives."""
 
     def tell(record: EpochRecord) -> None:
+        if pipe.poll():  # closed: the pool ends or was killed; no file is half written now
+            shutil.rmtree(folder, ignore_errors=True)
+            sys.exit(1)
         course[:] = _course(record)
 
     keep_freed_memory()
