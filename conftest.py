@@ -38,7 +38,16 @@ if SEED:
         def manual_seed(self, seed: int) -> torch.Generator:
             return super().manual_seed(int(seed) + _SHIFT)
 
+    _PLAIN = {"manual_seed": torch.manual_seed, "Generator": torch.Generator}
     torch.manual_seed, torch.Generator = _shifted_seed, _ShiftedGenerator
+
+
+@pytest.fixture
+def plain_seeds(monkeypatch) -> None:
+    """Seeds as other processes have them, for a test that compares their results with its own."""
+    if SEED:
+        for name, plain in _PLAIN.items():
+            monkeypatch.setattr(torch, name, plain)
 
 
 def seed_all(seed: int) -> None:

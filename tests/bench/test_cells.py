@@ -64,13 +64,13 @@ def outcome(job, f1=0.25, **changes):
 
 
 class Runner:
-    """An executor that trains nothing; some jobs fail, some interrupt."""
+    """In place of training; some jobs fail, some interrupt."""
 
     def __init__(self, fails=(), interrupts=(), **changes):
         self.fails, self.interrupts, self.changes = fails, interrupts, changes
         self.ran, self.graphs = [], {}
 
-    def __call__(self, jobs, graphs, workers, watcher):
+    def __call__(self, jobs, graphs, workers, watcher, **options):
         self.graphs = graphs
         for job in jobs:
             place = (job.config.model, job.split, job.config.seed)
@@ -94,11 +94,17 @@ class Told(Silent):
         self.rows.append(row)
 
 
+def ran_by(runner, bench, told, **options):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("argnn.bench.experiments.cells.run_jobs", runner)
+        return run_bench(bench, told, **options)
+
+
 def run(path, *experiments, runner=None, told=None, **options):
     targets = [(item, path) for item in experiments or [experiment()]]
     bench = plan_bench(targets, workers=options.pop("workers", 1))
     runner = runner or Runner()
-    rows = run_bench(bench, runner, told or Told(), **options)
+    rows = ran_by(runner, bench, told or Told(), **options)
     return runner.ran, list(rows.values())
 
 
@@ -317,7 +323,7 @@ def test_experiments_that_contradict_each_other_are_refused(path):
 def test_experiments_with_files_of_their_own(path):
     other = path.with_name("other.jsonl")
     bench = plan_bench([(experiment(), path), (experiment("other"), other)])
-    rows = run_bench(bench, Runner(), Told())
+    rows = ran_by(Runner(), bench, Told())
     assert len(rows) == 16
     assert {row["experiment"] for row in read_rows(other)} == {"other"}
     assert len(read_rows(path)) == 8

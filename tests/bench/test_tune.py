@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from argnn.bench.tuning import jobs as trial_jobs
-from argnn.bench.tuning.jobs import Outcome, SplitJob, open_pool, train_split
+from argnn.bench.tuning.jobs import Outcome, SplitJob
 from argnn.bench.tuning.search import (
     best_trials,
     check_out,
@@ -26,6 +25,7 @@ from argnn.bench.tuning.search import (
 from argnn.bench.tuning.study import RANDOM_TRIALS, UNPRUNED_TRIALS, open_study
 from argnn.errors import ArgnnError, ConfigError, RunError
 from argnn.nn import MODELS
+from argnn.runs.pool import open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.run import run_cell
 from argnn.settings.tuned import read_tuned
@@ -49,8 +49,7 @@ def searched(planned, tmp_path):
 
     def run(search=None, name="study"):
         search = search or planned()
-        pool = open_pool(search.config, search.graph)
-        return run_search(search, tmp_path / f"{name}.journal", pool)
+        return run_search(search, tmp_path / f"{name}.journal")
 
     return run
 
@@ -62,11 +61,11 @@ def faked(monkeypatch):
     def fake(function):
         jobs = []
 
-        def train(config, graph, job):
+        def train(job, graph, on_epoch):
             jobs.append(job)
             return Outcome(function(job), 1, 0.5)
 
-        monkeypatch.setattr(trial_jobs, "train_split", train)
+        monkeypatch.setattr(SplitJob, "run", train)
         return jobs
 
     return fake
@@ -299,18 +298,15 @@ def test_unforeseen_error_keeps_its_traceback(planned, searched, monkeypatch):
 
 def test_score_that_is_no_number_is_a_failure(planned, monkeypatch):
     search = planned()
-    job = SplitJob(0, search.default, 0)
-    good = train_split(search.config, search.graph, job)
-    assert good.error is None
+    job = SplitJob(search.config, 0, search.default, 0)
+    assert job.run(search.graph).error is None
 
     class Undefined:
         val_score, best_epoch = float("nan"), 1
 
     monkeypatch.setattr("argnn.runs.train_one.fit", lambda *_, **__: Undefined)
-    assert (
-        "the validation score of split 0 is nan"
-        in train_split(search.config, search.graph, job).error
-    )
+    with pytest.raises(RunError, match="the validation score of split 0 is nan"):
+        job.run(search.graph)
 
 
 # ---- how it goes on ----------------------------------------------------------------------------
@@ -318,23 +314,21 @@ def test_score_that_is_no_number_is_a_failure(planned, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from argnn.bench.tuning import jobs as trial_jobs
 from argnn.runs.prepare import Request
-from argnn.bench.tuning.jobs import open_pool
+from argnn.bench.tuning.jobs import SplitJob
 from argnn.bench.tuning.search import plan_search, run_search
 
-whole, jobs = trial_jobs.train_split, []
+whole, jobs = SplitJob.run, []
 
-def train(config, graph, job):
+def train(job, graph, on_epoch):
     jobs.append(job)
     if len(jobs) == 8:
         os.kill(os.getpid(), signal.SIGKILL)
-    return whole(config, graph, job)
+    return whole(job, graph, on_epoch)
 
-trial_jobs.train_split = train
+SplitJob.run = train
 request = Request(sys.argv[1], model="gcn", overrides=("train.epochs=2",))
-search = plan_search(request, 5)
-run_search(search, Path(sys.argv[2]), open_pool(search.config, search.graph))
+run_search(plan_search(request, 5), Path(sys.argv[2]))
 """
 
 
@@ -355,15 +349,15 @@ def test_killed_search_ends_as_an_undisturbed_one(planned, searched, small_npz, 
 
 
 def test_interrupted_search_ends_as_an_undisturbed_one(planned, searched, monkeypatch):
-    search, whole, jobs = planned(5), trial_jobs.train_split, []
+    search, whole, jobs = planned(5), SplitJob.run, []
 
-    def interrupted(config, graph, job):
+    def interrupted(job, graph, on_epoch):
         jobs.append(job)
         if len(jobs) % 5 == 0:
             raise KeyboardInterrupt
-        return whole(config, graph, job)
+        return whole(job, graph, on_epoch)
 
-    monkeypatch.setattr(trial_jobs, "train_split", interrupted)
+    monkeypatch.setattr(SplitJob, "run", interrupted)
     for _ in range(4):  # more often than a trial may die
         with pytest.raises(KeyboardInterrupt):
             searched(search)
@@ -377,15 +371,7 @@ def opened(planned, tmp_path):
     search = planned()
 
     def open_it():
-        return open_study(
-            tmp_path / "study.journal",
-            search.about(),
-            search.space,
-            search.default,
-            search.is_possible,
-            seed=0,
-            parallel=False,
-        )
+        return open_study(tmp_path / "study.journal", search, parallel=False)
 
     return open_it
 
@@ -394,7 +380,7 @@ def test_trial_that_kills_its_process_twice_has_failed(opened, planned, searched
     for _ in range(2):
         with opened() as study:
             trial = study.begin_trial()
-            assert trial.user_attrs["params"] == study.default
+            assert trial.user_attrs["params"] == study.search.default
             assert study.records() == []
     with opened() as study:
         (record,) = study.records()
@@ -406,7 +392,7 @@ def test_trial_that_kills_its_process_twice_has_failed(opened, planned, searched
 
 def test_trial_that_was_proposed_and_not_begun_is_the_next(opened):
     with opened() as study:
-        study._enqueue({**study.default, "lr": 0.05}, attempt=1)
+        study._enqueue({**study.search.default, "lr": 0.05}, attempt=1)
     with opened() as study:
         assert study.begin_trial().params["lr"] == 0.05
 
@@ -656,54 +642,43 @@ def test_graph_that_cannot_be_trained_on_is_no_failed_trial(planned, small_npz):
 @pytest.mark.slow
 def test_several_workers_keep_the_budget(planned, tmp_path):
     search = planned(4, splits="0,1", workers=2)
-    pool = open_pool(search.config, search.graph, workers=2)
-    records = run_search(search, tmp_path / "study.journal", pool)
+    records = run_search(search, tmp_path / "study.journal", workers=2)
     assert [record.number for record in records] == [0, 1, 2, 3]
     assert records[0].params == search.default
     assert len({tuple(record.params.values()) for record in records}) == 4
     # Which configurations there are depends on the order of events; their scores do not.
     for record in records:
         for split, score in enumerate(record.scores):
-            job = SplitJob(0, record.params, split)
-            assert train_split(search.config, search.graph, job).score == score
+            job = SplitJob(search.config, 0, record.params, split)
+            assert job.run(search.graph).score == score
 
 
 @pytest.mark.slow
 def test_worker_that_dies_is_a_failed_job_and_is_replaced(planned):
     search = planned(epochs=10**6)
-    with open_pool(search.config, search.graph, workers=2) as pool:
-        pool.submit(SplitJob(7, search.default, 0))
-        ((worker, _),) = pool.busy.values()
+    graphs = {search.config.graph["digest"]: search.graph}
+    job = SplitJob(search.config, 7, search.default, 0)
+    with open_pool(graphs, workers=2) as pool:
+        pool.submit(job)
+        (worker,) = pool.running
         time.sleep(0.1)
         worker.process.kill()
-        job, outcome = pool.next_done()
-        assert (job.trial, outcome.error) == (7, "RunError: the worker process died (code -9)")
+        done, outcome = pool.next_done()
+        assert (done.trial, outcome.error) == (7, "RunError: the worker process died (code -9)")
         assert outcome.traceback is None
         quick = {**search.default, "lr": -1.0}
-        pool.submit(SplitJob(8, quick, 0))
-        job, outcome = pool.next_done()
-        assert (job.trial, outcome.error) == (8, "ConfigError: lr must be positive (got -1.0)")
-        pool.submit(SplitJob(9, search.default, 0))
-        (left,) = [worker.process for worker, _ in pool.busy.values()]
-    assert not left.is_alive()
+        pool.submit(replace(job, trial=8, params=quick))
+        done, outcome = pool.next_done()
+        assert (done.trial, outcome.error) == (8, "ConfigError: lr must be positive (got -1.0)")
+        pool.submit(replace(job, trial=9))
+        (left,) = pool.running
+    assert not left.process.is_alive()
 
 
 @pytest.mark.slow
 def test_ray_gives_the_same_trials(planned, tmp_path):
     pytest.importorskip("ray")
     search = planned(2, splits="0,1", workers=1)
-    pool = open_pool(search.config, search.graph, "ray", workers=1)
-    records = run_search(search, tmp_path / "ray.journal", pool)
-    here = run_search(search, tmp_path / "here.journal", open_pool(search.config, search.graph))
+    records = run_search(search, tmp_path / "ray.journal", executor="ray", workers=1)
+    here = run_search(search, tmp_path / "here.journal")
     assert untimed(records) == untimed(here)
-
-
-def test_bad_pools(planned):
-    search = planned()
-    for arguments, message in (
-        (("slurm",), "--executor must be one of local, ray"),
-        (("local", 0), "--workers must be at least 1"),
-        (("local", 1, "auto"), "--address belongs to --executor ray"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            open_pool(search.config, search.graph, *arguments)

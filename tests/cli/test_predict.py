@@ -239,7 +239,7 @@ def test_pairs_that_a_spreadsheet_would_run(argnn, folder):
 
 def test_worker_processes_know_names_and_schema(folder, tmp_path):
     from argnn.data import load
-    from argnn.runs.parallel import pack, unpacked
+    from argnn.runs.pool import pack, unpacked
 
     graph = load(folder)
     pack(graph, tmp_path / "packed")

@@ -109,8 +109,8 @@ def test_worker_whose_parent_is_gone_says_nothing(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from argnn.runs.parallel import graphs_for_worker
-graphs_for_worker([Path(sys.argv[1], "graph")], parent=0)
+from argnn.runs.pool import graphs_for_worker
+graphs_for_worker(Path(sys.argv[1]), parent=0)
 """
     arguments = [sys.executable, "-c", code, str(tmp_path / "removed")]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)

@@ -87,16 +87,16 @@ def test_same_command_continues(argnn, small_npz):
 
 
 def test_interrupted_search_says_how_to_go_on_and_does(argnn, small_npz, monkeypatch):
-    path, whole, jobs = small_npz(), trial_jobs.train_split, []
+    path, whole, jobs = small_npz(), trial_jobs.SplitJob.run, []
 
-    def interrupted(config, graph, job):
+    def interrupted(job, graph, on_epoch):
         jobs.append(job)
         if len(jobs) == 5:
             raise KeyboardInterrupt
-        return whole(config, graph, job)
+        return whole(job, graph, on_epoch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trial_jobs, "train_split", interrupted)
+        patch.setattr(trial_jobs.SplitJob, "run", interrupted)
         done = argnn("tune", path, *TINY, "--out=my result.yaml")
     assert done.code == 130
     (line,) = done.err.splitlines()

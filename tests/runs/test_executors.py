@@ -1,10 +1,13 @@
 """Cells in processes and on Ray: the same rows, and a worker that dies takes nobody along."""
 
-import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
 import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,9 +15,11 @@ import pytest
 from argnn.bench.experiments.cells import plan_bench, run_bench
 from argnn.bench.experiments.files import DataChoice, Experiment, Method
 from argnn.cli import main
+from argnn.data import load
 from argnn.errors import ConfigError, RunError
-from argnn.runs.executors import open_executor, run_local, run_on_ray
-from argnn.runs.parallel import Silent
+from argnn.runs.parallel import Silent, run_jobs
+from argnn.runs.pool import open_executor, open_pool
+from argnn.train import EpochRecord
 
 SHORT = ("epochs=4", "hidden_channels=4")
 #: What the clock and the machine say.
@@ -46,9 +51,9 @@ class Told(Silent):
         self.begun.append((job.config.model, job.split))
 
 
-def results(execute, path, *experiments, workers=2):
+def results(executor, path, *experiments, workers=2):
     bench = plan_bench([(item, path) for item in experiments], workers=workers)
-    rows = run_bench(bench, execute, Told())
+    rows = run_bench(bench, Told(), executor=executor)
     return [
         {key: value for key, value in row.items() if key not in MEASURED} for row in rows.values()
     ]
@@ -60,12 +65,13 @@ def ray():
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))  # jobs of this file
         patch.setenv("HOME", "/nonexistent")  # nothing may be written there
         ray = pytest.importorskip("ray")
         before = signal.getsignal(signal.SIGTERM)
-        with open_executor("ray", 2) as (execute, workers):
+        with open_executor("ray", 2) as workers:
             assert signal.getsignal(signal.SIGTERM) == before
-            assert (execute, workers) == (run_on_ray, 2)
+            assert workers == 2
             yield ray
     assert not ray.is_initialized()
 
@@ -78,8 +84,8 @@ def test_ray_gives_the_rows_of_local_processes(ray, tmp_path):
         oracle=True,
     )
     bad = experiment(Method("bad", "gcn", overrides=(*SHORT, "lr=1e30", "weight_decay=1e30")))
-    local = results(run_local, tmp_path / "local.jsonl", both, bad)
-    remote = results(run_on_ray, tmp_path / "ray.jsonl", both, bad)
+    local = results("local", tmp_path / "local.jsonl", both, bad)
+    remote = results("ray", tmp_path / "ray.jsonl", both, bad)
     assert remote == local
     assert [row.get("error", "")[:15] for row in local] == [""] * 4 + ["DivergenceError"] * 2
     assert all(row["oracle"]["epoch"] for row in local[:4])
@@ -100,7 +106,7 @@ splits: [0, 1, 2]
 @pytest.mark.slow
 def test_command_goes_on_with_ray_where_local_processes_stopped(ray, tmp_path, capsys):
     path, gcn = tmp_path / "results.jsonl", Method("gcn", "gcn", overrides=SHORT)
-    results(run_local, path, experiment(gcn, splits=(0,)), workers=1)
+    results("local", path, experiment(gcn, splits=(0,)), workers=1)
     (tmp_path / "mine.yaml").write_text(MINE)
     with pytest.raises(SystemExit) as stopped:
         main(["bench", str(tmp_path / "mine.yaml"), "--executor=ray", f"--out={path}"])
@@ -117,17 +123,16 @@ class Deadly:
 
 
 @pytest.mark.slow
-def test_dead_ray_worker_is_a_failed_row(ray, tmp_path, monkeypatch):
-    monkeypatch.setattr("argnn.runs.executors._RAY_RETRIES", 0)
+def test_dead_ray_worker_is_a_failed_row(ray, tmp_path):
     gcn = Method("gcn", "gcn", overrides=SHORT)
     bench = plan_bench([(experiment(gcn), tmp_path / "results.jsonl")], workers=1)
     jobs = [cell.job for cell in bench.cells]
     digest = jobs[0].config.graph["digest"]
-    rows = [row for _, row in run_on_ray(jobs[:1], {digest: Deadly()}, 2, Silent())]
+    rows = [row for _, row in run_jobs(jobs[:1], {digest: Deadly()}, 2, Silent(), executor="ray")]
     (error,) = [row["error"] for row in rows]
-    assert error.startswith("RunError: Ray lost the cell (")
+    assert error.startswith("RunError: Ray lost the job (")
     told = Told()
-    rows = [row for _, row in run_on_ray(jobs, bench.graphs, 2, told)]
+    rows = [row for _, row in run_jobs(jobs, bench.graphs, 2, told, executor="ray")]
     assert not any("error" in row for row in rows)
     assert sorted(told.begun) == [("gcn", 0), ("gcn", 1)]
 
@@ -137,7 +142,8 @@ def test_error_of_a_cell_on_ray_keeps_its_traceback(ray, tmp_path):
     gcn = Method("gcn", "gcn", overrides=SHORT)
     bench = plan_bench([(experiment(gcn, splits=(0,)), tmp_path / "x")], workers=1)
     digest = bench.cells[0].job.config.graph["digest"]
-    ((_, row),) = run_on_ray([bench.cells[0].job], {digest: "no graph"}, 1, Silent())
+    jobs, graphs = [bench.cells[0].job], {digest: "no graph"}
+    ((_, row),) = run_jobs(jobs, graphs, 1, Silent(), executor="ray")
     assert row["error"].startswith("AttributeError: ")
     assert "Traceback" in row["traceback"]
 
@@ -170,61 +176,106 @@ def test_cluster_that_is_not_there(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "address", "message"),
+    ("arguments", "message"),
     [
-        ("slurm", None, "--executor must be one of local, ray"),
-        ("local", "auto", "--address belongs to --executor ray"),
+        (("slurm", 2), "--executor must be one of local, ray"),
+        (("local", 0), "--workers must be at least 1"),
+        (("ray", 0), "--workers must be at least 1"),
+        (("local", 2, "auto"), "--address belongs to --executor ray"),
     ],
 )
-def test_impossible_executors(name, address, message):
-    with pytest.raises(ConfigError, match=message), open_executor(name, 2, address):
+def test_impossible_executors(arguments, message):
+    with pytest.raises(ConfigError, match=message), open_executor(*arguments):
         pass
 
 
-class Killer(Silent):
-    """Kills all worker processes as soon as one has begun, once."""
+@dataclass(frozen=True)
+class SumJob:
+    """A job without training that kills its worker the first few times."""
 
-    def __init__(self):
-        self.killed = []
+    number: int
+    folder: Path
+    deaths: int = 0
+    config: SimpleNamespace = field(
+        default_factory=lambda: SimpleNamespace(graph={"digest": "one"}, threads=1, device="cpu")
+    )
 
-    def epoch(self, job, epoch, loss, val_score):
-        if not self.killed:
-            self.killed = [child.pid for child in multiprocessing.active_children()]
-            for pid in self.killed:
-                os.kill(pid, signal.SIGKILL)
+    def run(self, graph, on_epoch):
+        if self.number < 0:
+            raise ValueError("negative")
+        begun = self.folder / f"{self.number}"
+        with begun.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        if len(begun.read_text().splitlines()) <= self.deaths:
+            os.kill(os.getpid(), signal.SIGKILL)
+        on_epoch(EpochRecord(self.number + 1, 0.5, 0.5, 0.0, 1.0, 0.25))
+        return self.number + int(graph.y.sum())
+
+    def failed(self, error, seconds):
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return {"one": load("mixed")}
 
 
 @pytest.mark.slow
-def test_jobs_survive_the_death_of_workers(small_npz):
-    gcn = Method("gcn", "gcn", overrides=("epochs=200", "hidden_channels=4"))
-    own = experiment(gcn, splits=(0, 1, 2), data=small_npz())
-    bench = plan_bench([(own, "unused")], workers=2)
-    jobs, killer = [cell.job for cell in bench.cells], Killer()
-    rows = {job.split: row for job, row in run_local(jobs, bench.graphs, 2, killer)}
-    assert len(killer.killed) == 2
-    assert sorted(rows) == [0, 1, 2]
-    assert not any("error" in row for row in rows.values())
+@pytest.mark.parametrize("executor", ["local", "ray"])
+def test_worker_that_dies_fails_only_its_job(request, graphs, tmp_path, executor):
+    if executor == "ray":
+        request.getfixturevalue("ray")
+    jobs = [SumJob(number, tmp_path, {1: 1, 3: 9}.get(number, 0)) for number in range(6)]
+    total, told = int(graphs["one"].y.sum()), {}
+
+    def tell(job, *course):
+        told[job.number] = course
+
+    with open_pool(graphs, 2, executor, attempts=2, tell=tell) as pool:
+        for job in [*jobs[:4], SumJob(-1, tmp_path)]:
+            pool.submit(job)
+        ended = [pool.next_done()]
+        for job in jobs[4:]:  # while others are running
+            pool.submit(job)
+        ended += [pool.next_done() for _ in range(6)]
+    found = {job.number: result for job, result in ended}
+    words = {"local": "the worker process died (code -9)", "ray": "Ray lost the job ("}
+    assert found.pop(3).startswith(f"RunError: {words[executor]}")
+    assert found == {-1: "ValueError: negative", **{n: n + total for n in (0, 1, 2, 4, 5)}}
+    attempts = {n: len((tmp_path / str(n)).read_text().splitlines()) for n in range(6)}
+    assert attempts == {0: 1, 1: 2, 2: 1, 3: 2, 4: 1, 5: 1}
+    if executor == "local":
+        assert {n: told[n] for n in (0, 5)} == {0: (1, 0.5, 0.25), 5: (6, 0.5, 0.25)}
 
 
-@pytest.mark.parametrize("workers", [2, 3, 5])
-@pytest.mark.parametrize("killers", [(), (0,), (3,), (8,), (0, 5)])
-def test_job_that_always_kills_its_worker_has_failed(monkeypatch, workers, killers):
-    jobs = [SimpleNamespace(split=split) for split in range(9)]
+@pytest.mark.slow
+def test_pool_of_one_is_this_process(graphs, tmp_path):
+    told = []
+    with open_pool(graphs, tell=lambda *values: told.append(values)) as pool:
+        for number in (2, 1):
+            pool.submit(SumJob(number, tmp_path))
+        assert [pool.next_done()[0].number for _ in range(2)] == [2, 1]
+    assert (tmp_path / "1").read_text() == f"{os.getpid()}\n"
+    assert [epoch for _, epoch, _, _ in told] == [3, 2]
 
-    def pool(jobs, graphs, workers, watcher):
-        """As many run at a time as there are workers; a killer ends them all."""
-        assert len(jobs) > 1 or jobs[0].split not in killers, "would end this process"
-        for place, job in enumerate(jobs):
-            if any(other.split in killers for other in jobs[place : place + workers]):
-                for other in jobs[place:]:
-                    yield other, {"error": "RunError: the worker process died"}
-                return
-            yield job, {}
 
-    monkeypatch.setattr("argnn.runs.executors.run_jobs", pool)
-    ended = list(run_local(jobs, {}, workers, Silent()))
-    assert sorted(job.split for job, _ in ended) == list(range(9))
-    failed = {job.split for job, row in ended if row}
-    assert failed >= set(killers)
-    # Who shares the last pool with a killer is suspected, too.
-    assert len(failed) <= workers * len(killers)
+@dataclass(frozen=True)
+class HangingJob(SumJob):
+    """A job that does not end when it is asked to."""
+
+    def run(self, graph, on_epoch):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        (self.folder / "begun").touch()
+        threading.Event().wait()
+
+
+@pytest.mark.slow
+def test_worker_that_hangs_is_killed_when_the_pool_is_left(graphs, tmp_path, monkeypatch):
+    monkeypatch.setattr("argnn.runs.pool._PATIENCE_SECONDS", 0.1)
+    with open_pool(graphs, 2) as pool:
+        pool.submit(HangingJob(0, tmp_path))
+        (worker,) = pool.running
+        while not (tmp_path / "begun").exists():
+            assert worker.process.is_alive()
+            time.sleep(0.02)
+    assert worker.process.exitcode == -signal.SIGKILL

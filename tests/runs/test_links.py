@@ -224,6 +224,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("plain_seeds")
 def test_killed_run_continues_bit_for_bit(small_npz, tmp_path):
     path, killed = small_npz(), RunFolder(tmp_path / "killed")
     command = [sys.executable, "-c", KILLED_RUN, str(path), str(killed.root)]
@@ -244,6 +245,7 @@ def test_killed_run_continues_bit_for_bit(small_npz, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("plain_seeds")
 def test_workers_give_the_same_bits(small_npz, tmp_path):
     path = small_npz()
     alone, rows = run(tmp_path / "alone", path, split="0,1")

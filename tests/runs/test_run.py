@@ -401,6 +401,7 @@ def test_unforeseen_error_keeps_its_traceback(small_npz, tmp_path, monkeypatch):
     assert "Traceback" in folder.log.read_text()
 
 
+@pytest.mark.usefixtures("plain_seeds")
 def test_workers_give_the_same_bits(small_npz, tmp_path):
     path = small_npz()
     alone, _ = run(tmp_path / "alone", path, split="all")
@@ -450,6 +451,7 @@ def python(*arguments):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("plain_seeds")
 def test_killed_run_continues_bit_for_bit(tmp_path):
     killed = RunFolder(tmp_path / "killed")
     done = python("-c", KILLED_RUN, str(killed.root), "2", "0,2,4")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from argnn.bench.tuning.jobs import open_pool
 from argnn.bench.tuning.search import plan_search, run_search
 from argnn.data import cache as graph_cache
 from argnn.errors import ArgnnError
@@ -154,8 +153,7 @@ def test_journal_is_refused_or_says_the_same(tmp_path, small_npz):
     search = plan_search(request, 2, splits="0")
 
     def searched():
-        pool = open_pool(search.config, search.graph)
-        return [(record.params, record.scores) for record in run_search(search, path, pool)]
+        return [(record.params, record.scores) for record in run_search(search, path)]
 
     expected, whole = searched(), path.read_bytes()
     start = whole.index(b'"scores"')

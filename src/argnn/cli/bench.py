@@ -56,14 +56,14 @@ def bench(
         _list_experiments(as_json)
         return
     from argnn.bench.experiments.cells import plan_bench, run_bench
-    from argnn.runs.executors import open_executor
+    from argnn.runs.pool import open_executor
 
     targets = _targets(experiments or [], out)
     console = Console(quiet=True) if as_json else output_console()
     results = ", ".join(dict.fromkeys(str(path) for _, path in targets))
     with (
         keeping(f"what is finished is in {results}, and the same command goes on"),
-        open_executor(executor, workers, address) as (execute, slots),
+        open_executor(executor, workers, address) as slots,
         watching_cells(console) as watcher,
     ):
         planned = plan_bench(
@@ -73,7 +73,7 @@ def bench(
             data_root=data_root,
             tell=watcher.preparing,
         )
-        rows = run_bench(planned, execute, watcher, retry_failed=retry_failed)
+        rows = run_bench(planned, watcher, executor=executor, retry_failed=retry_failed)
     reports = [_report(*target, planned, rows) for target in targets]
     if as_json:
         print_json({"experiments": reports})

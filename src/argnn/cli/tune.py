@@ -93,7 +93,6 @@ def tune(
     Every model gets the same number of trials. Test labels are erased before the search. A
     stopped search is continued by the same command.
     """
-    from argnn.bench.tuning.jobs import open_pool
     from argnn.bench.tuning.search import check_out, default_paths, plan_search, run_search
     from argnn.runs.prepare import Request
 
@@ -119,7 +118,6 @@ def tune(
     usual_journal, usual_out = default_paths(search)
     journal, path = storage or usual_journal, out or usual_out
     replaces = check_out(path, search, force)
-    pool = open_pool(search.config, search.graph, executor, workers, address)
     rest = {
         "--storage": storage,
         "--out": out,
@@ -135,7 +133,9 @@ def tune(
         keeping(f"continue with: {shlex.join([*search.command, *again])}"),
         _watching(console, search) as watcher,
     ):
-        records = run_search(search, journal, pool, watcher)
+        records = run_search(
+            search, journal, watcher, executor=executor, workers=workers, address=address
+        )
     _conclude(search, records, journal, path, replaces, console)
 
 

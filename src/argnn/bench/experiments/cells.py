@@ -1,7 +1,7 @@
 """The cells of experiments: which there are, which are still to do, and the rows they leave."""
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,8 +15,7 @@ from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
 from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
-from argnn.runs.executors import Executor
-from argnn.runs.parallel import Job, Watcher
+from argnn.runs.parallel import Job, Watcher, run_jobs
 from argnn.runs.prepare import Request, load_graph, prepare, worker_count
 from argnn.runs.run import failed_row
 from argnn.runs.summary import has_twins, statistic, without_twins
@@ -31,6 +30,7 @@ CellKey = tuple[Path, str]
 #: Of a configuration: where it ran, and how its settings were found. Neither is a setting.
 _CIRCUMSTANCES = ("threads", "device", "splits", "source", "trial")
 _CELL_DIGITS = 16
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -301,9 +301,11 @@ class CellWatcher(Watcher, Protocol):
 
 
 def run_bench(
-    bench: Bench, execute: Executor, watcher: CellWatcher, *, retry_failed: bool = False
+    bench: Bench, watcher: CellWatcher, *, executor: str = "local", retry_failed: bool = False
 ) -> dict[CellKey, Row]:
     """Run all cells that are not finished yet; each leaves its row as soon as it is over.
+
+    A cell whose worker dies, mostly for want of memory, runs once more after the others.
 
     Returns:
         The last row of every cell.
@@ -320,7 +322,12 @@ def run_bench(
         watcher.begin(todo, len(bench.cells) - len(todo), bench.workers)
         by_job = {id(cell.job): cell for cell in todo}
         jobs = [cell.job for cell in todo]
-        with closing(_stream(execute, jobs, bench, watcher)) as outcomes:
+        needed = {job.config.graph["digest"] for job in jobs}
+        graphs = {digest: graph for digest, graph in bench.graphs.items() if digest in needed}
+        running = run_jobs(
+            jobs, graphs, bench.workers, watcher, executor=executor, attempts=_ATTEMPTS
+        )
+        with closing(running) as outcomes:
             for job, outcome in outcomes:
                 cell = by_job[id(job)]
                 row = _storable(cell, outcome)
@@ -328,14 +335,6 @@ def run_bench(
                 latest[cell.key] = row
                 watcher.finished(job, row)
     return {cell.key: latest[cell.key] for cell in bench.cells}
-
-
-def _stream(
-    execute: Executor, jobs: Sequence[Job], bench: Bench, watcher: Watcher
-) -> Generator[tuple[Job, Row], None, None]:
-    needed = {job.config.graph["digest"] for job in jobs}
-    graphs = {digest: graph for digest, graph in bench.graphs.items() if digest in needed}
-    yield from execute(jobs, graphs, bench.workers, watcher)
 
 
 def _storable(cell: Cell, outcome: Row) -> Row:

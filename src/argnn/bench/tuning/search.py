@@ -15,8 +15,7 @@ first, and no two searches need be equal.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,12 +24,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch_geometric.data import Data
 
-from argnn.bench.tuning.jobs import Outcome, Pool, SplitJob, sorted_params, trial_config
+from argnn.bench.tuning.jobs import Outcome, SplitJob, sorted_params, trial_config
 from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
 from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
 from argnn.nn import MODELS
-from argnn.runs.parallel import TENSORS
+from argnn.runs.pool import TENSORS, Pool, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
 from argnn.runs.provenance import git_state
@@ -239,16 +238,6 @@ class Watcher(Protocol):
         """A trial is over."""
 
 
-class Silent:
-    """Nobody watches."""
-
-    def began(self, records: Sequence[TrialRecord], total: int) -> None:
-        """Ignore it."""
-
-    def finished(self, record: TrialRecord) -> None:
-        """Ignore it."""
-
-
 @dataclass
 class _Running:
     """A trial under way."""
@@ -281,33 +270,41 @@ class _Running:
 def run_search(
     search: Search,
     journal: Path,
-    pool: AbstractContextManager[Pool],
     watcher: Watcher | None = None,
+    *,
+    executor: str = "local",
+    workers: int | None = None,
+    address: str | None = None,
 ) -> list[TrialRecord]:
     """Run the trials of a search that are not in its journal yet.
+
+    Args:
+        search: What is searched.
+        journal: File of the trials.
+        watcher: Is told how it goes.
+        executor: ``"local"`` or ``"ray"``.
+        workers: Trials at the same time; one, or on Ray as many as fit, if not given.
+        address: Of a Ray cluster; one is started here if not given.
 
     Returns:
         All trials, in order: as many as were asked for, or fewer if there are no more
         configurations.
     """
-    watcher, config = watcher or Silent(), search.config
+    config = search.config
+    graphs = {config.graph["digest"]: search.graph}
     with (
         naming(journal),
-        pool as workers,
-        open_study(
-            journal,
-            search.about(),
-            search.space,
-            search.default,
-            search.is_possible,
-            seed=config.seed,
-            parallel=workers.workers > 1,
-        ) as study,
+        open_executor(executor, workers, address, config.threads) as slots,
+        open_pool(graphs, slots or 1, executor) as pool,
+        open_study(journal, search, parallel=pool.workers > 1) as study,
     ):
         total = min(search.trials, study.size)
-        watcher.began(study.records()[:total], total)
+        if watcher is not None:
+            watcher.began(study.records()[:total], total)
         try:
-            _run_trials(search, study, workers, total, watcher)
+            for record in _run_trials(search, study, pool, total):
+                if watcher is not None:
+                    watcher.finished(record)
         except KeyboardInterrupt:
             study.give_up_running(died=False)
             raise
@@ -315,14 +312,15 @@ def run_search(
 
 
 def _run_trials(
-    search: Search, study: SearchStudy, pool: Pool, total: int, watcher: Watcher
-) -> None:
+    search: Search, study: SearchStudy, pool: Pool, total: int
+) -> Iterator[TrialRecord]:
+    """Run trials until there are as many as wanted; gives each when it is over."""
     splits = search.config.splits
     running: dict[int, _Running] = {}
 
     def submit(under_way: _Running) -> None:
         trial, split = under_way.trial, splits[len(under_way.outcomes)]
-        pool.submit(SplitJob(trial.number, trial.user_attrs["params"], split))
+        pool.submit(SplitJob(search.config, trial.number, trial.user_attrs["params"], split))
 
     left = total - len(study.records())
     while left > 0:
@@ -344,7 +342,7 @@ def _run_trials(
         else:
             del running[job.trial]
             left -= 1
-            watcher.finished(study.end_trial(under_way.trial, state, under_way.facts()))
+            yield study.end_trial(under_way.trial, state, under_way.facts())
 
 
 def best_trials(records: Sequence[TrialRecord]) -> list[TrialRecord]:

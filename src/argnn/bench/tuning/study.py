@@ -15,9 +15,10 @@ What happens to trials that were running when a search ended:
 import json
 import logging
 import math
+import os
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
     from optuna.trial import FrozenTrial
+
+    from argnn.bench.tuning.search import Search
 
 logger = logging.getLogger(__name__)
 
@@ -84,29 +87,17 @@ class SearchStudy:
     Args:
         study: Optuna's study.
         storage: Where it is kept.
-        space: The choices of each setting.
-        default: The configuration to begin with; one of the space.
-        is_possible: Whether the model takes a configuration of the space; others do not belong
-            to it.
-        seed: Seed of the proposals.
+        search: What is searched.
         parallel: Whether several trials run at the same time.
     """
 
     def __init__(
-        self,
-        study: "Study",
-        storage: "JournalStorage",
-        space: Mapping[str, Sequence[Any]],
-        default: Params,
-        is_possible: Callable[[Params], bool],
-        seed: int,
-        parallel: bool,
+        self, study: "Study", storage: "JournalStorage", search: "Search", parallel: bool
     ) -> None:
         from optuna.distributions import CategoricalDistribution
 
-        self.study, self.storage, self.is_possible = study, storage, is_possible
-        self.default, self.seed, self.parallel = default, seed, parallel
-        self.choices = {name: CategoricalDistribution(values) for name, values in space.items()}
+        self.study, self.storage, self.search, self.parallel = study, storage, search, parallel
+        self.choices = {name: CategoricalDistribution(v) for name, v in search.space.items()}
 
     @property
     def size(self) -> int:
@@ -188,18 +179,18 @@ class SearchStudy:
         """The default configuration, then one that was not tried yet."""
         begun = [*self._counted(), *self._trials("RUNNING")]
         if not begun:
-            return self.default
+            return self.search.default
         tried = [trial.user_attrs["params"] for trial in begun]
         proposals = chain(
             (self._drawn(len(begun), draw) for draw in range(_DRAWS)),
             self._any(len(begun)),  # where the sampler insists on what it knows
         )
-        new = (params for params in proposals if params not in tried and self.is_possible(params))
-        return next(new, None)
+        possible = self.search.is_possible
+        return next((p for p in proposals if p not in tried and possible(p)), None)
 
     def _any(self, number: int) -> Iterator[Params]:
         """Configurations in random order, each at most once."""
-        rng = random.Random(f"{self.seed} {number}")
+        rng = random.Random(f"{self.search.config.seed} {number}")
         for place in rng.sample(range(self.size), min(self.size, _LAST_DRAWS)):
             params, rest = {}, place
             for name, known in self.choices.items():
@@ -210,14 +201,14 @@ class SearchStudy:
     def _drawn(self, number: int, draw: int) -> Params:
         import optuna
 
-        seed = int(np.random.SeedSequence([self.seed, number, draw]).generate_state(1)[0])
+        sequence = np.random.SeedSequence([self.search.config.seed, number, draw])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = optuna.samplers.TPESampler(
                 n_startup_trials=RANDOM_TRIALS,
                 multivariate=False,
                 constant_liar=self.parallel,
-                seed=seed,
+                seed=int(sequence.generate_state(1)[0]),
             )
         # A study of its own: another one may remember an older state of the trials.
         study = optuna.load_study(study_name=_NAME, storage=self.storage, sampler=sampler)
@@ -251,48 +242,28 @@ def _record(number: int, trial: "FrozenTrial") -> TrialRecord:
 
 
 @contextmanager
-def open_study(
-    path: Path,
-    about: Mapping[str, Any],
-    space: Mapping[str, Sequence[Any]],
-    default: Params,
-    is_possible: Callable[[Params], bool],
-    *,
-    seed: int,
-    parallel: bool,
-) -> Iterator[SearchStudy]:
+def open_study(path: Path, search: "Search", *, parallel: bool) -> Iterator[SearchStudy]:
     """Open the journal of a search, or begin one, and keep other processes out meanwhile.
 
     Args:
-        path: The journal.
-        about: What the search is about; a journal about anything else is refused.
-        space: The choices of each setting.
-        default: The configuration of the first trial.
-        is_possible: Whether the model takes a configuration.
-        seed: Seed of the proposals.
+        path: The journal; one of any other search is refused.
+        search: What is searched.
         parallel: Whether several trials will run at the same time.
     """
     import optuna
 
-    with _locked(path):
-        verbosity = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        try:
-            study, storage = _loaded(path, json.loads(json.dumps(about)))
-            search = SearchStudy(study, storage, space, default, is_possible, seed, parallel)
-            search.give_up_running(died=True)
-            yield search
-        finally:
-            optuna.logging.set_verbosity(verbosity)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a file, which is made where it does not exist."""
     make_folder(path.parent)
     with path.open("ab") as file:
         lock(file, path)
-        yield
+        verbosity = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        try:
+            study, storage = _loaded(path, json.loads(json.dumps(search.about())))
+            opened = SearchStudy(study, storage, search, parallel)
+            opened.give_up_running(died=True)
+            yield opened
+        finally:
+            optuna.logging.set_verbosity(verbosity)
 
 
 class _Held:
@@ -331,7 +302,7 @@ def _loaded(path: Path, about: dict[str, Any]) -> "tuple[Study, JournalStorage]"
             _check_about(path, study.user_attrs.get("about", about), about)
             if any(_FACTS - trial.user_attrs.keys() for trial in study.get_trials(deepcopy=False)):
                 raise RunError(f"{path}: holds trials that are not of argnn tune")
-        _cut(path, whole_lines)
+        os.truncate(path, whole_lines)  # after a part of a line, the next would be unreadable
         if not names:
             study = optuna.create_study(
                 study_name=_NAME, storage=storage, pruner=pruner, direction="maximize"
@@ -371,12 +342,6 @@ def _checked_lines(path: Path) -> int:
             path,
         )
     return size
-
-
-def _cut(path: Path, size: int) -> None:
-    """Drop the part of a line that a killed process left: what follows would be unreadable."""
-    with path.open("r+b") as file:
-        file.truncate(size)
 
 
 def _check_about(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
