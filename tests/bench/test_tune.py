@@ -332,6 +332,7 @@ run_search(plan_search(request, 5), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.usefixtures("plain_seeds")
 def test_killed_search_ends_as_an_undisturbed_one(planned, searched, small_npz, tmp_path):
     journal = tmp_path / "study.journal"
     command = [sys.executable, "-c", KILLED, str(small_npz()), str(journal)]
@@ -640,6 +641,7 @@ def test_graph_that_cannot_be_trained_on_is_no_failed_trial(planned, small_npz):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("plain_seeds")
 def test_several_workers_keep_the_budget(planned, tmp_path):
     search = planned(4, splits="0,1", workers=2)
     records = run_search(search, tmp_path / "study.journal", workers=2)
@@ -676,6 +678,7 @@ def test_worker_that_dies_is_a_failed_job_and_is_replaced(planned):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("plain_seeds")
 def test_ray_gives_the_same_trials(planned, tmp_path):
     pytest.importorskip("ray")
     search = planned(2, splits="0,1", workers=1)
