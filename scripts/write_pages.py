@@ -21,7 +21,6 @@ is a 95 % Student-t interval over splits.
 import argparse
 import csv
 import json
-import math
 import re
 import statistics
 import sys
@@ -32,10 +31,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import studentized_range, wilcoxon
-from scipy.stats import t as student_t
+import rich.table
 
+from argnn.bench.leaderboard.compare import by_split, critical_difference, holm, signed_rank
 from argnn.bench.leaderboard.published import published_values
+from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
+from argnn.runs.summary import interval_half_width
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -54,8 +55,8 @@ _GRAPHS = {
 #: The graphs on which the settings of all methods were searched.
 _SEARCHED = ("Cora", "CiteSeer", "Texas", "Wisconsin")
 
-#: Scores by method, graph and split, one for each seed.
-Scores = dict[tuple[str, str], dict[int, list[float]]]
+#: Scores by method and graph, and by split and seed.
+Scores = dict[tuple[str, str], dict[tuple[int, int], float]]
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,13 @@ class Table:
         return [f"| {' | '.join(row)} |" for row in cells]
 
     def cell(self, row: str, column: str) -> str:
-        """What stands in a row and a column, without what is in brackets behind it."""
-        rows = {cells[0].replace("`", ""): cells for cells in self.rows}
-        return rows[row][list(self.header).index(column)].split(" (")[0]
+        """What stands in a row and a column, without what is in brackets behind it.
+
+        A row is named by its first cell, or by its first two with a comma between.
+        """
+        names = [[", ".join(cells[:n]).replace("`", "") for n in (1, 2)] for cells in self.rows]
+        [found] = [n for n, both in enumerate(names) if row in both]
+        return self.rows[found][list(self.header).index(column)].split(" (")[0]
 
 
 # Files.
@@ -180,24 +185,18 @@ def source(name: str) -> str:
 def scores(name: str, score: str) -> Scores:
     """One score of every run in a file."""
     header, *rows = csv_rows(name)
-    found: Scores = defaultdict(lambda: defaultdict(list))
+    found: Scores = defaultdict(dict)
     for cells in rows:
         row = dict(zip(header, cells, strict=True))
         if row[score]:
-            found[row["method"], row["graph"]][int(row["split"])].append(float(row[score]))
+            run = int(row["split"]), int(row["seed"])
+            found[row["method"], row["graph"]][run] = float(row[score])
     return found
-
-
-def by_split(runs: dict[int, list[float]]) -> list[float]:
-    """The mean over seeds of each split."""
-    return [statistics.mean(runs[split]) for split in sorted(runs)]
 
 
 def with_interval(values: Sequence[float], sign: str = "") -> str:
     """Mean and 95 % interval."""
-    n, mean = len(values), statistics.mean(values)
-    half = float(student_t.ppf(0.975, n - 1)) * statistics.stdev(values) / math.sqrt(n)
-    return f"{mean:{sign}.2f} ± {half:.2f}"
+    return f"{statistics.mean(values):{sign}.2f} ± {interval_half_width(values):.2f}"
 
 
 def graphs_of(found: Scores) -> list[str]:
@@ -280,9 +279,8 @@ def learned_tests() -> Table:
         cells = [graph]
         for score in ("accuracy", "without_twins"):
             found = scores("learned-metric", score)
-            p = [float(wilcoxon(gaps(found, "learned", m, graph)).pvalue) for m in others]
-            low = min(1.0, 2 * min(p))
-            cells += [f"{low if value == min(p) else max(low, value):.3f}" for value in p]
+            p = holm([signed_rank(gaps(found, "learned", m, graph))[1] for m in others])
+            cells += [f"{value:.3f}" for value in p]
         return cells
 
     others = ("fixed", "control")
@@ -319,7 +317,7 @@ def links_tests() -> Table:
     """What GCN has more than argnn on links of Cora."""
     both = {n: gaps(scores("links-cora", n), "gcn", "argnn", "Cora") for n in ("auroc", "auprc")}
     rows = [
-        (name.upper(), f"{statistics.mean(gap):.2f}", f"{wilcoxon(gap).pvalue:.3f}")
+        (name.upper(), f"{statistics.mean(gap):.2f}", f"{signed_rank(gap)[1]:.3f}")
         for name, gap in both.items()
     ]
     return Table(("score", "gcn - argnn", "p"), rows)
@@ -421,11 +419,8 @@ def best_validation(task: str) -> Table:
 
 def ranks() -> Table:
     """Nemenyi's critical difference of the methods on the four graphs."""
-    k, n = len(citation_rivals().rows), len(_SEARCHED)
-    q = float(studentized_range.ppf(0.95, k, math.inf)) / math.sqrt(2)
-    return Table(
-        ("what", "ranks"), [("critical difference", f"{q * math.sqrt(k * (k + 1) / (6 * n)):.1f}")]
-    )
+    difference = critical_difference(len(citation_rivals().rows), len(_SEARCHED))
+    return Table(("what", "ranks"), [("critical difference", f"{difference:.1f}")])
 
 
 # Tables of argnn perf.
@@ -435,101 +430,40 @@ def ranks() -> Table:
 def perf(name: str) -> dict[str, Any]:
     """A file of ``argnn perf --json``."""
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    for row in (row for measured in found["measurements"] for row in measured["rows"]):
+        row.setdefault("step_vs_sparse_gcn", None)  # not in older files
     return found
 
 
-def digits(value: float | None) -> str:
-    """Three significant digits."""
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def steps(result: Mapping[str, Any]) -> Table:
-    """One line for each model on one graph."""
-    rows = result["measurements"][0]["rows"]
-    # Older measurements have no GCN with sparse products.
-    sparse = any(row.get("step_vs_sparse_gcn") for row in rows)
-    header = ["model", "forward ms", "step ms", "10 to 90 %", "x GCN", "x sparse GCN"]
-    header += ["x faster than plain", "extra peak MiB", "peak x GCN"]
-
-    def line(row: Mapping[str, Any]) -> list[str]:
-        if row.get("error"):
-            failed = "out of memory" if row.get("out_of_memory") else "failed"
-            return [row["label"], "", failed, *[""] * 6]
-        step, memory = row["step"], row["memory"]
-        return [
-            row["label"],
-            digits(row["forward"]["median_ms"]),
-            digits(step["median_ms"]),
-            f"{digits(step['q10_ms'])} to {digits(step['q90_ms'])}",
-            digits(row["step_vs_gcn"]),
-            digits(row.get("step_vs_sparse_gcn")),
-            digits(row["speedup_over_plain"]),
-            digits(None if memory is None else memory["extra_peak_mib"]),
-            digits(row["memory_vs_gcn"]),
-        ]
-
-    lines = [header, *(line(row) for row in rows)]
-    if not sparse:
-        lines = [cells[:5] + cells[6:] for cells in lines]
-    return Table(lines[0], lines[1:])
-
-
-def first_steps(result: Mapping[str, Any]) -> Table:
-    """The first step of each model, with compilation where the cache was empty."""
-    rows = result["measurements"][0]["rows"]
-    return Table(("model", "s"), [(r["label"], digits(r["first_step_seconds"])) for r in rows])
-
-
-def bandwidth(result: Mapping[str, Any]) -> Table:
-    """One line for each sum over edges of one graph."""
-    measured = result["measurements"][0]
-    copy = {"name": "copy", "share_of_copy": 1.0, **measured["copy"]}
-    return Table(
-        ("edge part of one layer", "ms", "MB", "GB/s", "% of copy"),
-        [
-            (
-                part["name"],
-                digits(part["median_ms"]),
-                digits(part["bytes"] / 1e6),
-                digits(part["gb_per_s"]),
-                digits(100 * part["share_of_copy"]),
-            )
-            for part in [copy, *measured["edge_part"]["parts"]]
-        ],
-    )
-
-
-def scaling(result: Mapping[str, Any]) -> Table:
-    """One line for each of several graphs."""
-    names = [row["label"] for row in result["measurements"][0]["rows"]]
-    header = ["graph", "edges", "largest degree"]
-    header += [f"{name}, {unit}" for name in names for unit in ("ms", "ns per edge")]
-    rows = []
-    for measured in result["measurements"]:
-        graph = measured["graph"]
-        cells = [f"{graph['kind']}, {graph['nodes']:,} nodes"]
-        cells += [f"{graph['edges']:,}", f"{graph['max_degree']:,}"]
-        for row in measured["rows"]:
-            cells += [digits(row["step"]["median_ms"]), digits(row["ns_per_edge"])]
-        rows.append(cells)
+def cells_of(printed: rich.table.Table) -> Table:
+    """A table that ``argnn perf`` prints, without columns in which nothing was measured."""
+    columns = [(str(column.header).replace("\n", " "), *column.cells) for column in printed.columns]
+    header, *rows = zip(*(c for c in columns if set(c[1:]) != {"-"}), strict=True)
     return Table(header, rows)
+
+
+def first_steps(measured: Mapping[str, Any]) -> Table:
+    """The first step of each model, with compilation where the cache was empty."""
+    rows = [(row["label"], number(row["first_step_seconds"])) for row in measured["rows"]]
+    return Table(("model", "s"), rows)
 
 
 def scale() -> Table:
     """The sizes that were measured, one line each."""
     rows = []
     for name, machine in (("cpu-20k", "2 CPU cores"), ("h200-100k", "H200"), ("h200-1m", "H200")):
-        table, config = steps(perf(name)), perf(name)["config"]
+        steps, config = table(f"{name} steps"), perf(name)["config"]
         paper, default, gcn = "argnn paper, fused", "argnn default, fused", "PyG GCN"
-        times = [f"{table.cell(model, 'step ms')} ms" for model in (paper, default, gcn)]
-        memory = f"{table.cell(default, 'extra peak MiB')} MiB"
+        times = [
+            steps.cell(model, "step ms [10 %, 90 %]").split(" [")[0]
+            for model in (paper, default, gcn)
+        ]
+        memory = steps.cell(default, "extra peak MiB")
         rows.append(
             [f"`{name}`", machine, f"{config['nodes']:,}", f"{config['edges']:,}", *times, memory]
         )
-    header = ["measurement", "machine", "nodes", "edges", "`paper` step", "`default` step"]
-    return Table([*header, "PyG's GCN", "extra memory of `default`"], rows)
+    header = ["measurement", "machine", "nodes", "edges", "`paper`, ms", "`default`, ms"]
+    return Table([*header, "PyG's GCN, ms", "extra memory of `default`, MiB"], rows)
 
 
 #: Tables that are computed, each with the file that it comes from, if it is one file.
@@ -552,7 +486,13 @@ COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "ranks": (ranks, None),
     "scale": (scale, None),
 }
-PERF = {"steps": steps, "first": first_steps, "bandwidth": bandwidth, "scaling": scaling}
+#: Tables of a file of ``argnn perf``.
+PERF: dict[str, Callable[[list[Mapping[str, Any]]], Table]] = {
+    "steps": lambda found: cells_of(row_table(found[0])),
+    "first": lambda found: first_steps(found[0]),
+    "bandwidth": lambda found: cells_of(edge_table(found[0])),
+    "scaling": lambda found: cells_of(scaling_table(found)),
+}
 
 
 @cache
@@ -562,7 +502,7 @@ def table(name: str) -> Table:
         return COMPUTED[name][0]()
     file, _, kind = name.partition(" ")
     if kind:
-        return PERF[kind](perf(file))
+        return PERF[kind](perf(file)["measurements"])
     header, *rows = csv_rows(name)
     return Table(header, rows)
 
