@@ -37,6 +37,7 @@ from argnn.bench.leaderboard.compare import by_split, critical_difference, holm,
 from argnn.bench.leaderboard.published import published_values
 from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
 from argnn.runs.summary import interval_half_width
+from argnn.store.results import read_rows
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -44,6 +45,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TABLE = re.compile(r"<!-- table ([\w -]+) -->\n.*?<!-- /table -->", re.DOTALL)
 NUMBER = re.compile(r"([+-]?\d[\d,]*(?:\.\d+)?)( ± [\d.]+)?<!-- ([^>]*?) -->")
 _IDENTITY = ("graph", "method", "split", "seed")
+_NAMED = ("argnn", "torch")
 _HEAD = ("command", "machine", "versions", "date", "note")
 _GRAPHS = {
     name.lower(): name
@@ -109,24 +111,26 @@ def kept_rows(rows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
         }
 
 
-def store(path: Path) -> Path:
+def store(path: Path, folder: Path = RESULTS) -> Path:
     """Write the file of docs/results for a results file of ``argnn bench``."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = read_rows(path)
     kept = sorted(kept_rows(rows), key=lambda row: tuple(str(row[name]) for name in _IDENTITY))
 
-    def of_all(name: Callable[[Mapping[str, Any]], object]) -> str:
-        return ", ".join(sorted({str(name(row)) for row in rows}))
+    def of_all(values: Iterable[str]) -> str:
+        return ", ".join(sorted(set(values)))
 
-    head = {
-        "command": f"argnn bench {of_all(lambda row: row['experiment'])}",
-        "machine": of_all(lambda row: row["device"]),
-        "versions": of_all(lambda row: f"argnn {row['versions']['argnn']}")
-        + of_all(lambda row: f", torch {row['versions']['torch']}"),
-        "date": of_all(lambda row: f"commit {(row['git_commit'] or 'none')[:7]}"),
+    about = {
+        "command": f"argnn bench {of_all(row['experiment'] for row in rows)}",
+        "machine": of_all(row["device"] for row in rows),
+        "versions": of_all(
+            f"{n} {v}" for r in rows for n, v in r["versions"].items() if n in _NAMED
+        ),
+        "date": f"{max(row['finished'] for row in rows)[:10]} "
+        f"(commit {of_all((row['git_commit'] or 'unknown')[:7] for row in rows)})",
     }
-    out = RESULTS / f"{path.stem}.csv"
+    out = folder / f"{path.stem}.csv"
     with out.open("w", newline="", encoding="utf-8") as file:
-        file.writelines(f"# {name}: {value}\n" for name, value in head.items())
+        file.writelines(f"# {name}: {value}\n" for name, value in about.items())
         writer = csv.DictWriter(file, list(kept[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(kept)

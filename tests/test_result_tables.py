@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from tests.result_rows import finished, write_rows
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "write_pages.py"))
@@ -88,3 +89,18 @@ def test_numbers_keep_their_digits_and_their_sign():
     assert whole == "+2.87 ± 0.87<!-- made-up: Cora: fixed -->"
     with pytest.raises(ValueError, match=r"is -1234.5, but the sentence has 7"):
         written("7<!-- made-up: Cora: control -->")
+
+
+def test_store_keeps_scores_and_how_they_were_made(tmp_path):
+    twins = {"twins": {"test": 50, "with_twin": 10}, "test_without_twins": {"accuracy": 0.5}}
+    rows = [{**finished(0.75, split=split), **twins} for split in (1, 0)]
+    path = SCRIPT["store"](write_rows(tmp_path / "mine.jsonl", rows), tmp_path)
+    assert path.read_text().splitlines() == [
+        "# command: argnn bench test",
+        "# machine: cpu (x86_64)",
+        "# versions: argnn 0.1.0",
+        "# date: 2026-11-15 (commit 0123456)",
+        "graph,method,split,seed,f1,accuracy,without_twins,twins,validation",
+        "Cora,argnn,0,0,75.000,75.000,50.000,20.000,75.000",
+        "Cora,argnn,1,0,75.000,75.000,50.000,20.000,75.000",
+    ]
