@@ -5,7 +5,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from tests.result_rows import finished, write_rows
+from result_rows import finished, write_rows
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "write_pages.py"))
