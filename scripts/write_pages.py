@@ -34,7 +34,7 @@ from typing import Any
 import rich.table
 
 from argnn.bench.leaderboard.compare import by_split, critical_difference, holm, signed_rank
-from argnn.bench.leaderboard.published import published_values
+from argnn.bench.leaderboard.published import find_published, published_values
 from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
 from argnn.runs.summary import interval_half_width
 from argnn.store.results import read_rows
@@ -377,6 +377,21 @@ def best_published(method: str, graph: str) -> str:
     return f" ({value})" if value else ""
 
 
+def paper_gaps() -> Table:
+    """What the method's own paper prints for each method, less what the method reaches here."""
+    rows = []
+    for method, *_ in csv_rows("citation-rivals")[1:]:
+        cells = [method]
+        for graph in _SEARCHED:
+            ours = table("citation-rivals" if graph in _SEARCHED[:2] else "web-rivals")
+            found = find_published("node", "accuracy", method, graph.lower())
+            paper = [value for value in found if value.source.startswith("ARGNN paper")]
+            gap = paper[0].value - float(ours.cell(method, graph).split(" ")[0]) if paper else None
+            cells.append("" if gap is None else f"{gap:+.1f}")
+        rows.append(cells)
+    return Table(("method", *_SEARCHED), rows)
+
+
 # Tables of searches.
 
 
@@ -484,6 +499,7 @@ COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "web-rivals": (web_rivals, "rivals"),
     "citation-rivals": (citation_rivals, "citation-rivals"),
     "published": (published, None),
+    "paper-gaps": (paper_gaps, None),
     "search-budget": (search_budget, None),
     "node-search": (lambda: best_validation("node"), None),
     "link-search": (lambda: best_validation("link"), None),
