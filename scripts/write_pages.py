@@ -27,6 +27,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -548,13 +549,15 @@ def filled_number(found: re.Match[str]) -> str:
     cell = table(name).cell(row, column)
     if interval:
         return f"{cell}<!-- {key} -->"
-    value = float(cell.split(" ")[0].rstrip("%").replace(",", ""))
+    value = Decimal(cell.split(" ")[0].rstrip("%").replace(",", ""))
     value = -value if key.startswith("minus ") else value
-    signed = text[0] in "+-"
-    if value < 0 and not signed:
+    if value < 0 and text[0] not in "+-":
         raise ValueError(f"{key} is {value}, but the sentence has {text}")
-    places = len(text.partition(".")[2])
-    new = f"{value:{'+' if text[0] == '+' else ''},.{places}f}"
+    unit = Decimal(1).scaleb(-len(text.partition(".")[2]))
+    rounded = value.quantize(unit)
+    if abs(value - rounded) * 2 == unit:
+        raise ValueError(f"{key} is {value}: {text} has too few digits to round it once only")
+    new = f"{rounded:{'+' if text[0] == '+' else ''},}"
     return f"{new}<!-- {key} -->"
 
 

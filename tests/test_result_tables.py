@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+
 from result_rows import finished, write_rows
 
 ROOT = Path(__file__).parent.parent
@@ -83,11 +84,13 @@ def test_numbers_keep_their_digits_and_their_sign():
     written = SCRIPT["written"]
     assert written("9.9<!-- made-up: Cora: fixed -->") == "2.9<!-- made-up: Cora: fixed -->"
     assert written("+9<!-- made-up: Cora: fixed -->") == "+3<!-- made-up: Cora: fixed -->"
-    behind = "1<!-- minus made-up: Cora: control -->"
-    assert written(behind) == "1,234<!-- minus made-up: Cora: control -->"
+    behind = "1.0<!-- minus made-up: Cora: control -->"
+    assert written(behind) == "1,234.5<!-- minus made-up: Cora: control -->"
+    with pytest.raises(ValueError, match="too few digits"):
+        written("-7<!-- made-up: Cora: control -->")
     whole = written("0 ± 0<!-- made-up: Cora: fixed -->")
     assert whole == "+2.87 ± 0.87<!-- made-up: Cora: fixed -->"
-    with pytest.raises(ValueError, match=r"is -1234.5, but the sentence has 7"):
+    with pytest.raises(ValueError, match=r"is -1234.50, but the sentence has 7"):
         written("7<!-- made-up: Cora: control -->")
 
 
