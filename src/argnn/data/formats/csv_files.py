@@ -1,4 +1,4 @@
-"""A folder with ``edges.csv`` and, where nodes have more than an id, ``nodes.csv``."""
+"""Tables in CSV files."""
 
 import csv
 import io
@@ -6,24 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from argnn.csv_cells import plain_cell
-from argnn.data.formats.text_files import read_text
+from argnn.data.formats.plain_files import read_text
 from argnn.data.node_ids import shown
-from argnn.data.tables import GraphTables, Table, object_cells
+from argnn.data.tables import Table, object_cells
 from argnn.errors import DataError
 
-EDGES, NODES = "edges.csv", "nodes.csv"
 _DELIMITERS = (",", ";", "\t")
 
 NumberedLine = tuple[int, list[str]]
-
-
-def read_csv_folder(folder: Path) -> GraphTables:
-    """The tables of a folder."""
-    nodes = folder / NODES
-    return GraphTables(
-        edges=read_csv(folder / EDGES),
-        nodes=read_csv(nodes) if nodes.exists() or nodes.is_symlink() else None,
-    )
 
 
 def read_csv(path: Path) -> Table:
@@ -39,7 +29,7 @@ def read_csv(path: Path) -> Table:
 
 
 def delimiter_of(text: str) -> str:
-    """What stands between the cells, judged by the first line.
+    """The sign between the cells: the most frequent one in the first line.
 
     Example:
         >>> delimiter_of("source;target")

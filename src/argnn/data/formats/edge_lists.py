@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from argnn.data.formats.csv_files import NumberedLine, csv_rows, delimiter_of, table_of
-from argnn.data.formats.text_files import read_text
+from argnn.data.formats.plain_files import read_text
 from argnn.data.tables import GraphTables, Table
 from argnn.errors import DataError
 
