@@ -23,8 +23,8 @@ class DatasetSpec:
     Attributes:
         name: Key in ``DATASETS``.
         title: Name as it is printed.
-        source: Where the graph comes from, in words.
-        loader: Which reader understands the files.
+        source: What the graph is, in words.
+        loader: Which function reads the files.
         nodes: Number of nodes.
         edges: Number of undirected edges without self-loops and duplicates.
         stored_edges: Columns of ``edge_index`` before self-loops are removed and directions added.

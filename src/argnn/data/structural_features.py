@@ -1,7 +1,7 @@
-"""Features for nodes that have none, made from the edges alone.
+"""Node features that are made from the edges alone.
 
-They always stand behind the nodes' own features. Where some edges are held out, as for links,
-:func:`with_edges` makes them again from the edges that are left.
+They always come after the nodes' own features. Where some edges are held out, as in link
+prediction, :func:`with_edges` makes them again from the remaining edges.
 """
 
 import copy
@@ -33,9 +33,9 @@ MOST_ONE_HOT = 20_000
 _RANDOM_SIZE = 32
 _LAPLACIAN_SIZE = 16
 _DEGREE_BINS = 16
-# Below this size all eigenvectors at once are faster than the few by iteration.
+# Below this size it is faster to compute all eigenvectors than a few by iteration.
 _DENSE_NODES = 200
-# A random graph of half a million nodes has too little structure to be found in useful time.
+# A limit of time: in a large random graph the iteration would hardly converge.
 _TOLERANCE, _MOST_RESTARTS = 1e-4, 100
 
 Structure = dict[str, Any]
@@ -79,10 +79,10 @@ def made_width(rule: Structure | None) -> int:
 
 
 def with_edges(graph: Data, edge_index: Tensor) -> Data:
-    """A graph when these are all of its edges that are known.
+    """A copy of a graph that has only these edges.
 
-    Features that ``load`` made from edges are made again from these alone: where links are
-    asked about, features must not know the held-out ones.
+    Features that ``load`` made from the edges are made again from these, so that in link
+    prediction they do not depend on edges that are held out.
 
     Args:
         graph: A graph that ``load`` gave. It is not changed.
@@ -104,9 +104,9 @@ def with_edges(graph: Data, edge_index: Tensor) -> Data:
 
 
 def check_edges(rule: Structure, edge_index: Tensor, origin: str) -> None:
-    """Raise where features of these edges do not mean what they meant in training.
+    """Raise if the rule holds only for the edges of training, and these are others.
 
-    Eigenvectors of other edges are another basis: each column would mean something else.
+    The eigenvectors of another graph are another basis, so that columns change their meaning.
     """
     if rule.get("edges") not in (None, _edges_digest(edge_index)):
         raise DataError(
@@ -120,7 +120,7 @@ def _edges_digest(edge_index: Tensor) -> str:
 
 
 def check_structure(rule: Structure, width: int) -> None:
-    """Raise unless a stored rule is one of ours and makes no more than ``width`` features."""
+    """Raise unless a stored rule is valid and makes at most ``width`` features."""
     kind = str(rule.get("kind"))
     if kind not in FEATURE_KINDS:
         raise DataError(f"schema: unknown features {kind[:40]!r}")
@@ -166,7 +166,7 @@ def structural_features(
 def _degrees(
     edge_index: Tensor, nodes: int, sides: Sequence[str]
 ) -> tuple[NDArray[np.float32], list[str]]:
-    """Independent of the graph's size, so that they mean the same in another graph."""
+    """Features of the degrees, which have the same meaning in a graph of another size."""
     parts: list[NDArray[np.float32]] = []
     names: list[str] = []
     for side in sides:
@@ -207,15 +207,15 @@ def _laplacian(edge_index: Tensor, nodes: int, size: int) -> tuple[NDArray[np.fl
     r"""Eigenvectors of :math:`I - D^{-1/2} A D^{-1/2}` after the first, of smallest eigenvalues.
 
     The sign of each is fixed: its entry of largest absolute value is positive. They are scaled by
-    :math:`\sqrt{N}`, so that values are of order one in a graph of any size, and a graph with too
-    few nodes has zeros in the last ones.
+    :math:`\sqrt{N}`, so that values are of order one in a graph of any size. In a graph with too
+    few nodes, the last features are zero.
     """
     normalized = _normalized_adjacency(edge_index, nodes)
     count = min(size + 1, nodes)
     if nodes <= _DENSE_NODES or count >= nodes - 1:
         _, vectors = np.linalg.eigh(-normalized.toarray())
     else:
-        # Largest of the adjacency: smallest of the Laplacian, without solving linear systems.
+        # The largest eigenvalues of the adjacency are the smallest of the Laplacian.
         start = np.random.default_rng(0).standard_normal(nodes)
         values, vectors = eigsh(
             normalized, k=count, which="LA", v0=start, tol=_TOLERANCE, maxiter=_MOST_RESTARTS

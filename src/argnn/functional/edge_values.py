@@ -1,8 +1,8 @@
-r"""Numbers on edges: to them from the nodes, and back to the nodes in sums.
+r"""Values of edges: from nodes to edges, and sums over edges at the nodes.
 
-Edges stand in one fixed order, sorted by target. Sums over them are then sparse products on a CPU
-and sums of segments elsewhere: several times as fast as scattering, and the same bits in every
-run. What an edge list means is stated in :mod:`argnn.kernels.neighborhood`.
+Edges are in one fixed order, sorted by target. So sums over them are sparse products on a CPU and
+sums of segments elsewhere: several times as fast as scattering, with the same bits in every run.
+:mod:`argnn.kernels.neighborhood` explains the meaning of an edge list.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from argnn.functional.neighborhood import Edges, Neighborhood, csr_tensor, neighborhood
+from argnn.functional.neighborhood import (
+    Edges,
+    Neighborhood,
+    csr_tensor,
+    neighborhood,
+    row_starts,
+)
 from argnn.functional.precision import accumulation_dtype
 
 
@@ -25,8 +31,8 @@ class OrderedEdges:
         source: Source of each edge, ``[E]``.
         target: Target of each edge, ``[E]``.
         start: First edge into each node, and the number of edges, ``[N + 1]``.
-        by_source: The same edges sorted by source, as places in this order, ``[E]``.
-        start_by_source: First place among those of each node, ``[N + 1]``.
+        by_source: The order that sorts these edges by source, ``[E]``.
+        start_by_source: First edge out of each node in that order, ``[N + 1]``.
     """
 
     source: Tensor
@@ -43,9 +49,9 @@ class OrderedEdges:
         return OrderedEdges(
             source=source,
             target=target,
-            start=_starts(target, num_nodes),
+            start=row_starts(target, num_nodes),
             by_source=torch.argsort(source, stable=True),
-            start_by_source=_starts(source, num_nodes),
+            start_by_source=row_starts(source, num_nodes),
         )
 
     @property
@@ -67,11 +73,6 @@ class OrderedEdges:
     def target_by_source(self) -> Tensor:
         """Target of each edge, in the order of the sources, ``[E]``."""
         return self.target[self.by_source]
-
-
-def _starts(sorted_nodes: Tensor, num_nodes: int) -> Tensor:
-    counts = torch.bincount(sorted_nodes, minlength=num_nodes)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 _CACHE: WeakKeyDictionary[Neighborhood, dict[bool, OrderedEdges]] = WeakKeyDictionary()
@@ -98,13 +99,13 @@ def ordered_edges(edge_index: Edges, num_nodes: int, *, closed: bool = False) ->
 
 
 def at_sources(x: Tensor, edges: OrderedEdges) -> Tensor:
-    """What the source of each edge has, ``[N, ...] -> [E, ...]``."""
+    """The value at the source of each edge, ``[N, ...] -> [E, ...]``."""
     found: Tensor = _Gather.apply(x, edges.source, edges.by_source, edges.start_by_source)
     return found
 
 
 def at_targets(x: Tensor, edges: OrderedEdges) -> Tensor:
-    """What the target of each edge has, ``[N, ...] -> [E, ...]``."""
+    """The value at the target of each edge, ``[N, ...] -> [E, ...]``."""
     found: Tensor = _Gather.apply(x, edges.target, None, edges.start)
     return found
 
@@ -122,7 +123,7 @@ def sum_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
 
 
 def mean_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
-    """Mean of the values of the edges into each node, ``[E, ...] -> [N, ...]``; else zero."""
+    """Mean of the values of the edges into each node, or zero, ``[E, ...] -> [N, ...]``."""
     shape = (-1,) + (1,) * (values.dim() - 1)
     return sum_at_targets(values, edges) / edges.degree.clamp_min(1).to(values.dtype).view(shape)
 

@@ -1,4 +1,4 @@
-"""From the folder of a run to one page about what was learned."""
+"""Write one page about the learned geometry of a run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from argnn.store.run_folder import RunFolder, open_run
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What to look at, and where to write the page.
+    """The run to analyze, and where to write the page.
 
     Attributes:
         run: Folder of a run of ``argnn train``.
@@ -131,7 +131,7 @@ def analyze(order: PageRequest) -> PageReport:
 
 
 def _require_room(order: PageRequest) -> None:
-    """Raise unless everything can be written without destroying anything unasked."""
+    """Raise unless all files can be written, and nothing is replaced without ``force``."""
     require_writable(order.out, order.force)
     if order.tables is not None:
         check_format(order.table_format)
@@ -172,10 +172,8 @@ def _subject(
     if row is None:
         raise RunError(f"{order.run}: split {split} has no result; is the run finished?")
     _check_sizes(order, estimator, graph)
-    is_node = isinstance(estimator, ARGNNClassifier)
-    model = (
-        estimator.model_.encoder if isinstance(estimator.model_, LinkModel) else estimator.model_
-    )
+    is_node, model = isinstance(estimator, ARGNNClassifier), estimator.model_
+    model = model.encoder if isinstance(model, LinkModel) else model
     try:
         overview = _overview(config, graph, row, list(rows.values()), model)
         json.dumps(overview, allow_nan=False)
@@ -189,7 +187,7 @@ def _subject(
         embedding=_embedding(model, graph).numpy(),
         probabilities=estimator.proba(graph) if isinstance(estimator, ARGNNClassifier) else None,
         class_names=class_names(graph),
-        masks=_masks(graph, split) if is_node else None,
+        masks=split_masks(graph, split) if is_node else None,
         overview=overview,
         seed=order.seed,
     )
@@ -207,20 +205,11 @@ def _check_sizes(order: PageRequest, estimator: GraphEstimator, graph: Data) -> 
 
 @torch.no_grad()
 def _embedding(model: AbstractNodeModel, graph: Data) -> Tensor:
-    """What scores are read out from; of a model without layers of its own, the scores."""
+    """The last hidden state, or the scores if a model has no hidden states."""
     model.eval()
     states = getattr(model, "hidden_states", None)
-    found: Tensor
-    if states is None:
-        found = model(graph.x, graph.edge_index)
-    else:
-        found = states(graph.x, graph.edge_index)[0][-1]
-    return found.float()
-
-
-def _masks(graph: Data, split: int) -> tuple[Tensor, Tensor, Tensor]:
-    train, val, test = split_masks(graph, split)
-    return train, val, test
+    found = states(graph.x, graph.edge_index)[0][-1] if states else model(graph.x, graph.edge_index)
+    return torch.as_tensor(found).float()
 
 
 def _overview(
@@ -273,11 +262,8 @@ def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any
     if "test_without_twins" in found:
         parts["test_without_twins"] = (", without twins", without_twins(row) or {})
     lines = [
-        {
-            "name": f"test {SCORE_NAMES[name]}{word}",
-            "here": _number(scores.get(name)),
-            **found[part][name],
-        }
+        {"name": f"test {SCORE_NAMES[name]}{word}", "here": _number(scores.get(name))}
+        | found[part][name]
         for part, (word, scores) in parts.items()
         for name in SCORES[task]
     ]
@@ -287,13 +273,13 @@ def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any
 
 
 def _curves(row: Row) -> dict[str, list[Any]]:
-    """Columns of the history; a value that was not looked at is None."""
+    """Columns of the history; a value that was not recorded is None."""
     history = row["history"]
     epochs = [int(record["epoch"]) for record in history]
     curves = {name: [_number(record.get(name)) for record in history] for name in CURVES}
     kept = {name: values for name, values in curves.items() if any(values)}
     if "penalty" not in kept:
-        kept.pop("task_loss", None)  # the loss again
+        kept.pop("task_loss", None)  # equal to the loss
     return {"epoch": epochs, **kept}
 
 

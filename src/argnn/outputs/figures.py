@@ -1,4 +1,4 @@
-"""All figures of stored runs, in one go."""
+"""Draw all figures of stored runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -87,7 +87,7 @@ class FigureReport:
 
 @dataclass(frozen=True)
 class _Run:
-    """What figures need of a run."""
+    """The parts of a run that figures need."""
 
     name: str
     graph: Data
@@ -103,8 +103,7 @@ def draw_figures(
 ) -> FigureReport:
     """Draw every figure of some runs, and those that compare them.
 
-    All runs are read before the first file is written, so that a damaged one leaves nothing
-    behind.
+    All runs are read before the first file is written, so that a damaged run leaves no files.
 
     Args:
         order: What to draw.
@@ -120,10 +119,8 @@ def draw_figures(
     bars = _bars(order.results)
     runs = [_opened(path, name, order) for path, name in _named(order.runs)]
     points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in runs if run.layers]
-    figures, report = (
-        _planned(runs, points, bars),
-        FigureReport(points=[_numbers(point) for point in points]),
-    )
+    figures = _planned(runs, points, bars)
+    report = FigureReport(points=[_numbers(point) for point in points])
     report.notes = [
         f"{run.name}: {run.model} learns no metric: no {', '.join(RUN_FIGURES[:3])}"
         for run in runs
@@ -152,7 +149,7 @@ _Planned = tuple[str, Callable[[int], "Figure"]]
 def _planned(
     runs: Sequence[_Run], points: Sequence[DataPoint], bars: Sequence[Bar]
 ) -> list[_Planned]:
-    """Name and drawing of every figure."""
+    """The name of every figure, and a function that draws it."""
     figures = [figure for run in runs for figure in _of_run(run)]
     if points:
         figures.append(("homophily", lambda _: homophily_figure(points)))
@@ -182,7 +179,7 @@ def _of_run(run: _Run) -> list[_Planned]:
 
 
 def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Every folder with a name of its own, fit for files."""
+    """Every folder with a unique name that can be part of a file name."""
     names: list[str] = []
     for path in paths:
         base = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.resolve().name)

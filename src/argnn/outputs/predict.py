@@ -1,4 +1,4 @@
-"""Predict with a trained model, and write what it says as a table."""
+"""Predict with a trained model, and write the predictions as a table."""
 
 import csv
 import io
@@ -26,13 +26,13 @@ _MAX_PAIRS_FILE = 2**30
 
 @dataclass(frozen=True)
 class PredictionRequest:
-    """What to predict, and where to write it.
+    """The model, the graph, and where to write the predictions.
 
     Attributes:
         run: Folder of a run or of a model.
         out: The table to write.
-        data: Name or path of the graph; where not given, what the model of the run saw: its
-            graph, for links without the pairs that were held out.
+        data: Name or path of the graph; if not given, the graph of the run, for links without
+            the pairs that were held out.
         split: Of a run, the split whose model is used; the first where not given.
         pairs: For links, a CSV file with the columns ``source`` and ``target``.
         force: Whether an existing table may be replaced.
@@ -59,9 +59,9 @@ class PredictionReport:
         task: ``"node"`` or ``"link"``.
         rows: Number of nodes or pairs.
         counts: How often each class was predicted.
-        temperature: What calibrates the probabilities.
+        temperature: The temperature that calibrates the probabilities.
         ece: Their expected calibration error on validation; None without calibration.
-        notes: What was understood or changed while the graph was read.
+        notes: What the user should know about the reading of the graph.
     """
 
     out: str
@@ -110,7 +110,7 @@ def predict(order: PredictionRequest) -> PredictionReport:
 
 
 def _graph(order: PredictionRequest, estimator: GraphEstimator) -> Data:
-    """The graph that was asked for, else what the model of the run saw."""
+    """The graph that was asked for, else the one that the model of the run was trained on."""
     if order.data is not None:
         return estimator.read(order.data, root=order.data_root)
     if not RunFolder(order.run).config.exists():

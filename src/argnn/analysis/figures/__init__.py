@@ -10,15 +10,6 @@ from argnn.analysis.figures.style import FORMATS, save_figure
 from argnn.analysis.figures.training import training_figure
 
 __all__ = [
-    "FORMATS",
-    "Bar",
-    "DataPoint",
-    "ablation_figure",
-    "geometry_figure",
-    "homophily_figure",
-    "hull_figure",
-    "map_figure",
-    "metric_figure",
-    "save_figure",
-    "training_figure",
-]
+    "FORMATS", "Bar", "DataPoint", "ablation_figure", "geometry_figure", "homophily_figure",
+    "hull_figure", "map_figure", "metric_figure", "save_figure", "training_figure",
+]  # fmt: skip

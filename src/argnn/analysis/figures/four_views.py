@@ -49,7 +49,7 @@ def draw_graph(points: Points, edge_index: Tensor, ax: "Axes", **color: Any) -> 
     return dots
 
 
-def draw_groups(points: Points, graph: Data, ax: "Axes") -> "Axes":
+def draw_groups(points: Points, graph: Data, ax: "Axes") -> None:
     """The graph coloured by known geometry where there is one, else by class."""
     groups, names = _groups(graph)
     colors = np.array(PALETTE)[groups % len(PALETTE)]
@@ -57,7 +57,6 @@ def draw_groups(points: Points, graph: Data, ax: "Axes") -> "Axes":
     for index, name in enumerate(names):
         ax.scatter([], [], s=20, c=PALETTE[index % len(PALETTE)], label=name)
     ax.legend(loc="best", frameon=False, fontsize=8, ncols=1 + (len(names) > 5))
-    return ax
 
 
 def draw_metric_rows(g: Tensor, graph: Data, ax: "Axes") -> Any:
@@ -77,7 +76,7 @@ def draw_metric_rows(g: Tensor, graph: Data, ax: "Axes") -> Any:
     return image
 
 
-def draw_by_group(values: Tensor, graph: Data, ax: "Axes") -> "Axes":
+def draw_by_group(values: Tensor, graph: Data, ax: "Axes") -> None:
     """The distribution of a node statistic within each group."""
     groups, names = _groups(graph)
     parts = [values.numpy()[groups == index] for index in range(len(names))]
@@ -87,11 +86,10 @@ def draw_by_group(values: Tensor, graph: Data, ax: "Axes") -> "Axes":
         median.set(color="black")
     ax.set_xticks(range(1, len(names) + 1), names, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 
 def geometry_figure(graph: Data, model: AbstractNodeModel) -> "Figure":
-    """Known geometry or classes, the learned metric on the graph, row by row, and by group.
+    """Four panels: the groups, the metric on the graph, as a heat map, and by group.
 
     Args:
         graph: The graph; grouped by ``geometry`` where it has one, else by class.

@@ -114,7 +114,15 @@ class _GraphMLReader:
             self._fail("the elements are nested too deeply")
         if len(self.stack) == 1 and tag != "graphml":
             self._fail(f"expected a graphml element (got {shown(tag)})")
-        if tag in ("key", "graph", "node", "edge", "data", "default", "hyperedge"):
+        if tag == "node":
+            self._open(tag, {_IDS: self._attribute(tag, attributes, "id")})
+        elif tag == "edge":
+            self._open(tag, {end: self._attribute(tag, attributes, end) for end in _ENDS})
+        elif tag == "default":
+            self.text = []
+        elif tag == "hyperedge":
+            self._fail("hyperedges are not supported")
+        elif tag in ("key", "graph", "data"):
             getattr(self, f"_start_{tag}")(attributes)
 
     def _start_key(self, attributes: dict[str, str]) -> None:
@@ -136,15 +144,6 @@ class _GraphMLReader:
                 f"edgedefault must be directed or undirected (got {shown(self.edge_default)})"
             )
 
-    def _start_node(self, attributes: dict[str, str]) -> None:
-        self._open("node", {_IDS: self._attribute("node", attributes, "id")})
-
-    def _start_edge(self, attributes: dict[str, str]) -> None:
-        self._open("edge", {end: self._attribute("edge", attributes, end) for end in _ENDS})
-
-    def _start_hyperedge(self, attributes: dict[str, str]) -> None:
-        self._fail("hyperedges are not supported")
-
     def _open(self, tag: str, ends: dict[str, str]) -> None:
         item = _Item(self.parser.CurrentLineNumber, ends)
         self.items[tag].append(item)
@@ -155,9 +154,6 @@ class _GraphMLReader:
         if key not in self.keys:
             self._fail(f"data of an undeclared key {shown(key)}")
         self.key, self.text = self.keys[key], []
-
-    def _start_default(self, attributes: dict[str, str]) -> None:
-        self.text = []
 
     def _attribute(self, tag: str, attributes: dict[str, str], name: str) -> str:
         if name not in attributes:
