@@ -165,16 +165,10 @@ def _heard_from(
             attention = alpha.sigmoid()
             factor = tau * attention
     weight = constant[source] * factor
-    columns = {
-        "neighbor": source,
-        "tau": tau,
-        "attention": attention,
-        "constant": constant[source],
-        "weight": weight,
-        "message": weight.abs() * length,
-    }
-    values = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in values]
+    columns = (source, tau, attention, constant[source], weight, weight.abs() * length)
+    names = ("neighbor", "tau", "attention", "constant", "weight", "message")
+    values = zip(*(column.tolist() for column in columns), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in values]
 
 
 # --- axes, names and words --------------------------------------------------------------------
@@ -235,8 +229,7 @@ def _heard(rows: "DataFrame") -> str:
 
 
 def _stretched(rows: "DataFrame") -> str:
-    parts = [
+    return ", ".join(
         f"{name if isinstance(name, str) else f'axis {axis}'} g = {g:.3g}"
         for name, axis, g in zip(rows["name"], rows["axis"], rows["g"], strict=True)
-    ]
-    return ", ".join(parts)
+    )

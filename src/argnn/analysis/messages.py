@@ -13,7 +13,7 @@ from argnn.analysis.layers import Layer, learned_inputs, learned_layers
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import ARGNN, AbstractNodeModel
 
-# Edges x channels of a temporary tensor stay small on large graphs.
+# Edges at a time, so that temporary tensors stay small on large graphs.
 _EDGES_PER_CHUNK = 2**15
 _NEGLIGIBLE = 1e-30
 

@@ -248,9 +248,11 @@ def check_format(kind: str) -> None:
 
 def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]:
     edges, num_nodes = graph.edge_index.cpu(), graph.num_nodes
+    names = dict(enumerate(class_names(graph)))
+    shown = [names[label] if label >= 0 else None for label in labels_of(graph).tolist()]
     columns = {
         "node": np.arange(num_nodes),
-        "class": _class_column(graph),
+        "class": np.array(shown, dtype=object),
         "homophily": properties.local_homophily(edges, labels_of(graph)).numpy(),
         "degree": properties.degree(edges, num_nodes).numpy(),
         "clustering": properties.clustering(edges, num_nodes).numpy(),
@@ -258,12 +260,6 @@ def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]
     if graph_ollivier:
         columns["graph_ollivier"] = properties.graph_curvature(edges, num_nodes).numpy()
     return columns
-
-
-def _class_column(graph: Data) -> NDArray[Any]:
-    names = class_names(graph)
-    shown = [names[label] if label >= 0 else None for label in labels_of(graph).tolist()]
-    return np.array(shown, dtype=object)
 
 
 def _layer_facts(graph: Data, layer: Layer) -> dict[str, float]:

@@ -93,7 +93,7 @@ def _tensor(source: Data, field: str, origin: str) -> Tensor:
 
 def _integers(source: Data, field: str, origin: str) -> Tensor:
     value = _tensor(source, field, origin)
-    # numpy and torch make an empty list a float array; it holds no wrong value.
+    # numpy and torch turn an empty list into a float array, which is no error.
     if value.is_floating_point() and value.numel():
         dtype = str(value.dtype).removeprefix("torch.")
         raise DataError(f"{origin}: {field} must hold integers (got {dtype})")
@@ -185,7 +185,7 @@ def _masks(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
 
 
 def _masks_if_usable(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
-    """The masks where prediction, which needs none, is all that is asked for."""
+    """The masks of the source if they can be used, else empty ones."""
     if all(source.get(name) is not None for name in MASK_NAMES):
         with suppress(DataError):
             return _masks(source, y, origin)
@@ -276,7 +276,7 @@ def _weight(source: Data, edge_index: Tensor, origin: str) -> Tensor | None:
 
 
 def _dropped(source: Data) -> str:
-    # Merging duplicates leaves no single value per edge, and no model here would read it.
+    # After duplicates are merged there is no single value per edge, and no model would use it.
     dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
     names = [name for name in dropped if source.get(name) is not None]
     return f", {' and '.join(names)} dropped" if names else ""

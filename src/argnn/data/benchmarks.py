@@ -21,7 +21,7 @@ from argnn.folders import cache_root
 
 RawFiles = dict[str, bytes]
 
-#: No known file is larger, and no more of any file is read.
+#: Most bytes that are read from a file; all known files are smaller.
 _LARGEST = 64 << 20
 
 
@@ -65,7 +65,7 @@ def _read(spec: DatasetSpec, folder: Path) -> RawFiles:
     for name in spec.raw_files:
         path = folder / name
         try:
-            if not path.is_file():  # a pipe would never end
+            if not path.is_file():  # reading a pipe would never end
                 raise FileNotFoundError
             with path.open("rb") as file:
                 files[name] = file.read(_LARGEST)
@@ -100,7 +100,7 @@ def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
                 graph: Data = _pyg_dataset(spec, Path(root))[0]
         except OSError as error:
             raise DataError(f"{spec.name}: cannot write to {root}: {error.strerror}") from error
-        except Exception as error:  # the files were checked one by one; together they may not fit
+        except Exception as error:  # PyG may fail in any way
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise DataError(f"{spec.name}: PyG cannot process the raw files ({reason})") from error
     return graph

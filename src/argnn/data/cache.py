@@ -25,18 +25,14 @@ _FORMAT = "1"
 
 
 def writable_folder(path: Path) -> Path:
-    """Create a folder if it is not there, or say in one line why that fails."""
+    """Create a folder if it does not exist; an error says in one line why that fails."""
+    advice = "set ARGNN_CACHE to a folder that can be written"
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(
-            f"cannot create the folder {path} ({error.strerror}); "
-            "set ARGNN_CACHE to a folder that can be written"
-        ) from error
+        raise DataError(f"cannot create the folder {path} ({error.strerror}); {advice}") from error
     if not os.access(path, os.W_OK):
-        raise DataError(
-            f"cannot write to the folder {path}; set ARGNN_CACHE to a folder that can be written"
-        )
+        raise DataError(f"cannot write to the folder {path}; {advice}")
     return path
 
 

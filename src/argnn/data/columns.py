@@ -79,7 +79,7 @@ def learned_rules(
 
 
 def encoded_columns(table: Table, rules: Iterable[ColumnRule]) -> Encoded:
-    """The features that rules make of a table."""
+    """The features of a table by given rules."""
     encoded = Encoded()
     for rule in rules:
         name = rule["name"]
@@ -282,7 +282,7 @@ _ENCODERS = {
 
 
 def described(rule: Mapping[str, Any]) -> str:
-    """What became of a column, in words.
+    """What a column was turned into, in words.
 
     Example:
         >>> described({"kind": "category", "categories": ["blue", "red"]})

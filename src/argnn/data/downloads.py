@@ -42,7 +42,7 @@ def download(spec: DatasetSpec, folder: Path) -> None:
             Path(store.fetch(name)).chmod(0o644)  # pooch lets only its own user read a file
         except Exception as error:  # every network library has its own errors
             reason = (str(error).splitlines() or [type(error).__name__])[0]
-            # Some network errors are both; the one of a wrong sum is only a ValueError.
+            # A wrong sum is a ValueError. Some network errors are, too, but they are also OSErrors.
             if isinstance(error, ValueError) and not isinstance(error, OSError):
                 raise DataError(
                     f"{spec.name}: {name} as downloaded is not the file it should be "
@@ -55,7 +55,7 @@ def download(spec: DatasetSpec, folder: Path) -> None:
 
 
 def _url(spec: DatasetSpec, name: str) -> str:
-    """Where PyG fetches a file from, too."""
+    """The address of a file, the same that PyG uses."""
     if name.startswith("ind."):
         return f"{Planetoid.url}/{name}"
     base = WikipediaNetwork.processed_url if spec.loader == "wikipedia" else WebKB.url

@@ -44,8 +44,9 @@ def import_arrays(
     _refuse_columns(options, origin)
     reader = _ArrayReader(source, options, schema, origin, notes or [])
     reader.choose_weights()
-    if reader.is_encoded():
-        reader.check_edges()
+    if schema is not None and reader.is_encoded(schema):
+        if schema["structure"] is not None:
+            check_edges(schema["structure"], reader.arranged_edges(), origin)
     else:
         reader.standardize()
         reader.add_structure()
@@ -56,12 +57,7 @@ class _ArrayReader:
     """The steps of an import, and what they have found so far."""
 
     def __init__(
-        self,
-        source: Data,
-        options: ImportOptions,
-        schema: Schema | None,
-        origin: str,
-        notes: list[str],
+        self, source: Data, options: ImportOptions, schema: Schema | None, origin: str, notes: Any
     ) -> None:
         self.options, self.schema, self.origin = options, schema, origin
         self.notes = list(notes)
@@ -74,21 +70,13 @@ class _ArrayReader:
         self.scale: list[float] | None = None
         self.structure = None if schema is not None else _made_before(self.data, options, origin)
 
-    def is_encoded(self) -> bool:
+    def is_encoded(self, schema: Schema) -> bool:
         """Whether the graph was loaded by this very schema, or has all of its features already."""
-        if self.schema is None:
-            return False
-        if self.data.get("schema") == self.schema:
+        if self.data.get("schema") == schema:
             return True
         x = _dense(self.data)
-        is_full = x is not None and x.size(1) == self.schema["num_features"]
-        return is_full and self.schema["structure"] is not None
-
-    def check_edges(self) -> None:
-        """Raise if the features of the schema do not hold for these edges."""
-        assert self.schema is not None
-        if self.schema["structure"] is not None:
-            check_edges(self.schema["structure"], self._arranged_edges(), self.origin)
+        is_full = x is not None and x.size(1) == schema["num_features"]
+        return is_full and schema["structure"] is not None
 
     def choose_weights(self) -> None:
         """Keep the weights of the edges if that was asked for."""
@@ -131,7 +119,7 @@ class _ArrayReader:
         asked = options.features is not None if self.schema is None else self.schema["structure"]
         if not asked:
             return
-        edge_index = self._arranged_edges()
+        edge_index = self.arranged_edges()
         if self.schema is not None:
             self.structure = self.schema["structure"]
         else:
@@ -142,27 +130,24 @@ class _ArrayReader:
         made, names = structural_features(self.structure, edge_index, self.node_ids, self.origin)
         parts = [torch.from_numpy(made).double()]
         if self.data.get("x") is not None:
-            parts.insert(0, self._checked_features())
+            x = _dense(self.data)
+            if x is None:
+                raise DataError(
+                    f"{self.origin}: x must be a dense array of shape [nodes, features]"
+                )
+            parts.insert(0, x.double())
         self.data.x = torch.cat(parts, dim=1)
         self.names += names
         self.notes.append(f"{len(names)} features made from the edges ({self.structure['kind']})")
 
-    def _arranged_edges(self) -> Tensor:
-        return arranged_edges(self._checked_edges(), len(self.node_ids), self.options.directed)
-
-    def _checked_edges(self) -> Tensor:
+    def arranged_edges(self) -> Tensor:
+        """The edges after a check, without self-loops and duplicates."""
         edge_index, nodes = self.data.get("edge_index"), len(self.node_ids)
         if not _is_edges(edge_index):
             raise DataError(f"{self.origin}: edge_index must hold integers of shape [2, edges]")
         if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
             raise DataError(f"{self.origin}: edge_index must hold node ids from 0 to {nodes - 1}")
-        return edge_index.long()  # type: ignore[no-any-return]
-
-    def _checked_features(self) -> Tensor:
-        x = _dense(self.data)
-        if x is None:
-            raise DataError(f"{self.origin}: x must be a dense array of shape [nodes, features]")
-        return x.double()
+        return arranged_edges(edge_index.long(), nodes, self.options.directed)
 
     def imported(self) -> Imported:
         """The result of all steps."""

@@ -177,10 +177,9 @@ class _TableReader:
         encoded, directed = self._encoded_columns(), self._keeps_directions
         edge_index = arranged_edges(self.data.edge_index, len(self.node_ids), directed)
         structure = self._structure(edge_index)
+        origin = self.tables.edges.origin
         if structure is not None:
-            x, names = structural_features(
-                structure, edge_index, self.node_ids, self.tables.edges.origin
-            )
+            x, names = structural_features(structure, edge_index, self.node_ids, origin)
             encoded.parts.append((x, len(names)))
             encoded.names.extend(names)
             self.notes.append(f"{x.shape[1]} features made from the edges ({structure['kind']})")
@@ -190,7 +189,7 @@ class _TableReader:
         self.feature_names, self.structure = encoded.names, structure
         self.parts = encoded.parts
         if self.schema is not None:
-            check_width(len(encoded.names), self.schema, self.tables.edges.origin)
+            check_width(len(encoded.names), self.schema, origin)
 
     @property
     def _keeps_directions(self) -> bool:
@@ -243,15 +242,9 @@ class _TableReader:
             "structure": self.structure,
             "label": self.label_rule,
         }
-        return Imported(
-            data=self.data,
-            node_ids=self.node_ids,
-            feature_names=self.feature_names,
-            schema=schema if self.schema is None else dict(self.schema),
-            notes=self.notes,
-            undirected=self.tables.undirected,
-            parts=self.parts,
-        )
+        schema = schema if self.schema is None else dict(self.schema)
+        known = self.data, self.node_ids, self.feature_names, schema, self.notes
+        return Imported(*known, undirected=self.tables.undirected, parts=self.parts)
 
 
 def check_width(width: int, schema: Schema, origin: str) -> None:

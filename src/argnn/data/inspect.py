@@ -98,10 +98,9 @@ def _edge_count(graph: Data) -> int:
 
 
 def _degrees(graph: Data) -> NDArray[np.int64]:
-    """How many edges touch each node."""
-    ends = graph.edge_index[1]
-    if "directions kept" in graph.edge_rule:
-        ends = graph.edge_index.flatten()
+    """How many edges each node has."""
+    directed = "directions kept" in graph.edge_rule
+    ends = graph.edge_index.flatten() if directed else graph.edge_index[1]
     degrees: NDArray[np.int64] = torch.bincount(ends, minlength=graph.num_nodes).numpy()
     return degrees
 
@@ -204,10 +203,8 @@ def _warnings(report: GraphReport, graph: Data, has_features: bool) -> list[str]
 
 def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     if not has_features:
-        return [
-            "the nodes have no features: choose some with --features degree, onehot, random or "
-            "laplacian"
-        ]
+        kinds = "degree, onehot, random or laplacian"
+        return [f"the nodes have no features: choose some with --features {kinds}"]
     # A few columns at a time: a copy of all would take twice the memory of the graph.
     parts = (part.double().std(dim=0, correction=0) for part in graph.x.split(64, dim=1))
     deviation = torch.cat([*parts])
@@ -217,9 +214,8 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     if constant:
         warnings.append(f"features that are the same for all nodes: {constant}")
     if len(varying) and float(varying.max() / varying.min()) > _UNEQUAL_SCALES:
-        warnings.append(
-            "the features differ a thousandfold and more in scale: consider --standardize"
-        )
+        scales = "the features differ a thousandfold and more in scale"
+        warnings.append(f"{scales}: consider --standardize")
     return warnings
 
 

@@ -113,9 +113,8 @@ def load(
     )
     if schema is not None:
         check_schema(schema)
-        options = replace(
-            options, directed=schema["directed"], row_normalize=schema["row_normalize"]
-        )
+        stored = {name: schema[name] for name in ("directed", "row_normalize")}
+        options = replace(options, **stored)
     name, origin, imported = _imported(source, root, options, schema)
     if imported.parts:
         imported.data.x = torch.from_numpy(side_by_side(imported.parts))

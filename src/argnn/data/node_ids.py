@@ -1,4 +1,4 @@
-"""The user's names of nodes, mapped to row numbers and back."""
+"""The user's names of nodes, and their row numbers."""
 
 import re
 from collections.abc import Hashable, Sequence

@@ -95,7 +95,7 @@ def _converted(array: NDArray[Any], name: str, path: Path) -> Any:
         raise DataError(f"{path}: {name} must hold numbers (got {array.dtype})")
     kept = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64)
     if name == "x" and np.can_cast(array.dtype, np.float32):
-        kept = np.float32  # what features are in the end
+        kept = np.float32  # the final type of features
     return torch.from_numpy(np.ascontiguousarray(array, dtype=kept))
 
 

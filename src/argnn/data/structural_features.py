@@ -39,6 +39,8 @@ _DENSE_NODES = 200
 _TOLERANCE, _MOST_RESTARTS = 1e-4, 100
 
 Structure = dict[str, Any]
+#: Features ``[N, F]`` and their names.
+Features = tuple[NDArray[np.float32], list[str]]
 
 #: Which degrees are counted, for an undirected and for a directed graph.
 _SIDES = (["both"], ["in", "out"])
@@ -136,7 +138,7 @@ def check_structure(rule: Structure, width: int) -> None:
 
 def structural_features(
     rule: Structure, edge_index: Tensor, node_ids: Sequence[object], origin: str
-) -> tuple[NDArray[np.float32], list[str]]:
+) -> Features:
     """Features ``[N, F]`` by a rule, and their names.
 
     Args:
@@ -152,7 +154,7 @@ def structural_features(
         return _one_hot(rule, node_ids, origin)
     if kind == "random":
         values = np.random.default_rng(rule["seed"]).standard_normal((nodes, rule["size"]))
-        return values.astype(np.float32), _numbered("random", rule["size"])
+        return values.astype(np.float32), [f"random {index}" for index in range(rule["size"])]
     check_edges(rule, edge_index, origin)
     try:
         return _laplacian(edge_index, nodes, rule["size"])
@@ -163,9 +165,7 @@ def structural_features(
         ) from error
 
 
-def _degrees(
-    edge_index: Tensor, nodes: int, sides: Sequence[str]
-) -> tuple[NDArray[np.float32], list[str]]:
+def _degrees(edge_index: Tensor, nodes: int, sides: Sequence[str]) -> Features:
     """Features of the degrees, which have the same meaning in a graph of another size."""
     parts: list[NDArray[np.float32]] = []
     names: list[str] = []
@@ -173,9 +173,8 @@ def _degrees(
         ends = edge_index[0 if side == "out" else 1]
         degree = torch.bincount(ends, minlength=nodes).double().numpy()
         word = "degree" if side == "both" else f"{side}-degree"
-        reached = np.minimum(
-            np.log2(np.maximum(degree, 1)).astype(int) + (degree > 0), _DEGREE_BINS
-        )
+        power = np.log2(np.maximum(degree, 1)).astype(int) + (degree > 0)
+        reached = np.minimum(power, _DEGREE_BINS)
         bins = np.eye(_DEGREE_BINS + 1, dtype=np.float32)[reached]
         parts += [np.log1p(degree, dtype=np.float64)[:, None].astype(np.float32), bins]
         names += [f"log(1 + {word})", f"{word} is 0"]
@@ -183,9 +182,7 @@ def _degrees(
     return np.concatenate(parts, axis=1), names
 
 
-def _one_hot(
-    rule: Structure, node_ids: Sequence[object], origin: str
-) -> tuple[NDArray[np.float32], list[str]]:
+def _one_hot(rule: Structure, node_ids: Sequence[object], origin: str) -> Features:
     if len(node_ids) > MOST_ONE_HOT:
         raise DataError(
             f"{origin}: one-hot features need a feature per node, and {len(node_ids)} are more "
@@ -203,7 +200,7 @@ def _digest(node_ids: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(list(node_ids)).encode()).hexdigest()[:16]
 
 
-def _laplacian(edge_index: Tensor, nodes: int, size: int) -> tuple[NDArray[np.float32], list[str]]:
+def _laplacian(edge_index: Tensor, nodes: int, size: int) -> Features:
     r"""Eigenvectors of :math:`I - D^{-1/2} A D^{-1/2}` after the first, of smallest eigenvalues.
 
     The sign of each is fixed: its entry of largest absolute value is positive. They are scaled by
@@ -225,7 +222,7 @@ def _laplacian(edge_index: Tensor, nodes: int, size: int) -> tuple[NDArray[np.fl
     largest = np.take_along_axis(chosen, np.abs(chosen).argmax(axis=0)[None], axis=0)
     result = np.zeros((nodes, size), dtype=np.float32)
     result[:, : count - 1] = chosen * np.where(largest < 0, -1.0, 1.0) * np.sqrt(nodes)
-    return result, _numbered("laplacian", size)
+    return result, [f"laplacian {index}" for index in range(size)]
 
 
 def _normalized_adjacency(edge_index: Tensor, nodes: int) -> sp.csr_matrix:
@@ -235,7 +232,3 @@ def _normalized_adjacency(edge_index: Tensor, nodes: int) -> sp.csr_matrix:
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
     scale = sp.diags(1 / np.sqrt(np.maximum(degree, 1)))
     return scale @ adjacency @ scale
-
-
-def _numbered(word: str, count: int) -> list[str]:
-    return [f"{word} {index}" for index in range(count)]

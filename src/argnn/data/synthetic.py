@@ -139,7 +139,7 @@ def _motifs(regions_per_kind: int) -> list[tuple[Tensor, int]]:
 
 
 def _placed(motifs: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
-    """All motifs side by side: their edges, and the region of each node."""
+    """All regions in one graph: their edges, and the region of each node."""
     edges, regions, offset = [], [], 0
     for index, (edge_index, num_nodes) in enumerate(motifs):
         edges.append(edge_index + offset)

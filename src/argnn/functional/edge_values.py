@@ -172,7 +172,7 @@ def weighted_aggregate(x: Tensor, weight: Tensor, edges: OrderedEdges) -> Tensor
 
 
 def _segment_sum(values: Tensor, places: Tensor | None, start: Tensor) -> Tensor:
-    """Sum of ``values[places]`` between each two starts, ``[E, ...] -> [N, ...]``."""
+    """Sum of ``values[places]`` from each start to the next, ``[E, ...] -> [N, ...]``."""
     rows = values.unsqueeze(-1).flatten(1).to(accumulation_dtype(values.dtype))
     form = _sparse_product if rows.device.type == "cpu" else _reduced_segments
     return form(rows, places, start).view(-1, *values.shape[1:]).to(values.dtype)
@@ -183,12 +183,12 @@ def _sparse_product(rows: Tensor, places: Tensor | None, start: Tensor) -> Tenso
     num_edges, num_nodes = rows.size(0), start.numel() - 1
     column = torch.arange(num_edges) if places is None else places
     matrix = csr_tensor(start, column, rows.new_ones(num_edges), (num_nodes, num_edges))
-    with torch.autocast("cpu", enabled=False):  # sparse products know no bfloat16
+    with torch.autocast("cpu", enabled=False):  # there is no sparse product in bfloat16
         return matrix @ rows
 
 
 def _reduced_segments(rows: Tensor, places: Tensor | None, start: Tensor) -> Tensor:
-    """The same with the order of the sum fixed on a GPU too."""
+    """The same on a GPU, with a fixed order of the sum."""
     rows = rows if places is None else rows[places]
     return torch.segment_reduce(rows, "sum", offsets=start, initial=0)
 

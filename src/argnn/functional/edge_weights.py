@@ -1,4 +1,4 @@
-"""Geometric modulation, metric attention, and the messages they weigh."""
+"""Geometric modulation, metric attention, and sums of messages with these weights."""
 
 from functools import lru_cache
 

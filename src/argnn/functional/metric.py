@@ -37,7 +37,7 @@ def positive_diagonal(
     if raw.is_cuda and is_fused(raw) and not torch.compiler.is_compiling():
         return fused.softplus_diagonal(raw, floor, ceiling, sharpness, clamp)
     g = softplus(raw, beta=sharpness)
-    g = g.clamp(min=floor) if clamp else g.add_(floor)  # softplus keeps its input only
+    g = g.clamp(min=floor) if clamp else g.add_(floor)  # in place: no gradient needs it
     return g if ceiling is None else g.clamp(max=ceiling)
 
 

@@ -263,7 +263,7 @@ def _cells(both: Neighborhood) -> Tensor:
 
 
 def _by_edge(edge_index: Tensor, num_nodes: int, values: Tensor) -> Tensor:
-    """Values of pairs at the edges that list them, NaN at self-loops."""
+    """The value of each edge's pair, NaN at self-loops."""
     hood = neighborhood(edge_index, num_nodes)
     low, high = hood.edge_index.amin(0), hood.edge_index.amax(0)
     known = hood.pairs[0] * num_nodes + hood.pairs[1]

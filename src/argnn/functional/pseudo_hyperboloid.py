@@ -22,7 +22,7 @@ from torch import Tensor
 
 from argnn.functional.analytic import asin_ratio, atan_ratio, cos_root, sin_ratio, squared_length
 
-#: Largest angle around the sphere of a tangent vector, short of the antipode of the origin.
+#: Largest angle around the sphere of a tangent vector; the antipode of the origin is at pi.
 MAX_ANGLE = 3.0
 
 _FLOOR = {torch.float32: 1e-6, torch.float64: 1e-13}

@@ -56,7 +56,7 @@ def clip_tangent(u: Tensor, k: Tensor, max_angle: float = MAX_ANGLE) -> Tensor:
 
 
 def shortening(y: Tensor, dtype: torch.dtype, max_angle: float) -> tuple[Tensor, Tensor]:
-    r"""Factor that shortens a vector, and what becomes of its :math:`y = \kappa\|u\|^2`."""
+    r"""Factor that shortens a vector, and :math:`y = \kappa\|u\|^2` of the shortened one."""
     lowest = -(math.atanh(1 - _MARGIN[dtype]) ** 2)
     limit = y.clamp(lowest, max_angle**2)
     outside = limit != y
@@ -94,7 +94,7 @@ def logmap0(x: Tensor, k: Tensor) -> Tensor:
 
 
 def project(x: Tensor, k: Tensor) -> Tensor:
-    """Points, those outside of the ball less its margin moved to its rim; ``[..., D]``."""
+    """Points; those beyond the margin of the ball are moved to it, ``[..., D]``."""
     y = k * squared_length(x)
     lowest = -((1 - _MARGIN[x.dtype]) ** 2)
     outside = y < lowest

@@ -92,33 +92,33 @@ class PageReport:
     tables: list[str]
 
 
-def analyze(order: PageRequest) -> PageReport:
+def analyze(request: PageRequest) -> PageReport:
     """Load a run, its graph and its model, and write the page, whole or not at all.
 
     Raises:
         RunError: The run is damaged or unfinished, or the page cannot be written.
         DataError: The graph cannot be loaded.
     """
-    _require_room(order)
-    if not order.run.is_dir():
-        raise RunError(f"{order.run}: no such run folder")
-    folder, stored = open_run(order.run)
+    _require_room(request)
+    if not request.run.is_dir():
+        raise RunError(f"{request.run}: no such run folder")
+    folder, stored = open_run(request.run)
     config = RunConfig.from_json(stored, str(folder.config))
-    estimator: GraphEstimator = load(order.run, split=order.split)
-    split = config.splits[0] if order.split is None else order.split
+    estimator: GraphEstimator = load(request.run, split=request.split)
+    split = config.splits[0] if request.split is None else request.split
     config = config.for_split(split)
     rows = _rows(folder, config.splits)
-    graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
+    graph = reopen(replace(config, device="cpu"), request.data_root, 1).graph
     graph = observed_graph(graph, split, config.link)
-    subject = _subject(order, config, estimator, graph, split, rows)
-    tables = _tables(order, subject)
+    subject = _subject(request, config, estimator, graph, split, rows)
+    tables = _tables(request, subject)
     content = document(subject)
     written = page(content)
-    write_output(order.out, written, force=order.force)
+    write_output(request.out, written, force=request.force)
     for path, table in tables.items():
-        write_output(path, table, force=order.force)
+        write_output(path, table, force=request.force)
     return PageReport(
-        out=str(order.out),
+        out=str(request.out),
         data=config.data,
         model=config.model,
         split=split,
@@ -130,38 +130,37 @@ def analyze(order: PageRequest) -> PageReport:
     )
 
 
-def _require_room(order: PageRequest) -> None:
+def _require_room(request: PageRequest) -> None:
     """Raise unless all files can be written, and nothing is replaced without ``force``."""
-    require_writable(order.out, order.force)
-    if order.tables is not None:
-        check_format(order.table_format)
-        require_folder(order.tables)
-    for path in order.table_paths.values():
-        require_writable(path, order.force)
+    require_writable(request.out, request.force)
+    if request.tables is not None:
+        check_format(request.table_format)
+        require_folder(request.tables)
+    for path in request.table_paths.values():
+        require_writable(path, request.force)
 
 
-def _tables(order: PageRequest, subject: Subject) -> dict[Path, bytes]:
+def _tables(request: PageRequest, subject: Subject) -> dict[Path, bytes]:
     """Content of each table file; none where no tables were asked for."""
-    if order.tables is None:
+    if request.tables is None:
         return {}
     layers = learned_layers(subject.model, subject.graph)
     if not layers:
-        raise RunError(f"{order.run}: its model learns no metric that tables could describe")
+        raise RunError(f"{request.run}: its model learns no metric that tables could describe")
     tables = geometry_tables(
-        subject.graph, layers, graph_ollivier=order.ollivier, learned_ollivier=order.ollivier
+        subject.graph, layers, graph_ollivier=request.ollivier, learned_ollivier=request.ollivier
     )
-    paths = order.table_paths
-    return {paths[name]: table_bytes(table, order.table_format) for name, table in tables.items()}
+    paths = request.table_paths
+    return {paths[name]: table_bytes(table, request.table_format) for name, table in tables.items()}
 
 
 def _rows(folder: RunFolder, splits: Sequence[int]) -> dict[int, Row]:
     """The rows of the finished splits."""
-    found = {split: finished_row(folder, split) for split in splits}
-    return {split: row for split, row in found.items() if row is not None}
+    return {split: row for split in splits if (row := finished_row(folder, split)) is not None}
 
 
 def _subject(
-    order: PageRequest,
+    request: PageRequest,
     config: RunConfig,
     estimator: GraphEstimator,
     graph: Data,
@@ -170,8 +169,8 @@ def _subject(
 ) -> Subject:
     row = rows.get(split)
     if row is None:
-        raise RunError(f"{order.run}: split {split} has no result; is the run finished?")
-    _check_sizes(order, estimator, graph)
+        raise RunError(f"{request.run}: split {split} has no result; is the run finished?")
+    _check_sizes(request, estimator, graph)
     is_node, model = isinstance(estimator, ARGNNClassifier), estimator.model_
     model = model.encoder if isinstance(model, LinkModel) else model
     try:
@@ -179,7 +178,7 @@ def _subject(
         json.dumps(overview, allow_nan=False)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise RunError(f"{order.run}: a result.json is damaged ({what})") from error
+        raise RunError(f"{request.run}: a result.json is damaged ({what})") from error
     return Subject(
         title=f"{graph.name}: {config.model}, split {split}",
         graph=graph,
@@ -189,18 +188,18 @@ def _subject(
         class_names=class_names(graph),
         masks=split_masks(graph, split) if is_node else None,
         overview=overview,
-        seed=order.seed,
+        seed=request.seed,
     )
 
 
-def _check_sizes(order: PageRequest, estimator: GraphEstimator, graph: Data) -> None:
+def _check_sizes(request: PageRequest, estimator: GraphEstimator, graph: Data) -> None:
     """Raise unless the model fits the graph of its run."""
     spec = estimator.settings_.spec
     fits = spec.in_channels == graph.x.size(1)
     if isinstance(estimator, ARGNNClassifier):
         fits = fits and len(estimator.classes_) == graph.class_count
     if not fits:
-        raise RunError(f"{order.run}: damaged, the model does not fit the graph of the run")
+        raise RunError(f"{request.run}: damaged, the model does not fit the graph of the run")
 
 
 @torch.no_grad()
@@ -244,8 +243,7 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
         "Settings": config.source,
         "Device": str(row["device"]),
         "Seconds": f"{float(row['seconds']):.1f}",
-        "Version": f"argnn {row['versions'].get('argnn', '?')}, "
-        f"torch {row['versions'].get('torch', '?')}",
+        "Version": ", ".join(f"{n} {row['versions'].get(n, '?')}" for n in ("argnn", "torch")),
     }
     return [[name, str(value)] for name, value in facts.items()]
 

@@ -43,7 +43,7 @@ RUN_FIGURES = ("map", "hull", "metric", "training")
 
 
 @dataclass(frozen=True)
-class FigureOrder:
+class FigureRequest:
     """What to draw, and where to put it.
 
     Attributes:
@@ -99,25 +99,25 @@ class _Run:
 
 
 def draw_figures(
-    order: FigureOrder, on_figure: Callable[[str], None] | None = None
+    request: FigureRequest, on_figure: Callable[[str], None] | None = None
 ) -> FigureReport:
     """Draw every figure of some runs, and those that compare them.
 
     All runs are read before the first file is written, so that a damaged run leaves no files.
 
     Args:
-        order: What to draw.
+        request: What to draw.
         on_figure: Called with the name of each figure before it is drawn.
 
     Raises:
         RunError: A run is missing, damaged or unfinished, or a file would be overwritten.
     """
-    check_formats(order.formats)
-    if not order.runs and not order.results:
+    check_formats(request.formats)
+    if not request.runs and not request.results:
         raise ConfigError("name at least one run folder, or a results file")
-    require_folder(order.out)
-    bars = _bars(order.results)
-    runs = [_opened(path, name, order) for path, name in _named(order.runs)]
+    require_folder(request.out)
+    bars = _bars(request.results)
+    runs = [_opened(path, name, request) for path, name in _named(request.runs)]
     points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in runs if run.layers]
     figures = _planned(runs, points, bars)
     report = FigureReport(points=[_numbers(point) for point in points])
@@ -126,14 +126,14 @@ def draw_figures(
         for run in runs
         if not run.layers
     ]
-    _require_free(order, [name for name, _ in figures])
+    _require_free(request, [name for name, _ in figures])
     for name, draw in figures:
         if on_figure is not None:
             on_figure(name)
-        figure = draw(order.jobs)
-        for kind in order.formats:
-            path = order.out / f"{name}.{kind}"
-            write_output(path, figure_bytes(figure, kind, order.dpi), force=order.force)
+        figure = draw(request.jobs)
+        for kind in request.formats:
+            path = request.out / f"{name}.{kind}"
+            write_output(path, figure_bytes(figure, kind, request.dpi), force=request.force)
             report.files.append(str(path))
     return report
 
@@ -191,19 +191,19 @@ def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
     return list(zip(paths, names, strict=True))
 
 
-def _opened(path: Path, name: str, order: FigureOrder) -> _Run:
+def _opened(path: Path, name: str, request: FigureRequest) -> _Run:
     folder, stored = open_run(path)
     # Drawn on the CPU, wherever the run was trained.
     config = replace(RunConfig.from_json(stored, str(folder.config)), device="cpu")
-    splits = config.splits if order.split is None else (order.split,)
+    splits = config.splits if request.split is None else (request.split,)
     finished = [split for split in splits if folder.result(split).exists()]
     if not finished:
-        which = "no split" if order.split is None else f"split {order.split} is not"
+        which = "no split" if request.split is None else f"split {request.split} is not"
         raise RunError(f"{path}: {which} finished; continue with argnn train --resume {path}")
     split = finished[0]
     row = _checked_row(folder, split)
     model = trained_model(folder, split)
-    graph = reopen(config, order.data_root, None).graph
+    graph = reopen(config, request.data_root, None).graph
     seen = observed_graph(graph, split, config.link)
     encoder = model.encoder if isinstance(model, LinkModel) else model
     return _Run(
@@ -245,7 +245,7 @@ def _bars(paths: Sequence[Path]) -> list[Bar]:
     ]
 
 
-def _require_free(order: FigureOrder, names: Sequence[str]) -> None:
+def _require_free(request: FigureRequest, names: Sequence[str]) -> None:
     for name in names:
-        for kind in order.formats:
-            require_writable(order.out / f"{name}.{kind}", order.force)
+        for kind in request.formats:
+            require_writable(request.out / f"{name}.{kind}", request.force)

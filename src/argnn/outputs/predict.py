@@ -75,29 +75,29 @@ class PredictionReport:
     notes: list[str] = field(default_factory=list)
 
 
-def predict(order: PredictionRequest) -> PredictionReport:
+def predict(request: PredictionRequest) -> PredictionReport:
     """Load a model and a graph, predict, and write the table, whole or not at all.
 
     Raises:
         RunError: The model is damaged, or the table cannot be written.
         DataError: The graph does not fit the model.
     """
-    require_writable(order.out, order.force)
-    estimator: GraphEstimator = load(order.run, split=order.split)
-    if isinstance(estimator, ARGNNClassifier) and order.pairs is not None:
+    require_writable(request.out, request.force)
+    estimator: GraphEstimator = load(request.run, split=request.split)
+    if isinstance(estimator, ARGNNClassifier) and request.pairs is not None:
         raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
-    if isinstance(estimator, ARGNNLinkPredictor) and order.pairs is None:
+    if isinstance(estimator, ARGNNLinkPredictor) and request.pairs is None:
         raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
-    graph = _graph(order, estimator)
+    graph = _graph(request, estimator)
     if isinstance(estimator, ARGNNClassifier):
         header, rows, decisions = _classes(estimator, graph)
     else:
         assert isinstance(estimator, ARGNNLinkPredictor)
-        assert order.pairs is not None
-        header, rows, decisions = _links(estimator, graph, order.pairs)
-    write_output(order.out, _table(header, rows), force=order.force)
+        assert request.pairs is not None
+        header, rows, decisions = _links(estimator, graph, request.pairs)
+    write_output(request.out, _table(header, rows), force=request.force)
     return PredictionReport(
-        out=str(order.out),
+        out=str(request.out),
         data=str(graph.name),
         model=estimator.settings_.spec.model,
         task=estimator.task,
@@ -109,18 +109,20 @@ def predict(order: PredictionRequest) -> PredictionReport:
     )
 
 
-def _graph(order: PredictionRequest, estimator: GraphEstimator) -> Data:
+def _graph(request: PredictionRequest, estimator: GraphEstimator) -> Data:
     """The graph that was asked for, else the one that the model of the run was trained on."""
-    if order.data is not None:
-        return estimator.read(order.data, root=order.data_root)
-    if not RunFolder(order.run).config.exists():
-        raise ConfigError(f"{order.run}: does not say which graph it is of; name it after the run")
-    folder, stored = open_run(order.run)
+    if request.data is not None:
+        return estimator.read(request.data, root=request.data_root)
+    if not RunFolder(request.run).config.exists():
+        raise ConfigError(
+            f"{request.run}: does not say which graph it is of; name it after the run"
+        )
+    folder, stored = open_run(request.run)
     config = RunConfig.from_json(stored, str(folder.config))
     if config.link is None:
-        return estimator.read(config.data, root=order.data_root)
-    graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
-    split = config.splits[0] if order.split is None else order.split
+        return estimator.read(config.data, root=request.data_root)
+    graph = reopen(replace(config, device="cpu"), request.data_root, 1).graph
+    split = config.splits[0] if request.split is None else request.split
     return estimator.read(observed_graph(graph, split, config.link))
 
 

@@ -1,4 +1,4 @@
-"""Figures for print: one module each, matplotlib, vector formats, safe for any colour vision."""
+"""Figures for print, one module each: vector formats, colours for any colour vision."""
 
 from argnn.analysis.figures.ablation import Bar, ablation_figure
 from argnn.analysis.figures.curvature_hull import hull_figure

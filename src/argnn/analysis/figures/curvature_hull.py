@@ -75,9 +75,8 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
 
 
 def _sample(count: int, seed: int) -> NDArray[np.int64]:
-    if count <= MOST_FOR_SPACE:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(seed).choice(count, MOST_FOR_SPACE, replace=False))
+    drawn = np.random.default_rng(seed).choice(count, min(count, MOST_FOR_SPACE), replace=False)
+    return np.sort(drawn)
 
 
 def _title(method: str, shown: int, count: int, has_hull: bool, constant: bool) -> str:

@@ -28,8 +28,8 @@ def layout(graph: Data, seed: int = 0) -> Points:
     import igraph
 
     igraph.set_random_number_generator(random.Random(seed))
-    pairs = neighborhood(graph.edge_index, graph.num_nodes).pairs
-    drawing = igraph.Graph(n=graph.num_nodes, edges=pairs.t().tolist())
+    pairs = neighborhood(graph.edge_index, graph.num_nodes).pairs.t().tolist()
+    drawing = igraph.Graph(n=graph.num_nodes, edges=pairs)
     placed = drawing.layout_fruchterman_reingold(niter=1000, grid="nogrid")
     igraph.set_random_number_generator(None)
     return np.array(placed.coords, dtype=np.float64)
@@ -65,9 +65,8 @@ def draw_metric_rows(g: Tensor, graph: Data, ax: "Axes") -> Any:
     order = np.argsort(groups, kind="stable")
     log_g = g.double().log().numpy()
     columns = np.argsort(log_g.mean(0))
-    image = ax.imshow(
-        log_g[order][:, columns], aspect="auto", cmap=FIELD_COLORS, interpolation="nearest"
-    )
+    rows = log_g[order][:, columns]
+    image = ax.imshow(rows, aspect="auto", cmap=FIELD_COLORS, interpolation="nearest")
     borders = np.searchsorted(groups[order], np.arange(len(names) + 1))
     for border in borders[1:-1]:
         ax.axhline(border - 0.5, color="white", linewidth=0.8)

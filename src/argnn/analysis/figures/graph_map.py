@@ -26,7 +26,7 @@ _EDGE_COLOR = "#7f7f7f"
 def map_figure(
     graph: Data, layer: Layer, *, trained: Tensor | None = None, seed: int = 0, jobs: int = 1
 ) -> "Figure":
-    """Nodes by class where t-SNE of the learned points puts them; original and rewired edges.
+    """Nodes by class at their t-SNE positions, with the original and with the rewired edges.
 
     Args:
         graph: The graph.

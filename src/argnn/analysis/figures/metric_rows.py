@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MAX_LAYERS = 4
-# Of log g: five per cent of g.
+# Least range of log g on the colour scale: five per cent of g.
 _LEAST_SPAN = 0.05
 
 
@@ -59,10 +59,8 @@ def _heat(ax: "Axes", g: Tensor, order: NDArray[np.int64]) -> tuple[Any, bool]:
     log_g = g.double().log().numpy()
     columns = np.argsort(log_g.mean(0), kind="stable")
     low, high, hardly_varies = style.color_limits(log_g, 1, _LEAST_SPAN)
-    image = ax.imshow(
-        log_g[order][:, columns], aspect="auto", cmap=style.FIELD_COLORS, interpolation="nearest",
-        vmin=low, vmax=high,
-    )  # fmt: skip
+    look: dict[str, Any] = {"cmap": style.FIELD_COLORS, "interpolation": "nearest"}
+    image = ax.imshow(log_g[order][:, columns], aspect="auto", vmin=low, vmax=high, **look)
     ax.set(xticks=[])
     ax.tick_params(left=False, labelleft=False)
     return image, hardly_varies

@@ -23,7 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FORMATS = ("pdf", "svg", "png")
-#: Okabe and Ito's palette: told apart by people with any kind of colour vision.
+#: Okabe and Ito's palette, which people with any kind of colour vision can tell apart.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 #: Colours of a quantity where no end of the scale means flat.
 FIELD_COLORS = "cividis"
@@ -49,7 +49,7 @@ _STYLE = {
     "legend.fontsize": 8,
     "legend.frameon": False,
     "lines.linewidth": 1.4,
-    "pdf.fonttype": 42,  # letters stay letters that other programs can edit
+    "pdf.fonttype": 42,  # other programs can edit the text
     "svg.hashsalt": "argnn",
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
@@ -80,7 +80,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 @styled
 def figure_bytes(figure: "Figure", kind: str, dpi: int = DOTS_PER_INCH) -> bytes:
-    """The content of a file of a figure; the same figure gives the same bytes.
+    """A figure as the bytes of a file; the same figure gives the same bytes.
 
     Args:
         figure: What to write.

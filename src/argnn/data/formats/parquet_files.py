@@ -7,7 +7,7 @@ from argnn.data.formats.plain_files import check_expansion, check_regular
 from argnn.data.tables import Cells, Table, object_cells, too_large
 from argnn.errors import DataError
 
-#: Most bytes of a file's columns after decompression; counted by what the file says of itself.
+#: Most bytes of all columns after decompression, as the file itself declares them.
 _LARGEST = 4 << 30
 
 
