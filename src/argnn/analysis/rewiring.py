@@ -115,11 +115,8 @@ def rewire(
 def pair_lengths(h: Tensor, g: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """Geodesic distance of pairs of nodes under the mean of both metrics, ``[P]``."""
     rows = max(_NUMBERS_PER_CHUNK // max(h.size(1), 1), 1)
-    parts = [
-        AF.geodesic_distance(h[a], h[b], (g[a] + g[b]) / 2)
-        for a, b in zip(first.split(rows), second.split(rows), strict=True)
-    ]
-    return torch.cat(parts)
+    parts = zip(first.split(rows), second.split(rows), strict=True)
+    return torch.cat([AF.geodesic_distance(h[a], h[b], (g[a] + g[b]) / 2) for a, b in parts])
 
 
 class _Edges:

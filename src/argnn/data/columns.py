@@ -115,8 +115,7 @@ def _number_rule(name: str, kind: str, values: Numbers, standardize: bool) -> Co
     known = values[~np.isnan(values)]
     if not len(known):  # words such as "none" only
         return None
-    mean = float(known.mean())
-    deviation = float(known.std())
+    mean, deviation = float(known.mean()), float(known.std())
     return {
         "name": name,
         "kind": kind,
@@ -210,14 +209,11 @@ def _encode_number(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
     if values is None:
         raise DataError(f"{_first_misfit(table, name, kind)} must be {wanted}")
     missing = np.isnan(values)
+    filled = np.where(missing, rule["mean"], values)
     if missing.any():
-        filled = np.where(missing, rule["mean"], values)
         where = ", marked in a feature of its own" if rule["indicator"] else ""
-        encoded.notes.append(
-            f"column {name}: {int(missing.sum())} missing values became the mean{where}"
-        )
-    else:
-        filled = values
+        what = f"{int(missing.sum())} missing values became the mean"
+        encoded.notes.append(f"column {name}: {what}{where}")
     with np.errstate(over="ignore"):  # infinity is refused later, when the graph is assembled
         encoded.add((filled - rule["center"]) / rule["scale"], [name])
     if rule["indicator"]:
@@ -251,10 +247,8 @@ def _encode_category(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
     if missing:
         encoded.notes.append(f"column {name}: {missing} missing words became zeros")
     if unknown:
-        first = shown(min(unknown))
-        encoded.notes.append(
-            f"column {name}: {len(unknown)} unknown words became zeros ({first} for one)"
-        )
+        what = f"{len(unknown)} unknown words became zeros ({shown(min(unknown))} for one)"
+        encoded.notes.append(f"column {name}: {what}")
 
 
 def _encode_vector(table: Table, rule: ColumnRule, encoded: Encoded) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.data import targets
 from argnn.data.assemble import arranged_edges
 from argnn.data.columns import ColumnRule, Encoded, Part, encoded_columns, learned_rules
 from argnn.data.import_options import ImportOptions, NoFeaturesError
@@ -16,16 +17,6 @@ from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_n
 from argnn.data.schema import SCHEMA_VERSION, Schema
 from argnn.data.structural_features import learned_structure, structural_features
 from argnn.data.tables import GraphTables, Table, is_missing, listed
-from argnn.data.targets import (
-    Labels,
-    Masks,
-    encoded_labels,
-    is_a_name,
-    label_column,
-    learned_classes,
-    read_masks,
-    target_columns,
-)
 from argnn.errors import DataError
 
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
@@ -143,7 +134,7 @@ class _TableReader:
             self._learn_classes(nodes)
         if nodes is None or self.label_rule is None:
             return
-        labels, notes = encoded_labels(nodes, self.label_rule)
+        labels, notes = targets.encoded_labels(nodes, self.label_rule)
         masks, mask_notes = self._masks(nodes, labels)
         self.notes += notes + mask_notes
         self.data.y = torch.from_numpy(labels)
@@ -151,25 +142,25 @@ class _TableReader:
         for name, mask in masks.items():
             self.data[name] = torch.from_numpy(mask)
 
-    def _masks(self, nodes: Table, labels: Labels) -> tuple[Masks, list[str]]:
+    def _masks(self, nodes: Table, labels: targets.Labels) -> tuple[targets.Masks, list[str]]:
         """The masks; where only prediction is asked for, unusable ones are left out."""
         try:
-            return read_masks(nodes, labels)
+            return targets.read_masks(nodes, labels)
         except DataError as error:
             if self.schema is None:
                 raise
             return {}, [f"the splits were not read ({error})"]
 
     def _learn_classes(self, nodes: Table) -> None:
-        column, notes = label_column(nodes, self.options.label)
+        column, notes = targets.label_column(nodes, self.options.label)
         self.notes += notes
-        if column is not None and self.options.label is None and is_a_name(nodes, column):
+        if column is not None and self.options.label is None and targets.is_a_name(nodes, column):
             self.notes.append(f"column {column}: differs in every row, so a name and not the class")
             self.names_of_nodes = [column]
             column = None
         if column is not None:
-            self.label_rule = learned_classes(nodes, column)
-        elif target_columns(nodes):
+            self.label_rule = targets.learned_classes(nodes, column)
+        elif targets.target_columns(nodes):
             self.notes.append("there are no labels, so the splits were not read")
 
     def read_features(self) -> None:
@@ -214,7 +205,8 @@ class _TableReader:
         return Encoded() if nodes is None else encoded_columns(nodes, self.rules)
 
     def _feature_columns(self, nodes: Table) -> list[str]:
-        taken = {self.id_column, *target_columns(nodes), *self.options.drop, *self.names_of_nodes}
+        taken = {self.id_column, *self.options.drop, *self.names_of_nodes}
+        taken.update(targets.target_columns(nodes))
         if self.label_rule is not None:
             taken.add(self.label_rule["column"])
         return [name for name in nodes.columns if name not in taken]

@@ -15,14 +15,11 @@ def inspection_tables(report: Mapping[str, Any]) -> Iterator[Table]:
     """A table of facts, then one of classes and one of columns where there are any."""
     yield _facts(report)
     if report["classes"]:
-        yield _table(("class", "nodes", "%"), [_class_row(row) for row in report["classes"]])
+        rows = [(c["name"], str(c["nodes"]), f"{100 * c['share']:.1f}") for c in report["classes"]]
+        yield _table(("class", "nodes", "%"), rows)
     if report["columns"]:
         columns = [(row["column"], row["became"]) for row in report["columns"]]
         yield _table(("column", "became"), columns)
-
-
-def _class_row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return row["name"], str(row["nodes"]), f"{100 * row['share']:.1f}"
 
 
 def _facts(report: Mapping[str, Any]) -> Table:

@@ -13,13 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from argnn.functional.neighborhood import (
-    Edges,
-    Neighborhood,
-    csr_tensor,
-    neighborhood,
-    row_starts,
-)
+from argnn.functional.neighborhood import Edges, Neighborhood, csr_tensor, neighborhood, row_starts
 from argnn.functional.precision import accumulation_dtype
 
 

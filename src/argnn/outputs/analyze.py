@@ -229,6 +229,10 @@ def _overview(
 
 
 def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
+    split_rule = str(graph.split_rule)
+    if config.link is not None:
+        drawn = "drawn with the number of the split as seed"
+        split_rule = f"pairs of nodes at {config.link.ratio}, {drawn}"
     has_presets = len(model_class(config.model).preset_sizes) > 1
     facts = {
         "Data": config.data,
@@ -237,7 +241,7 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
         "Nodes": f"{graph.num_nodes:,}",
         "Edges": f"{graph.edge_index.size(1):,} as listed ({graph.edge_rule})",
         "Features": f"{graph.x.size(1):,} ({graph.feature_rule})",
-        "Split": f"{row['split']} ({_split_rule(config, graph)})",
+        "Split": f"{row['split']} ({split_rule})",
         "Seed": str(config.seed),
         "Chosen epoch": f"{row['chosen_epoch']} of {row['epochs_run']}",
         "Settings": config.source,
@@ -246,12 +250,6 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
         "Version": ", ".join(f"{n} {row['versions'].get(n, '?')}" for n in ("argnn", "torch")),
     }
     return [[name, str(value)] for name, value in facts.items()]
-
-
-def _split_rule(config: RunConfig, graph: Data) -> str:
-    if config.link is None:
-        return str(graph.split_rule)
-    return f"pairs of nodes at {config.link.ratio}, drawn with the number of the split as seed"
 
 
 def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -10,16 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.analysis import Layer, learned_layers
-from argnn.analysis.figures import (
-    Bar,
-    DataPoint,
-    ablation_figure,
-    homophily_figure,
-    hull_figure,
-    map_figure,
-    metric_figure,
-    training_figure,
-)
+from argnn.analysis import figures as plots
+from argnn.analysis.figures import Bar, DataPoint
 from argnn.analysis.figures.style import DOTS_PER_INCH, FORMATS, check_formats, figure_bytes
 from argnn.analysis.figures.training import CURVES
 from argnn.data import split_masks
@@ -152,25 +144,26 @@ def _planned(
     """The name of every figure, and a function that draws it."""
     figures = [figure for run in runs for figure in _of_run(run)]
     if points:
-        figures.append(("homophily", lambda _: homophily_figure(points)))
+        figures.append(("homophily", lambda _: plots.homophily_figure(points)))
     if bars:
         score = f"Test {SCORES['node'][0].upper()}"
-        figures.append(("ablation", lambda _: ablation_figure(bars, score, INTERVAL)))
+        figures.append(("ablation", lambda _: plots.ablation_figure(bars, score, INTERVAL)))
     return figures
 
 
 def _of_run(run: _Run) -> list[_Planned]:
     def training(_: int) -> "Figure":
-        return training_figure(run.row["history"], run.geometry, best_epoch=run.row["chosen_epoch"])
+        best = run.row["chosen_epoch"]
+        return plots.training_figure(run.row["history"], run.geometry, best_epoch=best)
 
     figures: list[_Planned] = [(f"{run.name}-training", training)]
     if not run.layers:
         return figures
-    graph, last = run.graph, run.layers[-1]
+    graph, last, seen = run.graph, run.layers[-1], run.trained
     return [
-        (f"{run.name}-map", lambda jobs: map_figure(graph, last, trained=run.trained, jobs=jobs)),
-        (f"{run.name}-hull", lambda jobs: hull_figure(graph, last, jobs=jobs)),
-        (f"{run.name}-metric", lambda _: metric_figure(graph, run.layers)),
+        (f"{run.name}-map", lambda jobs: plots.map_figure(graph, last, trained=seen, jobs=jobs)),
+        (f"{run.name}-hull", lambda jobs: plots.hull_figure(graph, last, jobs=jobs)),
+        (f"{run.name}-metric", lambda _: plots.metric_figure(graph, run.layers)),
         *figures,
     ]
 

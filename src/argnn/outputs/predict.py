@@ -114,9 +114,8 @@ def _graph(request: PredictionRequest, estimator: GraphEstimator) -> Data:
     if request.data is not None:
         return estimator.read(request.data, root=request.data_root)
     if not RunFolder(request.run).config.exists():
-        raise ConfigError(
-            f"{request.run}: does not say which graph it is of; name it after the run"
-        )
+        graphless = f"{request.run}: does not say which graph it is of"
+        raise ConfigError(f"{graphless}; name it after the run")
     folder, stored = open_run(request.run)
     config = RunConfig.from_json(stored, str(folder.config))
     if config.link is None:
@@ -126,10 +125,10 @@ def _graph(request: PredictionRequest, estimator: GraphEstimator) -> Data:
     return estimator.read(observed_graph(graph, split, config.link))
 
 
-_Table = tuple[list[str], Iterable[Sequence[Any]], list[str]]
+_Rows = tuple[list[str], Iterable[Sequence[Any]], list[str]]
 
 
-def _classes(estimator: ARGNNClassifier, graph: Data) -> _Table:
+def _classes(estimator: ARGNNClassifier, graph: Data) -> _Rows:
     """Header, rows and predicted classes of a table of nodes."""
     proba = estimator.proba(graph)
     names = [str(label) for label in estimator.classes_.tolist()]
@@ -141,7 +140,7 @@ def _classes(estimator: ARGNNClassifier, graph: Data) -> _Table:
     return ["id", "class", *(f"p_{name}" for name in names)], rows, decisions
 
 
-def _links(estimator: ARGNNLinkPredictor, graph: Data, path: Path) -> _Table:
+def _links(estimator: ARGNNLinkPredictor, graph: Data, path: Path) -> _Rows:
     """Header, rows and decisions of a table of pairs."""
     pairs = _read_pairs(path, graph)
     logits = estimator.pair_logits(pairs, graph)

@@ -203,9 +203,8 @@ def _layers(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> list[
     for number in reversed(range(len(layers))):
         room -= len(sample.nodes) * layers[number].g.size(1)
         whole = room >= 0 or not described
-        described.append(
-            _layer(number + 1, subject.graph, layers[number], messages[number], whole, sample)
-        )
+        both = layers[number], messages[number]
+        described.append(_layer(number + 1, subject.graph, *both, whole, sample))
     return described[::-1]
 
 
