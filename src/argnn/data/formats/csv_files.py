@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from argnn.csv_cells import plain_cell
+from argnn.csv_cells import is_number, plain_cell
 from argnn.data.formats.plain_files import read_text
 from argnn.data.node_ids import shown
 from argnn.data.tables import Table, object_cells
@@ -66,7 +66,7 @@ def check_header(header: list[str], path: Path, line: int) -> None:
         if name in seen:
             raise DataError(f"{path}, line {line}: there are two columns {shown(name)}")
         seen.add(name)
-    if all(_is_number(name) for name in header):
+    if all(is_number(name) for name in header):
         raise DataError(
             f"{path}, line {line}: expected a header such as source,target "
             f"(got {shown(','.join(header))})"
@@ -86,11 +86,3 @@ def table_of(rows: Iterator[NumberedLine], header: list[str], path: Path) -> Tab
     columns = zip(*table, strict=True) if table else ([] for _ in header)
     cells_by_name = zip(header, columns, strict=True)
     return Table(str(path), {name: object_cells(list(part)) for name, part in cells_by_name}, lines)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
