@@ -34,24 +34,27 @@ def download(spec: DatasetSpec, folder: Path) -> None:
             f"{spec.name}: not in the cache, and ARGNN_OFFLINE forbids downloads; {remedy}"
         )
     logger.info("downloading %s to %s", spec.title, folder)
-    pooch.get_logger().setLevel(logging.WARNING)
     urls = {name: _url(spec, name) for name in spec.raw_files}
     store = pooch.create(writable_folder(folder), "", registry=SHA256[spec.name], urls=urls)
-    for name in spec.raw_files:
-        try:
+    words, level = pooch.get_logger(), pooch.get_logger().level
+    words.setLevel(logging.WARNING)  # else it prints a line for every file
+    try:
+        for name in spec.raw_files:
             Path(store.fetch(name)).chmod(0o644)  # pooch lets only its own user read a file
-        except Exception as error:  # every network library has its own errors
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            # A wrong sum is a ValueError. Some network errors are, too, but they are also OSErrors.
-            if isinstance(error, ValueError) and not isinstance(error, OSError):
-                raise DataError(
-                    f"{spec.name}: {name} as downloaded is not the file it should be "
-                    f"({reason.split('. ')[0]}); try again, or {remedy}"
-                ) from error
+    except Exception as error:  # every network library has its own errors
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        # A wrong sum is a ValueError. Some network errors are, too, but they are also OSErrors.
+        if isinstance(error, ValueError) and not isinstance(error, OSError):
             raise DataError(
-                f"{spec.name}: download failed ({reason}); try again, which fetches the rest "
-                f"only, or {remedy}"
+                f"{spec.name}: {name} as downloaded is not the file it should be "
+                f"({reason.split('. ')[0]}); try again, or {remedy}"
             ) from error
+        raise DataError(
+            f"{spec.name}: download failed ({reason}); try again, which fetches the rest only, "
+            f"or {remedy}"
+        ) from error
+    finally:
+        words.setLevel(level)
 
 
 def _url(spec: DatasetSpec, name: str) -> str:
