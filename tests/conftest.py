@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from argnn.folders import cache_root
+from forked import forked_workers  # noqa: F401 - a fixture
 
 # A test with an empty cache of its own need not compile the kernels anew.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_root()))

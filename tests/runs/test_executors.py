@@ -223,8 +223,7 @@ def graphs():
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", ["local", "ray"])
 def test_worker_that_dies_fails_only_its_job(request, graphs, tmp_path, executor):
-    if executor == "ray":
-        request.getfixturevalue("ray")
+    request.getfixturevalue("ray" if executor == "ray" else "forked_workers")
     jobs = [SumJob(number, tmp_path, {1: 1, 3: 9}.get(number, 0)) for number in range(6)]
     total, told = int(graphs["one"].y.sum()), {}
 
@@ -270,6 +269,7 @@ class HangingJob(SumJob):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_worker_that_hangs_is_killed_when_the_pool_is_left(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr("argnn.runs.pool._PATIENCE_SECONDS", 0.1)
     with open_pool(graphs, 2) as pool:
