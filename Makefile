@@ -9,14 +9,26 @@ HASHED := $(INSTALL) --require-hashes --no-deps -r
 # This version installs as a CPU build with pip; other versions may pull CUDA packages.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test torture wheel-test docs check format constraints clean
+.PHONY: demo quick test slowest torture wheel-test docs check format constraints clean
 
 demo: $(VENV)/.demo
 	$(BIN)/argnn demo
 
+# One thread for each of two processes, in the order of tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# For every day: ruff, and one fast case of every test.
+quick: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(PYTEST) --quick
+
 test: check
-	# One thread for each of two processes, in the order of tests/conftest.py.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) --junitxml=build/tests.xml
+
+# After `make test` on a quiet machine.
+slowest: $(VENV)/.test
+	$(BIN)/python scripts/slowest_tests.py
 
 torture: $(VENV)/.test
 	# As root it also closes files to another user and fills disks.

@@ -674,13 +674,3 @@ def test_worker_that_dies_is_a_failed_job_and_is_replaced(planned):
         pool.submit(replace(job, trial=9))
         (left,) = pool.running
     assert not left.process.is_alive()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("plain_seeds")
-def test_ray_gives_the_same_trials(planned, tmp_path):
-    pytest.importorskip("ray")
-    search = planned(2, splits="0,1", workers=1)
-    records = run_search(search, tmp_path / "ray.journal", executor="ray", workers=1)
-    here = run_search(search, tmp_path / "here.journal")
-    assert untimed(records) == untimed(here)

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,11 +14,13 @@ import pytest
 
 from argnn.bench.experiments.cells import plan_bench, run_bench
 from argnn.bench.experiments.files import DataChoice, Experiment, Method
+from argnn.bench.tuning.search import plan_search, run_search
 from argnn.cli import main
 from argnn.data import load
 from argnn.errors import ConfigError, RunError
 from argnn.runs.parallel import Silent, run_jobs
 from argnn.runs.pool import open_executor, open_pool
+from argnn.runs.prepare import Request
 from argnn.train import EpochRecord
 
 SHORT = ("epochs=4", "hidden_channels=4")
@@ -146,6 +148,19 @@ def test_error_of_a_cell_on_ray_keeps_its_traceback(ray, tmp_path):
     ((_, row),) = run_jobs(jobs, graphs, 1, Silent(), executor="ray")
     assert row["error"].startswith("AttributeError: ")
     assert "Traceback" in row["traceback"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("plain_seeds")
+def test_trials_of_a_search_are_the_same_on_ray(ray, small_npz, tmp_path):
+    request = Request(str(small_npz()), model="gcn", overrides=("epochs=2",), workers=1)
+    search = plan_search(request, 2, splits="0,1")
+    remote = run_search(search, tmp_path / "ray.journal", executor="ray", workers=1)
+    here = run_search(search, tmp_path / "here.journal")
+    assert len(here) == 2
+    assert [replace(record, seconds=0.0) for record in remote] == [
+        replace(record, seconds=0.0) for record in here
+    ]
 
 
 def test_ray_that_is_not_installed(monkeypatch):
