@@ -115,7 +115,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="one fast case of every test")
 
 
-def leave_out_the_slow(items: list[pytest.Item]) -> None:
+def leave_out_the_slow(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the first case of each test that is not slow, and something of every folder."""
     listed = {line.split(maxsplit=1)[1] for line in SLOWEST.read_text().splitlines()}
     kept: dict[str, pytest.Item] = {}
@@ -127,6 +127,8 @@ def leave_out_the_slow(items: list[pytest.Item]) -> None:
     empty = [str(folder) for folder in before if before[folder] > 9 and not after[folder]]
     if empty:
         raise pytest.UsageError(f"--quick leaves no test of {', '.join(empty)}")
+    chosen = {item.nodeid for item in kept.values()}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
     items[:] = kept.values()
 
 
@@ -134,7 +136,7 @@ def leave_out_the_slow(items: list[pytest.Item]) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A part of the tests, or files in random order and the tests of each, where asked for."""
     if config.getoption("--quick"):
-        leave_out_the_slow(items)
+        leave_out_the_slow(config, items)
     if ORDER is None:
         return
     draw = random.Random(int(ORDER))

@@ -32,7 +32,7 @@ PRELOADED = (
     *("matplotlib.font_manager", "optuna.storages.journal", "torch_geometric.nn"),
 )
 #: A process that has not ended after this time hangs.
-PATIENCE = 200
+PATIENCE = 900
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 
