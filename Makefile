@@ -9,19 +9,35 @@ HASHED := $(INSTALL) --require-hashes --no-deps -r
 # This version installs as a CPU build with pip; other versions may pull CUDA packages.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test torture docs check format constraints clean
+.PHONY: demo quick test slowest torture wheel-test docs check format constraints clean
 
 demo: $(VENV)/.demo
 	$(BIN)/argnn demo
 
+# One thread for each of two processes, in the order of tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# For every day: ruff, and one fast case of every test.
+quick: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(PYTEST) --quick
+
 test: check
-	# One thread for each of two processes, in the order of tests/conftest.py.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) --junitxml=build/tests.xml
+
+# After `make test` on a quiet machine.
+slowest: $(VENV)/.test
+	$(BIN)/python scripts/slowest_tests.py
 
 torture: $(VENV)/.test
 	# As root it also closes files to another user and fills disks.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m torture
 	$(BIN)/python -m tests.adversarial --write docs/torture.md
+
+# The wheel in an empty environment outside the repository: demo, train, predict, analyze.
+wheel-test: $(VENV)/.demo
+	scripts/try_wheel.sh $(CURDIR)/$(BIN)/python $(CURDIR)/$(VENV)/demo.txt $(TORCH)
 
 docs: $(VENV)/.test
 	$(BIN)/sphinx-build -W -n docs build/site

@@ -2,12 +2,15 @@
 
 ``ARGNN_TEST_SEED`` (0 unless told) changes all seeds, also those that a test names itself;
 ``ARGNN_TEST_ORDER`` shuffles the files and the tests of a file. ``scripts/hunt.py`` uses both.
+``--quick`` takes a part of all tests, for every day.
 """
 
 import os
 import random
 import zlib
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -17,6 +20,8 @@ from hypothesis import HealthCheck
 
 SEED = int(os.environ.get("ARGNN_TEST_SEED", "0"))
 ORDER = os.environ.get("ARGNN_TEST_ORDER")
+#: Seconds and names of tests, of ``scripts/slowest_tests.py``.
+SLOWEST = Path(__file__).parent / "tests" / "slowest.txt"
 
 # Hypothesis limits the time of an example unless told otherwise, which a busy machine breaks.
 hypothesis.settings.register_profile(
@@ -105,9 +110,33 @@ def pytest_runtest_call() -> None:
     seed_all(0)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What ``make quick`` says."""
+    parser.addoption("--quick", action="store_true", help="one fast case of every test")
+
+
+def leave_out_the_slow(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the first case of each test that is not slow, and something of every folder."""
+    listed = {line.split(maxsplit=1)[1] for line in SLOWEST.read_text().splitlines()}
+    kept: dict[str, pytest.Item] = {}
+    for item in items:
+        name = item.nodeid.split("[")[0]
+        if name not in listed and item.get_closest_marker("slow") is None:
+            kept.setdefault(name, item)
+    before, after = (Counter(i.path.parent for i in part) for part in (items, kept.values()))
+    empty = [str(folder) for folder in before if before[folder] > 9 and not after[folder]]
+    if empty:
+        raise pytest.UsageError(f"--quick leaves no test of {', '.join(empty)}")
+    chosen = {item.nodeid for item in kept.values()}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+    items[:] = kept.values()
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files in random order, and the tests of each, where that is asked for."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A part of the tests, or files in random order and the tests of each, where asked for."""
+    if config.getoption("--quick"):
+        leave_out_the_slow(config, items)
     if ORDER is None:
         return
     draw = random.Random(int(ORDER))

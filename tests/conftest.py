@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from argnn.folders import cache_root
+from forked import forked_workers  # noqa: F401 - a fixture
 
 # A test with an empty cache of its own need not compile the kernels anew.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_root()))
@@ -98,3 +99,17 @@ def one_thread(monkeypatch) -> None:
 def brief_trial(monkeypatch) -> None:
     """Trials of two epochs."""
     monkeypatch.setattr("argnn.runs.trial.TRIAL_EPOCHS", 2)
+
+
+@pytest.fixture
+def brief_maps(monkeypatch) -> None:
+    """Maps and drawings with a tenth of the steps, for tests that do not look at places."""
+    tsne, igraph = pytest.importorskip("openTSNE"), pytest.importorskip("igraph")
+    usual, draw = tsne.TSNE, igraph.Graph.layout_fruchterman_reingold
+    steps = {"early_exaggeration_iter": 15, "n_iter": 50}
+    monkeypatch.setattr(tsne, "TSNE", lambda **options: usual(**{**options, **steps}))
+    monkeypatch.setattr(
+        igraph.Graph,
+        "layout_fruchterman_reingold",
+        lambda graph, **options: draw(graph, **{**options, "niter": 100}),
+    )

@@ -165,6 +165,7 @@ def one_epoch(brief_trial, monkeypatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers", "brief_maps")
 @pytest.mark.parametrize(
     "block",
     [b for page in PAGES for b in blocks(page) if b.text.startswith(SHORTENED)],
@@ -179,6 +180,7 @@ def test_long_blocks_run_with_one_epoch(block, folder, one_epoch, benchmark_root
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers", "brief_maps")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES[1:] if any(b.is_run for b in blocks(p))], ids=lambda page: page.name
 )

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +27,7 @@ from argnn.runs.pool import open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.run import run_cell
 from argnn.settings.tuned import read_tuned
+from forked import code, run_forked
 
 
 @pytest.fixture
@@ -335,9 +334,8 @@ run_search(plan_search(request, 5), Path(sys.argv[2]))
 @pytest.mark.usefixtures("plain_seeds")
 def test_killed_search_ends_as_an_undisturbed_one(planned, searched, small_npz, tmp_path):
     journal = tmp_path / "study.journal"
-    command = [sys.executable, "-c", KILLED, str(small_npz()), str(journal)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    done, _, errors = run_forked(code, KILLED, small_npz(), journal, cwd=tmp_path)
+    assert done == -signal.SIGKILL, errors
     search = planned(5)
     write_result(tmp_path / "whole.yaml", search, whole := searched(search, "whole"))
     write_result(tmp_path / "killed.yaml", search, records := searched(search))
@@ -641,7 +639,7 @@ def test_graph_that_cannot_be_trained_on_is_no_failed_trial(planned, small_npz):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("plain_seeds")
+@pytest.mark.usefixtures("plain_seeds", "forked_workers")
 def test_several_workers_keep_the_budget(planned, tmp_path):
     search = planned(4, splits="0,1", workers=2)
     records = run_search(search, tmp_path / "study.journal", workers=2)
@@ -656,6 +654,7 @@ def test_several_workers_keep_the_budget(planned, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_worker_that_dies_is_a_failed_job_and_is_replaced(planned):
     search = planned(epochs=10**6)
     graphs = {search.config.graph["digest"]: search.graph}
@@ -675,13 +674,3 @@ def test_worker_that_dies_is_a_failed_job_and_is_replaced(planned):
         pool.submit(replace(job, trial=9))
         (left,) = pool.running
     assert not left.process.is_alive()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("plain_seeds")
-def test_ray_gives_the_same_trials(planned, tmp_path):
-    pytest.importorskip("ray")
-    search = planned(2, splits="0,1", workers=1)
-    records = run_search(search, tmp_path / "ray.journal", executor="ray", workers=1)
-    here = run_search(search, tmp_path / "here.journal")
-    assert untimed(records) == untimed(here)

@@ -1,14 +1,15 @@
 """Commands run in this process, in an empty folder, or in one whose means are limited."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from argnn.cli import main
+from forked import code, run_forked
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def code(arguments):
     except SystemExit as stopped:
         return stopped.code
 
-commands = json.load(sys.stdin)
+commands = json.loads(sys.argv[1])
 code(commands[0])  # imports what it needs
 held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, 2 * [held + 2**31])
@@ -98,17 +99,12 @@ def limited(cache, one_thread, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # CUDA reserves all addresses that it may use
 
     def call(commands: Sequence[Sequence[object]]) -> list[int]:
-        done = subprocess.run(
-            [sys.executable, "-c", LIMITED],
-            input=json.dumps([[str(argument) for argument in command] for command in commands]),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        lines = [line.split() for line in done.stdout.splitlines()]
+        words = json.dumps([[str(argument) for argument in command] for command in commands])
+        done, out, errors = run_forked(code, LIMITED, words, cwd=Path.cwd())
+        lines = [line.split() for line in out.splitlines()]
         codes = [int(line[1]) for line in lines if line and line[0] == "code"]
-        assert done.returncode == 0, (done.returncode, commands[len(codes)], done.stderr[-2000:])
-        assert "Traceback" not in done.stderr
+        assert done == 0, (done, commands[len(codes)], errors[-2000:])
+        assert "Traceback" not in errors
         return codes
 
     return call

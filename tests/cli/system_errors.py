@@ -1,8 +1,7 @@
 """Run commands one after the other where the operating system refuses something.
 
-``python system_errors.py`` reads cases from standard input as JSON and writes what became of
-each. Every case is a child of this process: it starts without imports of its own, and may give
-up the rights of root.
+Every case is a child of the process that runs them all: it starts without imports of its own, and
+may give up the rights of root.
 """
 
 import ctypes
@@ -72,29 +71,16 @@ def _no_measuring(config, turns, policy) -> dict:
     return {"config": config.to_json(), "measurements": [{"rows": [], "edge_part": None}]}
 
 
-def _import_all() -> None:
-    """What the commands import; and PyG writes a module for each kind of layer."""
-    import matplotlib.font_manager  # noqa: F401 - writes a list of fonts to the home folder
-
+def run_all(cases: list[dict]) -> None:
+    """Write what became of each case, a line for each."""
     import argnn.bench.perf
-    import argnn.bench.tuning.search
     import argnn.cli.perf
-    import argnn.data.inspect
-    import argnn.outputs.analyze
-    import argnn.outputs.export
-    import argnn.outputs.figures
-    import argnn.outputs.predict
-    import argnn.runs.demo
     from argnn.settings.options import resolve_options
 
     for model in ("argnn", "gcn"):
-        resolve_options(model, "default")
+        resolve_options(model, "default")  # PyG makes a module for each kind of layer
     argnn.bench.perf.run_perf = _no_measuring
     argnn.cli.perf._print_perf = lambda result, console: None
-
-
-if __name__ == "__main__":
-    _import_all()
-    for case in json.load(sys.stdin):
+    for case in cases:
         code, text = run(case)
         sys.stdout.write(json.dumps({"code": code, "text": text}) + "\n")

@@ -4,8 +4,6 @@ import functools
 import io
 import json
 import signal
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from rich.console import Console
 from argnn.cli.bench_progress import CellBar
 from argnn.runs import parallel
 from argnn.store.results import read_rows
+from forked import code, run_forked
 from planted_twins import COUNTS, write_twins
 
 MINE = {
@@ -286,13 +285,9 @@ def test_killed_bench_goes_on_and_equals_one_that_was_not(argnn):
     write(methods=methods, oracle=True)
     path = Path("killed.jsonl")
     # The pipe is closed when the workers, which hold it as well, have ended, too.
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, "bench", "mine.yaml", f"--out={path}", "--workers=2"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed
+    words = ("bench", "mine.yaml", f"--out={path}", "--workers=2")
+    killed, _, errors = run_forked(code, KILLED, *words, cwd=Path.cwd())
+    assert killed == -signal.SIGKILL, errors
     early = stored("killed.jsonl")
     assert len(early) == 1
 

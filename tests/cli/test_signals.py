@@ -5,48 +5,50 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from argnn.files import read_json
 from argnn.runs.machine import ending_as_interrupts
+from argnn.runs.pool import graphs_for_worker
 from argnn.store.run_folder import RunFolder
+from forked import PATIENCE, Forked, command, run_forked
 
 pytestmark = pytest.mark.slow
-
-PATIENCE = 200
 
 
 @pytest.fixture
 def started(small_npz, tmp_path, cache):
     """Start a command in a folder of its own, with a temporary folder of its own."""
     small_npz()
-    (tmp_path / "temporary").mkdir()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     processes = []
 
     def start(*arguments):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path / "temporary")}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "argnn", *arguments],
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            # What runs in the background of a shell, as these tests may, ignores Ctrl-C.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        processes.append(process)
-        return process
+        processes.append(Forked(command, *arguments, cwd=tmp_path, TMPDIR=str(temporary)))
+        return processes[-1]
 
     yield start
     for process in processes:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stderr.close()
+        process.end()
+
+
+def started_anew(arguments, tmp_path):
+    """Start a command as a shell does, without a fork server; returns the process."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "argnn", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path / "temporary")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # What runs in the background of a shell, as these tests may, ignores Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def wait_for(process, condition):
@@ -96,25 +98,24 @@ def test_training_says_what_is_kept_and_removes_its_copies(started, tmp_path, nu
     assert not list((tmp_path / "run").rglob(".writing-*"))
 
 
-def test_killed_parent_leaves_no_copies_and_no_tracebacks(started, tmp_path):
-    process = started(*LONG, "--workers=2")
-    wait_for(process, lambda: both_at_work(tmp_path))
-    os.kill(process.pid, signal.SIGKILL)
-    _, errors = process.communicate(timeout=PATIENCE)  # workers hold the same pipe
+def test_killed_parent_leaves_no_copies_and_no_tracebacks(small_npz, tmp_path, cache):
+    small_npz()
+    (tmp_path / "temporary").mkdir()
+    with started_anew((*LONG, "--workers=2"), tmp_path) as process:
+        try:
+            wait_for(process, lambda: both_at_work(tmp_path))
+            process.kill()
+            _, errors = process.communicate(timeout=PATIENCE)  # workers hold the same pipe
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     assert "Traceback" not in errors
     assert copies(tmp_path) == []
 
 
 def test_worker_whose_parent_is_gone_says_nothing(tmp_path):
-    code = """
-import sys
-from pathlib import Path
-from argnn.runs.pool import graphs_for_worker
-graphs_for_worker(Path(sys.argv[1]), parent=0)
-"""
-    arguments = [sys.executable, "-c", code, str(tmp_path / "removed")]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    assert (done.returncode != 0, done.stdout, done.stderr) == (True, "", "")
+    code, *printed = run_forked(graphs_for_worker, tmp_path / "removed", 0, cwd=tmp_path)
+    assert (code != 0, printed) == (True, ["", ""])
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,7 @@ def test_an_interrupt_that_python_loses_comes_again(usual_handlers, capsys):
 def test_every_command_says_what_is_kept(
     argnn, usual_handlers, small_npz, monkeypatch, moment, number
 ):
-    command, module, function, kept = moment
+    words, module, function, kept = moment
     text = "{name: mine, title: mine, task: node, data: [small.npz], methods: [{model: gcn}]}"
     Path("mine.yaml").write_text(text)
     small_npz("here/small.npz")
@@ -243,7 +244,7 @@ def test_every_command_says_what_is_kept(
 
     monkeypatch.setattr(f"{module}.{function}", interrupt)
     before = signal.getsignal(number)
-    done = argnn(*command.split())
+    done = argnn(*words.split())
     assert done.err.startswith(f"argnn: error: interrupted; {kept}"), done.err
     assert len(done.err.splitlines()) == 1
     assert done.code == 128 + number
@@ -258,9 +259,9 @@ def test_moments_are_of_all_commands():
 
 
 @pytest.mark.parametrize("target", ["/dev/full", "closed pipe"])
-def test_output_that_cannot_be_written(started, tmp_path, target):
+def test_output_that_cannot_be_written(target):
     where = "> /dev/full" if target == "/dev/full" else "| true"
-    shell = f"set -o pipefail; {sys.executable} -m argnn models {where}"
+    shell = f"set -o pipefail; {sys.executable} -m argnn --help {where}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
     if target == "/dev/full":
         assert done.returncode == 2

@@ -5,10 +5,6 @@ Every command, with every option that takes a path, meets every way in which a p
 
 import inspect
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -16,12 +12,13 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from adversarial.process import ONE_THREAD
 from argnn.cli import app
+from forked import run_forked
+
+from .system_errors import run_all
 
 pytestmark = pytest.mark.slow
 
-DRIVER = Path(__file__).parent / "system_errors.py"
 LONG = "x" * 300
 GCN = ("--model=gcn", "--epochs=1")
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -131,25 +128,10 @@ def driven(cases, folder):
     """What became of each case."""
     here = folder / "here"
     here.mkdir()
-    environment = {
-        **os.environ,
-        **ONE_THREAD,
-        "ARGNN_OFFLINE": "1",
-        "ARGNN_CACHE": str(folder / "cache"),
-        "HOME": str(folder),
-    }
-    environment.pop("ARGNN_DATA", None)
-    done = subprocess.run(
-        [sys.executable, str(DRIVER)],
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=here,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    environment = {"ARGNN_OFFLINE": "1", "ARGNN_CACHE": str(folder / "cache"), "HOME": str(folder)}
+    done, out, errors = run_forked(run_all, cases, cwd=here, ARGNN_DATA=None, **environment)
+    assert done == 0, errors
+    return [json.loads(line) for line in out.splitlines()]
 
 
 def check(cases, folder, codes=(2,)):

@@ -3,8 +3,6 @@
 import dataclasses
 import math
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -23,6 +21,7 @@ from argnn.runs.run import run_cell, trained_model
 from argnn.settings.run_config import RunConfig
 from argnn.store.run_folder import RunFolder, create_run
 from argnn.train import LinkPrediction, fit
+from forked import code, run_forked
 
 TINY = ("hidden_channels=8", "num_layers=1", "epochs=6", "checkpoint_every=2", "evaluate_every=1")
 SCORES = {"auroc", "auprc", "accuracy", "threshold", "hits@10", "hits@50", "mrr", "count"}
@@ -227,9 +226,8 @@ if __name__ == "__main__":
 @pytest.mark.usefixtures("plain_seeds")
 def test_killed_run_continues_bit_for_bit(small_npz, tmp_path):
     path, killed = small_npz(), RunFolder(tmp_path / "killed")
-    command = [sys.executable, "-c", KILLED_RUN, str(path), str(killed.root)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    done, _, errors = run_forked(code, KILLED_RUN, path, killed.root, cwd=tmp_path)
+    assert done == -signal.SIGKILL, errors
     assert killed.result(0).exists()
     assert killed.checkpoint(1).exists()
     assert not killed.result(1).exists()
@@ -245,7 +243,7 @@ def test_killed_run_continues_bit_for_bit(small_npz, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("plain_seeds")
+@pytest.mark.usefixtures("plain_seeds", "forked_workers")
 def test_workers_give_the_same_bits(small_npz, tmp_path):
     path = small_npz()
     alone, rows = run(tmp_path / "alone", path, split="0,1")

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,11 +14,13 @@ import pytest
 
 from argnn.bench.experiments.cells import plan_bench, run_bench
 from argnn.bench.experiments.files import DataChoice, Experiment, Method
+from argnn.bench.tuning.search import plan_search, run_search
 from argnn.cli import main
 from argnn.data import load
 from argnn.errors import ConfigError, RunError
 from argnn.runs.parallel import Silent, run_jobs
 from argnn.runs.pool import open_executor, open_pool
+from argnn.runs.prepare import Request
 from argnn.train import EpochRecord
 
 SHORT = ("epochs=4", "hidden_channels=4")
@@ -148,6 +150,19 @@ def test_error_of_a_cell_on_ray_keeps_its_traceback(ray, tmp_path):
     assert "Traceback" in row["traceback"]
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("plain_seeds")
+def test_trials_of_a_search_are_the_same_on_ray(ray, small_npz, tmp_path):
+    request = Request(str(small_npz()), model="gcn", overrides=("epochs=2",), workers=1)
+    search = plan_search(request, 2, splits="0,1")
+    remote = run_search(search, tmp_path / "ray.journal", executor="ray", workers=1)
+    here = run_search(search, tmp_path / "here.journal")
+    assert len(here) == 2
+    assert [replace(record, seconds=0.0) for record in remote] == [
+        replace(record, seconds=0.0) for record in here
+    ]
+
+
 def test_ray_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
@@ -223,8 +238,7 @@ def graphs():
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", ["local", "ray"])
 def test_worker_that_dies_fails_only_its_job(request, graphs, tmp_path, executor):
-    if executor == "ray":
-        request.getfixturevalue("ray")
+    request.getfixturevalue("ray" if executor == "ray" else "forked_workers")
     jobs = [SumJob(number, tmp_path, {1: 1, 3: 9}.get(number, 0)) for number in range(6)]
     total, told = int(graphs["one"].y.sum()), {}
 
@@ -270,6 +284,7 @@ class HangingJob(SumJob):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_worker_that_hangs_is_killed_when_the_pool_is_left(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr("argnn.runs.pool._PATIENCE_SECONDS", 0.1)
     with open_pool(graphs, 2) as pool:

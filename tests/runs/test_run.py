@@ -3,8 +3,6 @@
 import json
 import shutil
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -24,6 +22,7 @@ from argnn.runs.run import run_cell, trained_model
 from argnn.settings.run_config import RunConfig
 from argnn.store.run_folder import RunFolder, create_run
 from argnn.train import fit
+from forked import code, command, run_forked
 
 TINY = ("hidden_channels=8", "num_layers=2", "epochs=6", "checkpoint_every=2")
 
@@ -401,7 +400,7 @@ def test_unforeseen_error_keeps_its_traceback(small_npz, tmp_path, monkeypatch):
     assert "Traceback" in folder.log.read_text()
 
 
-@pytest.mark.usefixtures("plain_seeds")
+@pytest.mark.usefixtures("plain_seeds", "forked_workers")
 def test_workers_give_the_same_bits(small_npz, tmp_path):
     path = small_npz()
     alone, _ = run(tmp_path / "alone", path, split="all")
@@ -446,24 +445,21 @@ run_splits(plan, create_run(Path(sys.argv[1]), plan.config.to_json()), Killer())
 """
 
 
-def python(*arguments):
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("plain_seeds")
 def test_killed_run_continues_bit_for_bit(tmp_path):
     killed = RunFolder(tmp_path / "killed")
-    done = python("-c", KILLED_RUN, str(killed.root), "2", "0,2,4")
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    done, _, errors = run_forked(code, KILLED_RUN, killed.root, "2", "0,2,4", cwd=tmp_path)
+    assert done == -signal.SIGKILL, errors
     assert killed.result(0).exists()
     assert killed.checkpoint(2).exists()
     assert not killed.result(2).exists()
     assert not (killed.root / "split-4").exists()
     before = killed.result(0).stat().st_mtime_ns, killed.result(0).read_bytes()
 
-    resumed = python("-m", "argnn", "train", "--resume", str(killed.root), "--workers", "1")
-    assert (resumed.returncode, resumed.stderr) == (0, "")
+    resume = ("train", "--resume", killed.root, "--workers=1")
+    resumed, _, errors = run_forked(command, *resume, cwd=tmp_path)
+    assert (resumed, errors) == (0, "")
     assert (killed.result(0).stat().st_mtime_ns, killed.result(0).read_bytes()) == before
     assert not killed.checkpoint(2).exists()
 
@@ -475,34 +471,3 @@ def test_killed_run_continues_bit_for_bit(tmp_path):
         assert without_time(found) == without_time(row)
     assert read_checked(killed.result(2))["resumed_from_epoch"] == 15
     assert read_checked(killed.result(4))["resumed_from_epoch"] is None
-
-
-@pytest.mark.slow
-def test_killed_parent_takes_its_workers_along(small_npz, tmp_path):
-    code = """
-import os, signal, sys, time
-from pathlib import Path
-from argnn.settings.run_config import RunConfig
-from argnn.bench.experiments.cells import plan_bench
-from argnn.bench.experiments.files import parsed_experiment
-from argnn.runs.parallel import Silent, run_splits
-from argnn.runs.prepare import Request, prepare
-from argnn.store.run_folder import create_run
-
-class Killer(Silent):
-    def epoch(self, job, epoch, loss, val_score):
-        print("an epoch", flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-if __name__ == "__main__":
-    overrides = ("hidden_channels=8", "epochs=100000")
-    wanted = {"model": "gcn", "split": "0,1", "workers": 2, "overrides": overrides}
-    plan = prepare(Request(sys.argv[1], device="cpu", **wanted))
-    run_splits(plan, create_run(Path(sys.argv[2]), plan.config.to_json()), Killer())
-"""
-    script = tmp_path / "script.py"
-    script.write_text(code)
-    done = python(str(script), str(small_npz()), str(tmp_path / "run"))
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    # Workers hold the same pipe: it was closed, so that both have ended.
-    assert done.stdout == "an epoch\n"
