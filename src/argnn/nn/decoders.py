@@ -201,6 +201,14 @@ class LinkModel(AbstractNodeModel):
         """Those of the encoder."""
         return self.encoder.metric_parameters()
 
+    def parameter_groups(self) -> dict[str, str]:
+        """Those of the encoder; the decoder is a head."""
+        groups = {
+            f"encoder.{name}": group for name, group in self.encoder.parameter_groups().items()
+        }
+        decoder = {f"decoder.{name}": "encoder_head" for name, _ in self.decoder.named_parameters()}
+        return {**groups, **decoder}
+
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """See the encoder."""
         self.encoder.fit_to_graph(edge_index, num_nodes)

@@ -2,17 +2,26 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from argnn.checks import check_type, require
 from argnn.errors import ConfigError
 from argnn.functional.ricci import REDUCTIONS
-from argnn.registry import resolve, suggestion
+from argnn.registry import canonical_name, resolve, suggestion
+from argnn.train.optimizers import OPTIMIZERS
 from argnn.train.precision import PRECISIONS
 
 SCHEDULES = ("constant", "step", "cosine")
 PENALTY_WEIGHTS = ("fixed", "theory", "theorem")
+#: Settings that were added after results had been stored. Records leave them out at their default
+#: value, so that the fingerprints of finished runs stay the same.
+_ADDED_LATER = (
+    "optimizer",
+    "metric_weight_decay",
+    "layers_weight_decay",
+    "encoder_head_weight_decay",
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +33,13 @@ class TrainConfig:
         lr: Learning rate of the weights.
         metric_lr: Learning rate of the metric networks; as ``lr`` where not given.
         penalty_lr: Learning rate of adaptive penalty weights; as ``lr`` where not given.
-        weight_decay: L2 weight of Adam on weights and metric networks.
+        optimizer: A name in ``argnn.train.optimizers.OPTIMIZERS``: ``"adam"``, where weight decay
+            is a part of the gradient, or ``"adamw"``, where it is not.
+        weight_decay: Weight decay of all parameters of the model.
+        metric_weight_decay: Weight decay of the metric networks or learned curvatures, if it
+            differs from ``weight_decay``; see ``AbstractNodeModel.parameter_groups``.
+        layers_weight_decay: The same for the layers between encoder and head.
+        encoder_head_weight_decay: The same for encoder and head.
         clip_norm: Largest norm of the gradient; larger ones are scaled down.
         schedule: ``"constant"``, ``"step"`` (``step_factor`` every ``step_size`` epochs) or
             ``"cosine"`` (to zero over ``epochs``).
@@ -53,7 +68,11 @@ class TrainConfig:
     lr: float = 5e-3
     metric_lr: float | None = None
     penalty_lr: float | None = None
+    optimizer: str = "adam"
     weight_decay: float = 1e-3
+    metric_weight_decay: float | None = None
+    layers_weight_decay: float | None = None
+    encoder_head_weight_decay: float | None = None
     clip_norm: float | None = None
     schedule: str = "constant"
     step_size: int = 50
@@ -83,6 +102,9 @@ class TrainConfig:
             require(positive, name, "positive", value)
         for name in (
             "weight_decay",
+            "metric_weight_decay",
+            "layers_weight_decay",
+            "encoder_head_weight_decay",
             "patience",
             "tolerance",
             "checkpoint_every",
@@ -92,7 +114,8 @@ class TrainConfig:
             "magnitude_weight",
         ):
             value = getattr(self, name)
-            require(value >= 0 and math.isfinite(value), name, "finite and not negative", value)
+            fits = value is None or (value >= 0 and math.isfinite(value))
+            require(fits, name, "finite and not negative", value)
         for name, choices in (
             ("schedule", SCHEDULES),
             ("precision", PRECISIONS),
@@ -104,6 +127,22 @@ class TrainConfig:
         weights = (self.ricci_weight, self.smoothness_weight, self.magnitude_weight)
         if self.penalty_adaptive and self.penalty_weights == "fixed" and not any(weights):
             raise ConfigError("penalty_adaptive needs a penalty weight above 0 to start from")
+        name = canonical_name(self.optimizer, OPTIMIZERS, "optimizer")
+        object.__setattr__(self, "optimizer", name)
+
+    def group_weight_decay(self, group: str) -> float:
+        """Weight decay of one of the groups of ``AbstractNodeModel.parameter_groups``."""
+        own: float | None = getattr(self, f"{group}_weight_decay")
+        return self.weight_decay if own is None else own
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings for a record, without later additions that have their default value."""
+        usual = {field.name: field.default for field in fields(self)}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _ADDED_LATER or value != usual[name]
+        }
 
 
 #: The optimiser settings that belong to each preset of the model.

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from argnn.errors import DivergenceError, RunError
 from argnn.functional.neighborhood import unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
+from argnn.train.batches import Batch, BatchSource, WholeGraph
 from argnn.train.config import TrainConfig, learning_rate_factor
+from argnn.train.optimizers import OPTIMIZERS
 from argnn.train.penalties import build_penalties
 from argnn.train.precision import scores_and_metrics
 from argnn.train.recording import WARM_UP, Recorded
@@ -88,6 +90,7 @@ def fit(
     task: Task,
     config: TrainConfig,
     *,
+    batches: BatchSource | None = None,
     on_epoch: Callable[[EpochRecord], None] | None = None,
     save: Callable[[Snapshot], None] | None = None,
     observe: Callable[[int, Tensor], None] | None = None,
@@ -109,6 +112,7 @@ def fit(
         graph: Features ``x`` and edges ``edge_index``.
         task: Loss and validation score.
         config: Optimiser, penalties, stopping.
+        batches: What the training steps see; the whole graph if not given.
         on_epoch: Called with the record of every epoch, in order, at the next look.
         save: Called with a snapshot every ``config.checkpoint_every`` epochs.
         observe: Called with the epoch and the model's outputs at every validation. What it makes
@@ -123,7 +127,7 @@ def fit(
     devices = [graph.x.device] if graph.x.device.type == "cuda" else []
     with torch.random.fork_rng(devices), unchanged(graph.x, graph.edge_index):
         torch.manual_seed(config.seed)
-        loop = _Loop(model, graph, task, config, observe)
+        loop = _Loop(model, graph, task, config, batches, observe)
         if resume_from is not None:
             loop.restore(resume_from)
         stopped_by = loop.stop_reason()
@@ -144,11 +148,13 @@ class _Loop:
         graph: Graph,
         task: Task,
         config: TrainConfig,
+        batches: BatchSource | None,
         observe: Callable[[int, Tensor], None] | None,
     ) -> None:
         self.model, self.task, self.config, self.observe = model, task, config, observe
         # Nothing else of the graph is kept: it may carry labels that training must not see.
         self.x, self.edge_index = graph.x, graph.edge_index
+        self.batches = batches or WholeGraph(Batch(graph.x, graph.edge_index, task.loss))
         self.progress = _Progress()
         # Loss, task loss and gradient norm of epochs that nobody has waited for yet.
         self.unread: list[Tensor] = []
@@ -162,41 +168,46 @@ class _Loop:
             config, graph.edge_index, metrics, model.hidden_channels, task
         ).to(graph.x.device)
         on_gpu = graph.x.device.type == "cuda"
-        self.records = on_gpu and config.record and model.recordable
+        self.records = on_gpu and config.record and model.recordable and self.batches.same_tensors
         groups = self._parameter_groups()
         self.initial_rates = [float(group["lr"]) for group in groups]
         if self.records:  # a recorded step reads its learning rates from the device
             for group in groups:
                 group["lr"] = torch.tensor(group["lr"], device=graph.x.device)
         # Fused on a GPU only: on a CPU it would change the bits.
-        self.optimizer = torch.optim.Adam(groups, fused=on_gpu, capturable=self.records)
+        build = OPTIMIZERS[config.optimizer]
+        self.optimizer = build(groups, fused=on_gpu, capturable=self.records)
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
-        """Weights, metric networks and penalty weights, each with its learning rate (alg. 3)."""
+        """Weights, metric and penalty weights, each with its learning rate (alg. 3).
+
+        Parameters of one learning rate and weight decay are one group, in the order of the model:
+        checkpoints number the parameters in this order.
+        """
         config = self.config
-        metric = self.model.metric_parameters()
-        in_metric = {id(parameter) for parameter in metric}
-        weights = [p for p in self.model.parameters() if id(p) not in in_metric]
-        groups: list[dict[str, Any]] = [
-            {"params": weights, "lr": config.lr, "weight_decay": config.weight_decay},
-            {
-                "params": metric,
-                "lr": config.metric_lr or config.lr,
-                "weight_decay": config.weight_decay,
-            },
-            {"params": list(self.penalties.parameters()), "lr": config.penalty_lr or config.lr},
-        ]
-        return [group for group in groups if group["params"]]
+        weights: dict[float, dict[str, Any]] = {}
+        metric: dict[float, dict[str, Any]] = {}
+        for name, group in self.model.parameter_groups().items():
+            found, rate = (metric, config.metric_lr) if group == "metric" else (weights, config.lr)
+            decay = config.group_weight_decay(group)
+            new = {"params": [], "lr": rate or config.lr, "weight_decay": decay}
+            found.setdefault(decay, new)["params"].append(self.model.get_parameter(name))
+        penalties = {
+            "params": list(self.penalties.parameters()),
+            "lr": config.penalty_lr or config.lr,
+            "weight_decay": 0.0,
+        }
+        return [*weights.values(), *metric.values(), *([penalties] if penalties["params"] else [])]
 
     @property
     def epoch(self) -> int:
         """Number of finished epochs."""
-        return len(self.progress.history) + len(self.unread)
+        return len(self.progress.history) + len(self.unread) // self.batches.num_batches
 
     def run_epoch(self) -> list[EpochRecord]:
         """Train for one epoch; give the records of all since the last look if one is due."""
         self._set_learning_rates()
-        self.unread.append(self._step())
+        self.unread += [self._step(batch) for batch in self.batches.epoch()]
         return self._look() if self._look_is_due() else []
 
     def _set_learning_rates(self) -> None:
@@ -207,31 +218,31 @@ class _Loop:
             else:
                 group["lr"] = rate * factor
 
-    def _step(self) -> Tensor:
+    def _step(self, batch: Batch) -> Tensor:
         """Loss, task loss and norm of the gradient, still on the device."""
         if not self.records or self.warm_up > 0:
             self.warm_up -= 1
-            return self._compute_step()
+            return self._compute_step(batch)
         if self.recorded_step is None:
-            self.recorded_step = Recorded(self._compute_step)
+            self.recorded_step = Recorded(lambda: self._compute_step(batch))
         return self.recorded_step()
 
-    def _compute_step(self) -> Tensor:
+    def _compute_step(self, batch: Batch) -> Tensor:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        outputs, metrics = self._forward()
-        task_loss = self.task.loss(self.model, outputs)
+        outputs, metrics = self._forward(batch.x, batch.edge_index)
+        task_loss = batch.loss(self.model, outputs)
         loss = task_loss
         if self.penalties:
-            loss = loss + total_penalty(self.penalties, metrics, self.edge_index)
+            loss = loss + total_penalty(self.penalties, metrics, batch.edge_index)
         loss.backward()
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         gradient_norm = nn.utils.clip_grad_norm_(self._parameters(), limit)
         self.optimizer.step()
         return torch.stack([loss.detach(), task_loss.detach(), gradient_norm])
 
-    def _forward(self) -> tuple[Tensor, list[Tensor]]:
-        return scores_and_metrics(self.model, self.x, self.edge_index, self.config.precision)
+    def _forward(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        return scores_and_metrics(self.model, x, edge_index, self.config.precision)
 
     def _parameters(self) -> list[nn.Parameter]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -264,7 +275,8 @@ class _Loop:
     def _read(self) -> list[EpochRecord]:
         """Records of the unread epochs, in one transfer from the device."""
         records = []
-        rows = torch.stack(self.unread).tolist()
+        steps = torch.stack(self.unread).view(-1, self.batches.num_batches, 3)
+        rows = steps.mean(1).tolist()
         for epoch, row in enumerate(rows, start=len(self.progress.history) + 1):
             loss, task_loss, gradient_norm = row
             self._require_finite("loss", loss, epoch)
@@ -294,9 +306,9 @@ class _Loop:
     def _outputs(self) -> Tensor:
         """What the model, in evaluation mode, makes of the graph."""
         if self.recorded_step is None:
-            return self._forward()[0]
+            return self._forward(self.x, self.edge_index)[0]
         if self.recorded_forward is None:
-            self.recorded_forward = Recorded(lambda: self._forward()[0])
+            self.recorded_forward = Recorded(lambda: self._forward(self.x, self.edge_index)[0])
         return self.recorded_forward()
 
     def stop_reason(self) -> str | None:
@@ -331,6 +343,8 @@ class _Loop:
         }
         if self.x.device.type == "cuda":
             tensors["rng/cuda"] = torch.cuda.get_rng_state(self.x.device)
+        if self.batches.generator is not None:
+            tensors["rng/batches"] = self.batches.generator.get_state()
         for index, state in self.optimizer.state_dict()["state"].items():
             tensors.update(_prefixed(f"optimizer/{index}", state))
         values = {
@@ -365,6 +379,8 @@ class _Loop:
         torch.set_rng_state(tensors["rng/cpu"])
         if self.x.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["rng/cuda"], self.x.device)
+        if self.batches.generator is not None:
+            self.batches.generator.set_state(tensors["rng/batches"])
 
     def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
         state = self.optimizer.state_dict()

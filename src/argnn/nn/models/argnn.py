@@ -64,6 +64,14 @@ class ARGNN(AbstractStack):
     has_trial: ClassVar[bool] = True
     learns_metric: ClassVar[bool] = True
 
+    encoder_head: ClassVar[tuple[str, ...]] = (
+        "encoder",
+        "encoder_norm",
+        "jump",
+        "head",
+        "structure",
+    )
+
     recordable = True
 
     def __init__(

@@ -57,6 +57,7 @@ class AbstractNodeModel(nn.Module, ABC):
         usual_train: Training settings that differ from the preset's where none are stored.
         has_trial: Whether a short trial on validation chooses options where none are stored.
         learns_metric: Whether :meth:`forward_with_metric` gives metrics, which penalties act on.
+        encoder_head: Names of the parts of the model that are its encoder or its head.
     """
 
     citation: ClassVar[str]
@@ -71,6 +72,7 @@ class AbstractNodeModel(nn.Module, ABC):
     usual_train: ClassVar[Mapping[str, Any]] = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
     has_trial: ClassVar[bool] = False
     learns_metric: ClassVar[bool] = False
+    encoder_head: ClassVar[tuple[str, ...]] = ("encoder", "head")
 
     recordable: bool = False
     in_channels: int
@@ -142,6 +144,20 @@ class AbstractNodeModel(nn.Module, ABC):
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters that only shape the metric, for a learning rate of their own."""
         return []
+
+    def parameter_groups(self) -> dict[str, str]:
+        """The group of each parameter, by its name; each group may have its own weight decay.
+
+        ``"metric"``: :meth:`metric_parameters`. ``"encoder_head"``: the parts that the class names
+        as such. ``"layers"``: all others.
+        """
+        metric = {id(parameter) for parameter in self.metric_parameters()}
+        groups = {}
+        for name, parameter in self.named_parameters():
+            outer = name.partition(".")[0] in self.encoder_head
+            weights = "encoder_head" if outer else "layers"
+            groups[name] = "metric" if id(parameter) in metric else weights
+        return groups
 
     def node_parameters(self) -> list[nn.Parameter]:
         """The parameters with a row for every node; a model that has some knows no other graph."""

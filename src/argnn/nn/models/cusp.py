@@ -198,6 +198,8 @@ class CUSP(AbstractStack):
     }
     link_decoder: ClassVar[str] = "cosine"
 
+    encoder_head: ClassVar[tuple[str, ...]] = ("lins", "head")
+
     def __init__(
         self,
         in_channels: int,

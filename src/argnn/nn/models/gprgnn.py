@@ -22,7 +22,8 @@ class GPRGNN(AbstractStack):
     with :math:`\gamma` learned from the weights of a personalised PageRank on, see
     :func:`~argnn.functional.pagerank.pagerank_coefficients`.
 
-    The method's own code decays all weights except :math:`\gamma`; the training here decays all.
+    The method's own code decays all weights except :math:`\gamma`. The training here decays all of
+    them, unless ``layers_weight_decay`` is 0.
 
     Args:
         in_channels: Size of the node features.
@@ -49,6 +50,7 @@ class GPRGNN(AbstractStack):
 
     link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
 
+    encoder_head: ClassVar[tuple[str, ...]] = ("lins",)
     recordable = True
 
     def __init__(

@@ -100,6 +100,14 @@ class LINKX(AbstractNodeModel):
         "num_layers": [1, 2, 3],
     }
 
+    encoder_head: ClassVar[tuple[str, ...]] = (
+        "edge_lin",
+        "edge_norm",
+        "edge_mlp",
+        "node_mlp",
+        "final_mlp",
+    )
+
     def __init__(
         self,
         in_channels: int,

@@ -29,6 +29,8 @@ class AbstractManifoldModel(AbstractStack):
     link_decoder: ClassVar[str] = "distance"
     link_options: ClassVar[dict[str, Any]] = {"head": POINTS}
 
+    encoder_head: ClassVar[tuple[str, ...]] = ("classifier",)
+
     head: str
 
     def metric_parameters(self) -> list[nn.Parameter]:
