@@ -1,7 +1,6 @@
 """``argnn train``: begin a run or continue one, and show its scores."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,8 +34,9 @@ from argnn.cli.progress import Counting, watching
 from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
+    from argnn.runs.pool import Tell
     from argnn.runs.prepare import Plan
-    from argnn.runs.trial import Trial
+    from argnn.runs.trial import TrialJob
     from argnn.settings.request import Request
     from argnn.store.results import Row
     from argnn.store.run_folder import RunFolder
@@ -193,7 +193,8 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
 
     if out is not None:
         require_free(out)
-    plan = prepare(request, _trial_teller(console))
+    with Counting(console, "short runs") as counting:
+        plan = prepare(request, _trial_teller(console, counting))
     config = plan.config
     for note in plan.graph.notes:
         console.print(f"Note: {printable(note)}", soft_wrap=True, markup=False)
@@ -208,21 +209,22 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     return create_run(path, config.to_json()), plan
 
 
-def _trial_teller(console: Console) -> "Callable[[Trial], None]":
-    from argnn.runs.trial import MAX_TRIALS, TRIAL_EPOCHS
+def _trial_teller(console: Console, counting: Counting) -> "Tell":
+    """Say once why there are short runs, and how far they are."""
+    from argnn.runs.trial import MAX_TRIALS
 
-    told: list[str] = []
+    done: dict[int, int] = {}
 
-    def tell(trial: "Trial") -> None:
-        if not told:
+    def tell(job: "TrialJob", epoch: int, loss: float, val_score: float) -> None:
+        if not done:
             console.print(
                 "No stored settings for this graph: the switches of each split are chosen by at "
-                f"most {MAX_TRIALS} runs of {TRIAL_EPOCHS} epochs, on its validation nodes.",
+                f"most {MAX_TRIALS} runs of {job.epochs} epochs, on its validation nodes.",
                 soft_wrap=True,
             )
-        told.append(trial.recipe.name)
-        if console.is_terminal:
-            console.print(f"  {len(told)}: {trial.recipe.name}, {100 * trial.val_score:.1f} %")
+        done[job.split] = epoch
+        total = len(job.config.splits) * MAX_TRIALS * job.epochs
+        counting(min(sum(done.values()), total), total)
 
     return tell
 

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
 from argnn.estimators.reading import Reading
-from argnn.nn import ARGNN, AbstractNodeModel
+from argnn.nn import ARGNN, AbstractNodeModel, model_name
 from argnn.runs.provenance import versions
 from argnn.runs.train_one import train_one
 from argnn.settings.options import Overrides
@@ -41,7 +41,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
 
     task: str
 
-    model: str
+    model: str | type[AbstractNodeModel]
     preset: str
     model_options: Mapping[str, Any] | None
     train_options: Mapping[str, Any] | None
@@ -62,7 +62,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
         """What ``argnn train`` would be asked for."""
         return Request(
             data=source if isinstance(source, str) else IN_MEMORY,
-            model=self.model,
+            model=model_name(self.model),
             preset=self.preset,
             seed=seed,
             directed=self.directed,
@@ -192,6 +192,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
 
     def _stored_params(self) -> dict[str, Any]:
         params = dict(self.get_params(deep=False))
+        if not isinstance(self.model, str):
+            params["model"] = model_name(self.model)
         plain = params["random_state"] is None or isinstance(params["random_state"], int)
         if not plain:
             params["random_state"] = self.settings_.seed

@@ -163,7 +163,4 @@ def run_jobs(
     """
     workers = max(1, min(workers, len(jobs)))
     with open_pool(graphs, workers, executor, attempts, watcher.epoch) as pool:
-        for job in jobs:
-            pool.submit(job)
-        for _ in jobs:
-            yield pool.next_done()
+        yield from pool.run(jobs)

@@ -100,6 +100,13 @@ class Pool(ABC):
             if not again:
                 return job, job.failed(result, 0.0) if died else result
 
+    def run(self, jobs: Sequence[PoolJob]) -> Iterator[tuple[Any, Any]]:
+        """Run jobs; gives each with its result as soon as it is over."""
+        for job in jobs:
+            self.submit(job)
+        for _ in jobs:
+            yield self.next_done()
+
     def _fill(self) -> None:
         while self.waiting and len(self.running) < self.workers:
             job, attempt = self.waiting.popleft()
@@ -145,7 +152,7 @@ def open_executor(
         yield workers
 
 
-def _nobody(*told: object) -> None:
+def nobody(*told: object) -> None:
     """Ignore it."""
 
 
@@ -155,7 +162,7 @@ def open_pool(
     workers: int = 1,
     executor: str = "local",
     attempts: int = 1,
-    tell: Tell = _nobody,
+    tell: Tell = nobody,
 ) -> Iterator[Pool]:
     """A pool; jobs that still run when it is left are ended.
 

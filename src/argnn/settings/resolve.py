@@ -8,7 +8,7 @@ from typing import Any
 from argnn.data import DATASETS
 from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
-from argnn.nn import DECODERS, MODELS
+from argnn.nn import DECODERS, model_class, model_name
 from argnn.registry import canonical_name
 from argnn.settings.options import Overrides, check_preset, resolve_options, resolve_train
 from argnn.settings.request import Request, data_name
@@ -42,7 +42,7 @@ PRESET = BaseSettings({}, {}, "preset default")
 
 def names_of(request: Request) -> tuple[str, str]:
     """The model's and the preset's own names."""
-    model = canonical_name(request.model, MODELS, "model")
+    model = model_name(request.model)
     return model, check_preset(model, request.preset)
 
 
@@ -57,7 +57,8 @@ def base_settings(request: Request) -> BaseSettings | None:
     model, preset = names_of(request)
     if request.settings_file is not None:
         return _tuned(request, model, preset)
-    link_options = MODELS[model].link_options if request.task == "link" else {}
+    kind = model_class(model)
+    link_options = kind.link_options if request.task == "link" else {}
     stored = None
     if not request.fresh:
         stored = find_settings(
@@ -70,7 +71,7 @@ def base_settings(request: Request) -> BaseSettings | None:
     if stored is not None:
         options = {**link_options, **stored.model}
         return BaseSettings(options, stored.train, stored.source, stored.decoder)
-    if model != "argnn":
+    if not kind.has_trial:
         return BaseSettings(link_options, {}, "usual settings of a baseline")
     if preset != "default" or request.fresh or request.task == "link":
         return BaseSettings(link_options, {}, f"preset {preset}")
@@ -144,7 +145,8 @@ def resolve(
     )
     if config.link is not None:
         config.spec.try_out()
-        if model == "argnn" and config.train.penalty_weights != "fixed" and not graph["classes"]:
+        learns = model_class(model).learns_metric
+        if learns and config.train.penalty_weights != "fixed" and not graph["classes"]:
             raise ConfigError("penalty weights from theory need labels, and the graph has none")
     return config
 
@@ -156,7 +158,7 @@ def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig 
     """
     if request.task == "node":
         return None
-    decoder = request.decoder or usual or MODELS[model].link_decoder
+    decoder = request.decoder or usual or model_class(model).link_decoder
     return LinkConfig(
         ratio=request.ratio or RATIOS[0],
         spanning_forest=request.spanning_forest,
