@@ -47,8 +47,8 @@ class MessageForm(ABC):
 class ScalarForm(MessageForm):
     """The paper's form: every edge has a number, which the metric and the features give."""
 
-    on_inputs: ClassVar[bool] = True
-    many_hops: ClassVar[bool] = False
+    on_inputs = True
+    many_hops = False
 
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
         """Attention may measure the neighbour by its own metric."""
@@ -80,8 +80,8 @@ class ScalarForm(MessageForm):
 class OperatorForm(MessageForm):
     """The operator of the metric acts on the sum of the messages, which have constant weights."""
 
-    on_inputs: ClassVar[bool] = False
-    many_hops: ClassVar[bool] = True
+    on_inputs = False
+    many_hops = True
 
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
         """Only the metric of the node itself acts."""

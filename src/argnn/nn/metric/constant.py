@@ -1,8 +1,7 @@
 """A metric that is the same everywhere."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -20,7 +19,7 @@ class ConstantMetric(Metric):
         value: :math:`c > 0`.
     """
 
-    switches: ClassVar[Mapping[str, str]] = {"metric_value": "value"}
+    switches = {"metric_value": "value"}
 
     def __init__(self, metric_channels: int, value: float = 0.5) -> None:
         super().__init__()

@@ -1,8 +1,7 @@
 """A metric that a small network learns."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -62,7 +61,7 @@ class MetricNet(Metric):
         closed: Whether :math:`\mathbf{a}_i` is a mean over node :math:`i` and its neighbours.
     """
 
-    switches: ClassVar[Mapping[str, str]] = {
+    switches = {
         "metric_hidden": "hidden_channels",
         "metric_layers": "num_layers",
         "metric_init": "init",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, ClassVar, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge, Linear
@@ -39,9 +39,9 @@ class ARGNN(AbstractStack):
         (torch.Size([2, 3]), [torch.Size([2, 8]), torch.Size([2, 8])])
     """
 
-    citation: ClassVar[str] = "Wang, Ding, Li, Fan: Adaptive Riemannian GNNs, AAAI 2026"
-    space: ClassVar[str] = "learned diagonal metric per node"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Wang, Ding, Li, Fan: Adaptive Riemannian GNNs, AAAI 2026"
+    space = "learned diagonal metric per node"
+    search_space = {
         "self_path": [True, False],
         "normalization": ["sym", "rw", "sum"],
         "metric": ["fixed", "structure", "both"],
@@ -54,23 +54,17 @@ class ARGNN(AbstractStack):
         "weight_decay": [0.0, 1e-3, 3e-3],
     }
 
-    link_decoder: ClassVar[str] = "metric"
-    preset_sizes: ClassVar[Mapping[str, dict[str, int]]] = {
+    link_decoder = "metric"
+    preset_sizes = {
         "paper": {"hidden_channels": 128, "num_layers": 3},
         "reference": {"hidden_channels": 128, "num_layers": 3},
         "default": {"hidden_channels": 128, "num_layers": 2},
     }
-    usual_train: ClassVar[Mapping[str, Any]] = {}
-    has_trial: ClassVar[bool] = True
-    learns_metric: ClassVar[bool] = True
+    usual_train = {}
+    has_trial = True
+    learns_metric = True
 
-    encoder_head: ClassVar[tuple[str, ...]] = (
-        "encoder",
-        "encoder_norm",
-        "jump",
-        "head",
-        "structure",
-    )
+    encoder_head = ("encoder", "encoder_norm", "jump", "head", "structure")
 
     recordable = True
 

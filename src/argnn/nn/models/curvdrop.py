@@ -1,6 +1,6 @@
 """CurvDrop on a jumping knowledge network."""
 
-from typing import Any, ClassVar, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -46,15 +46,15 @@ class CurvDrop(AbstractStack):
         normalize_input: Whether each row of the features is scaled to sum one.
     """
 
-    citation: ClassVar[str] = "Liu et al.: CurvDrop, a Ricci curvature based approach, WWW 2023"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Liu et al.: CurvDrop, a Ricci curvature based approach, WWW 2023"
+    space = "Euclidean"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "num_layers": [2, 4, 8],
         "edge_dropout": [0.2, 0.5, 0.7],
     }
 
-    farther: ClassVar[int] = 1
+    farther = 1
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """CUSP."""
 
 import math
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -189,16 +188,16 @@ class CUSP(AbstractStack):
         normalize_input: Whether each row of the features is scaled to sum one.
     """
 
-    citation: ClassVar[str] = "Grover et al.: Spectro-Riemannian graph neural networks, ICLR 2025"
-    space: ClassVar[str] = "product of constant curvature spaces"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Grover et al.: Spectro-Riemannian graph neural networks, ICLR 2025"
+    space = "product of constant curvature spaces"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "signature": ["hhse", "hhee", "hs", "hhhh"],
         "hops": [5, 10],
     }
-    link_decoder: ClassVar[str] = "cosine"
+    link_decoder = "cosine"
 
-    encoder_head: ClassVar[tuple[str, ...]] = ("lins", "head")
+    encoder_head = ("lins", "head")
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """FAGCN."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
@@ -30,15 +28,12 @@ class FAGCN(AbstractStack):
             method's own code.
     """
 
-    citation: ClassVar[str] = "Bo, Wang, Shi, Shen: Beyond low-frequency information, AAAI 2021"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "eps": [0.1, 0.3, 0.5, 1.0],
-    }
+    citation = "Bo, Wang, Shi, Shen: Beyond low-frequency information, AAAI 2021"
+    space = "Euclidean"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "eps": [0.1, 0.3, 0.5, 1.0]}
 
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
-    farther: ClassVar[int] = 1
+    link_options = ROWS_AS_THEY_ARE
+    farther = 1
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """Graph attention network."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -29,11 +27,11 @@ class GAT(AbstractStack):
             method's own code.
     """
 
-    citation: ClassVar[str] = "Veličković et al.: Graph attention networks, ICLR 2018"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
+    citation = "Veličković et al.: Graph attention networks, ICLR 2018"
+    space = "Euclidean"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
 
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
+    link_options = ROWS_AS_THEY_ARE
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """Graph convolutional network."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor
 
 from argnn.nn.conv.pyg import GCNConv
@@ -29,12 +27,12 @@ class GCN(AbstractStack):
             method's own code.
     """
 
-    citation: ClassVar[str] = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
+    citation = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
+    space = "Euclidean"
+    search_space = EUCLIDEAN_SEARCH_SPACE
 
     recordable = True
-    farther: ClassVar[int] = 1
+    farther = 1
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """Graph neural Ricci flow."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
@@ -37,16 +35,16 @@ class GNRF(AbstractNodeModel):
             method's own code.
     """
 
-    citation: ClassVar[str] = "Chen et al.: Graph neural Ricci flow, ICLR 2025"
-    space: ClassVar[str] = "Euclidean, flow of directions"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Chen et al.: Graph neural Ricci flow, ICLR 2025"
+    space = "Euclidean, flow of directions"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "hidden_channels": [64, 128, 256],
         "time": [0.1, 0.5, 1.0, 2.0, 5.0],
         "batch_norm": [True, False],
     }
 
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
+    link_options = ROWS_AS_THEY_ARE
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """GPR-GNN."""
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import reset
@@ -40,17 +38,17 @@ class GPRGNN(AbstractStack):
             method's own code.
     """
 
-    citation: ClassVar[str] = "Chien, Peng, Li, Milenkovic: GPR-GNN, ICLR 2021"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Chien, Peng, Li, Milenkovic: GPR-GNN, ICLR 2021"
+    space = "Euclidean"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "teleport": [0.1, 0.2, 0.5, 0.9, 1.0],
         "propagation_dropout": [0.0, 0.5],
     }
 
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
+    link_options = ROWS_AS_THEY_ARE
 
-    encoder_head: ClassVar[tuple[str, ...]] = ("lins",)
+    encoder_head = ("lins",)
     recordable = True
 
     def __init__(

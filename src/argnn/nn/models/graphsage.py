@@ -1,7 +1,6 @@
 """GraphSAGE with mean aggregation."""
 
 from functools import partial
-from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -30,9 +29,9 @@ class GraphSAGE(AbstractStack):
         normalize_input: Whether each row of the features is scaled to sum one.
     """
 
-    citation: ClassVar[str] = "Hamilton, Ying, Leskovec: Inductive representation, NeurIPS 2017"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
+    citation = "Hamilton, Ying, Leskovec: Inductive representation, NeurIPS 2017"
+    space = "Euclidean"
+    search_space = EUCLIDEAN_SEARCH_SPACE
 
     recordable = True
 

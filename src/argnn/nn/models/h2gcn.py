@@ -1,7 +1,5 @@
 """H2GCN."""
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
@@ -37,15 +35,11 @@ class H2GCN(AbstractNodeModel):
             method's own code.
     """
 
-    citation: ClassVar[str] = "Zhu et al.: Beyond homophily in GNNs, NeurIPS 2020"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "num_layers": [1, 2],
-        "relu": [True, False],
-    }
+    citation = "Zhu et al.: Beyond homophily in GNNs, NeurIPS 2020"
+    space = "Euclidean"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2], "relu": [True, False]}
 
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
+    link_options = ROWS_AS_THEY_ARE
 
     recordable = True
 

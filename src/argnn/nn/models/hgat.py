@@ -2,7 +2,6 @@
 
 import math
 from functools import partial
-from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -37,9 +36,9 @@ class HGAT(AbstractTangentStack):
         head: ``"linear"`` for scores, ``"points"`` for points of the ball.
     """
 
-    citation: ClassVar[str] = "Zhang, Wang, Shi, Jiang, Ye: Hyperbolic GAT, IEEE TBD 2021"
-    space: ClassVar[str] = "Poincaré ball"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Zhang, Wang, Shi, Jiang, Ye: Hyperbolic GAT, IEEE TBD 2021"
+    space = "Poincaré ball"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         # Distances of features as stored are so large that nodes hear little but themselves.
         "normalize_input": [True, False],

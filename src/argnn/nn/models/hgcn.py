@@ -1,7 +1,6 @@
 """Hyperbolic graph convolutional network."""
 
 from functools import partial
-from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -36,12 +35,9 @@ class HGCN(AbstractTangentStack):
         head: ``"linear"`` for scores, ``"points"`` for points of the ball.
     """
 
-    citation: ClassVar[str] = "Chami, Ying, Ré, Leskovec: Hyperbolic GCNs, NeurIPS 2019"
-    space: ClassVar[str] = "Poincaré ball"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "num_layers": [1, 2],
-    }
+    citation = "Chami, Ying, Ré, Leskovec: Hyperbolic GCNs, NeurIPS 2019"
+    space = "Poincaré ball"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2]}
 
     def __init__(
         self,

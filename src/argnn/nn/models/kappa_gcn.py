@@ -1,6 +1,6 @@
 """Constant curvature graph convolutional network."""
 
-from typing import Any, ClassVar, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -41,15 +41,12 @@ class KappaGCN(AbstractManifoldModel):
         head: ``"hyperplanes"`` for scores, ``"points"`` for points of the space.
     """
 
-    citation: ClassVar[str] = "Bachmann, Bécigneul, Ganea: Constant curvature GCNs, ICML 2020"
-    space: ClassVar[str] = "κ-stereographic, κ of either sign"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "curvature": [-0.5, 0.0, 0.5],
-    }
+    citation = "Bachmann, Bécigneul, Ganea: Constant curvature GCNs, ICML 2020"
+    space = "κ-stereographic, κ of either sign"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "curvature": [-0.5, 0.0, 0.5]}
 
     recordable = True
-    farther: ClassVar[int] = 1
+    farther = 1
 
     def __init__(
         self,

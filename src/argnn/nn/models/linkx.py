@@ -1,7 +1,5 @@
 """LINKX."""
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP as PyGMLP
@@ -93,20 +91,11 @@ class LINKX(AbstractNodeModel):
         normalize_input: Whether each row of the features is scaled to sum one.
     """
 
-    citation: ClassVar[str] = "Lim et al.: Large scale learning on non-homophilous graphs, 2021"
-    space: ClassVar[str] = "Euclidean, weights per node"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "num_layers": [1, 2, 3],
-    }
+    citation = "Lim et al.: Large scale learning on non-homophilous graphs, 2021"
+    space = "Euclidean, weights per node"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2, 3]}
 
-    encoder_head: ClassVar[tuple[str, ...]] = (
-        "edge_lin",
-        "edge_norm",
-        "edge_mlp",
-        "node_mlp",
-        "final_mlp",
-    )
+    encoder_head = ("edge_lin", "edge_norm", "edge_mlp", "node_mlp", "final_mlp")
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -26,10 +26,10 @@ def check_head(head: str, classifier: str) -> None:
 class AbstractManifoldModel(AbstractStack):
     """A model that gives scores of classes, or with ``head="points"`` points of its space."""
 
-    link_decoder: ClassVar[str] = "distance"
-    link_options: ClassVar[dict[str, Any]] = {"head": POINTS}
+    link_decoder = "distance"
+    link_options = {"head": POINTS}
 
-    encoder_head: ClassVar[tuple[str, ...]] = ("classifier",)
+    encoder_head = ("classifier",)
 
     head: str
 

@@ -1,7 +1,5 @@
 """Multilayer perceptron: what the features say without any edge."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor
 from torch_geometric.nn import MLP as PyGMLP
 
@@ -22,9 +20,9 @@ class MLP(AbstractNodeModel):
         normalize_input: Whether each row of the features is scaled to sum one.
     """
 
-    citation: ClassVar[str] = "reference without edges"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
+    citation = "reference without edges"
+    space = "Euclidean"
+    search_space = EUCLIDEAN_SEARCH_SPACE
 
     recordable = True
 

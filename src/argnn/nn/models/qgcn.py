@@ -1,7 +1,6 @@
 """Pseudo-Riemannian graph convolutional network."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -58,13 +57,9 @@ class QGCN(AbstractTangentStack):
         head: ``"linear"`` for scores, ``"points"`` for points of the space.
     """
 
-    citation: ClassVar[str] = "Xiong and others: Pseudo-Riemannian GCNs, NeurIPS 2022"
-    space: ClassVar[str] = "pseudo-hyperboloid"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "num_layers": [1, 2],
-        "time": [1, 3, 8],
-    }
+    citation = "Xiong and others: Pseudo-Riemannian GCNs, NeurIPS 2022"
+    space = "pseudo-hyperboloid"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2], "time": [1, 3, 8]}
 
     recordable = True
 
