@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from argnn.checks import require
 from argnn.functional.neighborhood import Edges
 from argnn.nn.metric.base import Metric
 
@@ -23,8 +24,7 @@ class ConstantMetric(Metric):
 
     def __init__(self, metric_channels: int, value: float = 0.5) -> None:
         super().__init__()
-        if not 0 < value < math.inf:
-            raise ValueError(f"value must be positive and finite (got {value})")
+        require(0 < value < math.inf, "value", "positive and finite", value)
         self.metric_channels = metric_channels
         self.value = value
 

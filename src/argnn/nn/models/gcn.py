@@ -17,14 +17,9 @@ class GCN(AbstractStack):
     without the activation in the last layer.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions.
-        dropout: Dropout on the hidden features.
         input_dropout: Dropout on the node features; the method's own code has ``dropout`` there.
-        normalize_input: Whether each row of the features is scaled to sum one, as in the
-            method's own code.
+        normalize_input: Whether each row of the features is scaled to sum 1, as the method's own
+            code does.
     """
 
     citation = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
