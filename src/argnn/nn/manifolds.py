@@ -150,27 +150,10 @@ class StereographicProduct(nn.Module):
         """Tangent vectors at the origin from points."""
         return self.join(stereographic.logmap0(self.split(x), self._k()))
 
-    def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Möbius addition in every factor."""
-        return self.join(stereographic.mobius_add(self.split(x), self.split(y), self._k()))
-
-    def scale(self, r: Tensor, x: Tensor) -> Tensor:
-        r"""Möbius product :math:`r \otimes x` in every factor; ``r`` is ``[...]`` or ``[..., Q]``.
-
-        Along the geodesic from the origin, to ``r`` times the distance.
-        """
-        u = stereographic.logmap0(self.split(x), self._k())
-        r = r.unsqueeze(-1)
-        r = r if r.dim() == u.dim() else r.unsqueeze(-1)
-        return self.join(stereographic.expmap0(r * u, self._k()))
-
     def squared_distance(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance, the sum of those in the factors, ``[...]``."""
-        return self.factor_squared_distances(x, y).sum(-1)
-
-    def factor_squared_distances(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance in each factor, ``[..., Q]``."""
-        return stereographic.squared_distance(self.split(x), self.split(y), self._k())
+        """Squared distance: the sum of the squared distances in all factors, ``[...]``."""
+        squared = stereographic.squared_distance(self.split(x), self.split(y), self._k())
+        return squared.sum(-1)
 
     def gyromidpoint(self, x: Tensor, edge_index: Edges, normalization: str = "sym") -> Tensor:
         """Midpoint of each node and its neighbours in every factor, ``[N, D]``.

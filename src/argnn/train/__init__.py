@@ -1,4 +1,4 @@
-"""Training: configuration, tasks and the loop. Data comes as arguments; no file is opened."""
+"""Training: settings, tasks and the loop. Data comes as arguments; no file is opened."""
 
 from argnn.train.batches import Batch, BatchSource, WholeGraph
 from argnn.train.config import TRAIN_PRESETS, TrainConfig, train_config

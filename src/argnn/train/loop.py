@@ -1,4 +1,4 @@
-"""The training loop: one function, and the state it can be stopped and continued with."""
+"""The training loop, and the snapshots from which it can continue."""
 
 import math
 import time
@@ -30,7 +30,7 @@ class Graph(Protocol):
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What one epoch left behind. Validation is None where it was not looked at."""
+    """Losses and scores of one epoch; those of validation are None in epochs without it."""
 
     epoch: int
     loss: float
@@ -43,7 +43,7 @@ class EpochRecord:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything needed to continue a run as if it had never stopped."""
+    """Everything that is needed to continue a run with the same result as without a stop."""
 
     tensors: dict[str, Tensor]
     values: dict[str, Any]
@@ -51,7 +51,7 @@ class Snapshot:
 
 @dataclass
 class _Progress:
-    """What the loop remembers from epoch to epoch besides weights."""
+    """State of the loop besides weights and optimiser."""
 
     history: list[EpochRecord] = field(default_factory=list)
     best_epoch: int = 0
@@ -61,13 +61,13 @@ class _Progress:
 
 @dataclass(frozen=True)
 class FitResult:
-    """How training went. The model holds the weights of :attr:`best_epoch`.
+    """Result of a training. The model has the weights of :attr:`best_epoch`.
 
     Attributes:
         best_epoch: The epoch with the best validation score, counted from 1.
         val_score: Its validation score.
         val_loss: Its validation loss.
-        epochs_run: How many epochs were trained in all.
+        epochs_run: Number of trained epochs.
         stopped_by: ``"epochs"``, ``"patience"`` or ``"tolerance"``.
         penalty_weights: Final weight of each penalty, by name.
         history: One record per epoch.
@@ -96,16 +96,16 @@ def fit(
     observe: Callable[[int, Tensor], None] | None = None,
     resume_from: Snapshot | None = None,
 ) -> FitResult:
-    """Train a model and leave it with the weights of its best validation epoch.
+    """Train a model and give it the weights of its best validation epoch.
 
-    Of the graph, ``x`` and ``edge_index`` are read and nothing else; a task holds no test
-    label. Nobody, a callback included, may write to the two meanwhile: they are
-    :class:`~argnn.kernels.unchanged`, and an error is raised at the end where they were not. On one
-    machine and device the same seed gives the same bits, also when a run was stopped and continued
-    in between.
+    Only ``x`` and ``edge_index`` of the graph are read, and a task has no test label. Nothing may
+    change these two tensors during training, not even a callback: they are
+    :class:`~argnn.kernels.unchanged`, and a change raises an error at the end. On one machine and
+    device the same seed gives the same bits, also if the run was stopped and continued.
 
-    Nothing waits for the device between two looks at it. One is taken where validation or a
-    checkpoint is due, where training ends, and in every epoch with ``config.tolerance``.
+    The loop waits for the device only if validation or a checkpoint is due, if training ends, and
+    in every epoch with ``config.tolerance``. Only then it reads the losses of the epochs since the
+    last time.
 
     Args:
         model: The model, with its initial weights.
@@ -113,15 +113,14 @@ def fit(
         task: Loss and validation score.
         config: Optimiser, penalties, stopping.
         batches: What the training steps see; the whole graph if not given.
-        on_epoch: Called with the record of every epoch, in order, at the next look.
+        on_epoch: Called with the record of every epoch, in order, as soon as losses are read.
         save: Called with a snapshot every ``config.checkpoint_every`` epochs.
-        observe: Called with the epoch and the model's outputs at every validation. What it makes
-            of them cannot reach the training.
+        observe: Called with the epoch and the model's outputs at every validation. It cannot change
+            the training.
         resume_from: A snapshot to continue from.
 
     Raises:
-        DivergenceError: The loss or the gradient was no longer finite in an epoch since the
-            last look.
+        DivergenceError: The loss or the gradient was not finite.
     """
     began = time.perf_counter()
     devices = [graph.x.device] if graph.x.device.type == "cuda" else []
@@ -152,11 +151,11 @@ class _Loop:
         observe: Callable[[int, Tensor], None] | None,
     ) -> None:
         self.model, self.task, self.config, self.observe = model, task, config, observe
-        # Nothing else of the graph is kept: it may carry labels that training must not see.
+        # Nothing else of the graph is kept, because it may have labels that training must not see.
         self.x, self.edge_index = graph.x, graph.edge_index
         self.batches = batches or WholeGraph(Batch(graph.x, graph.edge_index, task.loss))
         self.progress = _Progress()
-        # Loss, task loss and gradient norm of epochs that nobody has waited for yet.
+        # Loss, task loss and gradient norm of steps that are not read from the device yet.
         self.unread: list[Tensor] = []
         self.recorded_step: Recorded | None = None
         self.recorded_forward: Recorded | None = None
@@ -205,7 +204,7 @@ class _Loop:
         return len(self.progress.history) + len(self.unread) // self.batches.num_batches
 
     def run_epoch(self) -> list[EpochRecord]:
-        """Train for one epoch; give the records of all since the last look if one is due."""
+        """Train for one epoch; return the records of all unread epochs, if it is time for that."""
         self._set_learning_rates()
         self.unread += [self._step(batch) for batch in self.batches.epoch()]
         return self._look() if self._look_is_due() else []
@@ -219,7 +218,7 @@ class _Loop:
                 group["lr"] = rate * factor
 
     def _step(self, batch: Batch) -> Tensor:
-        """Loss, task loss and norm of the gradient, still on the device."""
+        """Loss, task loss and norm of the gradient, a tensor on the device."""
         if not self.records or self.warm_up > 0:
             self.warm_up -= 1
             return self._compute_step(batch)
@@ -263,7 +262,7 @@ class _Loop:
         )
 
     def _look(self) -> list[EpochRecord]:
-        """Wait for the device: make the unread epochs records, and validate if that is due."""
+        """Wait for the device: turn unread epochs into records, and validate if that is due."""
         records = self._read()
         if self._evaluation_is_due() or records[-1].gradient_norm < self.config.tolerance:
             validation = self._validate()
@@ -297,14 +296,14 @@ class _Loop:
         return validation
 
     def _show(self, outputs: Tensor) -> None:
-        """Tell the observer, whose random numbers are not those of the training."""
+        """Call the observer; random numbers that it draws do not change those of the training."""
         if self.observe is not None:
             devices = [outputs.device] if outputs.device.type == "cuda" else []
             with torch.random.fork_rng(devices):
                 self.observe(self.epoch, outputs)
 
     def _outputs(self) -> Tensor:
-        """What the model, in evaluation mode, makes of the graph."""
+        """Outputs of the model, in evaluation mode, on the whole graph."""
         if self.recorded_step is None:
             return self._forward(self.x, self.edge_index)[0]
         if self.recorded_forward is None:
@@ -362,7 +361,7 @@ class _Loop:
             raise RunError(f"the checkpoint does not fit this run: {error}") from error
 
     def _restore(self, snapshot: Snapshot) -> None:
-        # Copies: Adam changes its state in place, and a snapshot may be used again.
+        # Copies, because the optimiser changes its state in place and snapshots may be used again.
         tensors, values = _copy(snapshot.tensors), snapshot.values
         self.model.load_state_dict(_unprefixed("model", tensors))
         self.penalties.load_state_dict(_unprefixed("penalty", tensors))

@@ -54,7 +54,6 @@ class ARGNN(AbstractStack):
         "lr": [0.005, 0.01],
         "weight_decay": [0.0, 1e-3, 3e-3],
     }
-
     link_decoder = "metric"
     preset_sizes = {
         "paper": {"hidden_channels": 128, "num_layers": 3},
@@ -64,9 +63,7 @@ class ARGNN(AbstractStack):
     usual_train = {}
     has_trial = True
     learns_metric = True
-
     encoder_head = ("encoder", "encoder_norm", "jump", "head", "structure")
-
     recordable = True
 
     def __init__(

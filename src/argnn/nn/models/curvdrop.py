@@ -43,7 +43,6 @@ class CurvDrop(AbstractStack):
         "num_layers": [2, 4, 8],
         "edge_dropout": [0.2, 0.5, 0.7],
     }
-
     farther = 1
 
     def __init__(

@@ -187,7 +187,6 @@ class CUSP(AbstractStack):
         "hops": [5, 10],
     }
     link_decoder = "cosine"
-
     encoder_head = ("lins", "head")
 
     def __init__(

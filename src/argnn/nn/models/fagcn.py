@@ -24,7 +24,6 @@ class FAGCN(AbstractStack):
     citation = "Bo, Wang, Shi, Shen: Beyond low-frequency information, AAAI 2021"
     space = "Euclidean"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "eps": [0.1, 0.3, 0.5, 1.0]}
-
     link_options = UNSCALED_ROWS
     farther = 1
 
@@ -43,11 +42,9 @@ class FAGCN(AbstractStack):
         super().__init__()
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.dropout = dropout
+        dropped = dropout if input_dropout is None else input_dropout
         self.encoder = InputLinear(
-            in_channels,
-            hidden_channels,
-            dropout=dropout if input_dropout is None else input_dropout,
-            normalize=normalize_input,
+            in_channels, hidden_channels, dropout=dropped, normalize=normalize_input
         )
         self.stack_convs(
             lambda width, _: FAConv(width, eps=eps, dropout=dropout),

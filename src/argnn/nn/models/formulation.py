@@ -32,8 +32,15 @@ _CHOICES: dict[str, Collection[Any]] = {
 
 #: Switches that are arguments of :class:`~argnn.nn.ARConv` of the same name.
 _OF_CONV = (
-    *("modulation", "attention", "self_path", "direction", "normalization"),
-    *("hops", "eps0", "neighbor_norm", "metric"),
+    "modulation",
+    "attention",
+    "self_path",
+    "direction",
+    "normalization",
+    "hops",
+    "eps0",
+    "neighbor_norm",
+    "metric",
 )
 
 

@@ -24,7 +24,6 @@ class GAT(AbstractStack):
     citation = "Veličković et al.: Graph attention networks, ICLR 2018"
     space = "Euclidean"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
-
     link_options = UNSCALED_ROWS
 
     def __init__(

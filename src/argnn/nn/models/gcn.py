@@ -25,7 +25,6 @@ class GCN(AbstractStack):
     citation = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
     space = "Euclidean"
     search_space = EUCLIDEAN_SEARCH_SPACE
-
     recordable = True
     farther = 1
 

@@ -37,7 +37,6 @@ class GNRF(AbstractNodeModel):
         "time": [0.1, 0.5, 1.0, 2.0, 5.0],
         "batch_norm": [True, False],
     }
-
     link_options = UNSCALED_ROWS
 
     def __init__(
@@ -58,11 +57,9 @@ class GNRF(AbstractNodeModel):
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(time >= 0, "time", "not negative", time)
         self.dropout, self.time = dropout, time
+        dropped = dropout if input_dropout is None else input_dropout
         self.encoder = InputLinear(
-            in_channels,
-            hidden_channels,
-            dropout=dropout if input_dropout is None else input_dropout,
-            normalize=normalize_input,
+            in_channels, hidden_channels, dropout=dropped, normalize=normalize_input
         )
         self.norm = nn.BatchNorm1d(hidden_channels) if batch_norm else None
         self.field = CurvatureField(

@@ -40,9 +40,7 @@ class GPRGNN(AbstractStack):
         "teleport": [0.1, 0.2, 0.5, 0.9, 1.0],
         "propagation_dropout": [0.0, 0.5],
     }
-
     link_options = UNSCALED_ROWS
-
     encoder_head = ("lins",)
     recordable = True
 

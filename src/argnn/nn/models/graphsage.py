@@ -26,7 +26,6 @@ class GraphSAGE(AbstractStack):
     citation = "Hamilton, Ying, Leskovec: Inductive representation, NeurIPS 2017"
     space = "Euclidean"
     search_space = EUCLIDEAN_SEARCH_SPACE
-
     recordable = True
 
     def __init__(

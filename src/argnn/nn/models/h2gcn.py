@@ -33,9 +33,7 @@ class H2GCN(AbstractNodeModel):
     citation = "Zhu et al.: Beyond homophily in GNNs, NeurIPS 2020"
     space = "Euclidean"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2], "relu": [True, False]}
-
     link_options = UNSCALED_ROWS
-
     recordable = True
 
     def __init__(

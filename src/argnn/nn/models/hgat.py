@@ -3,8 +3,6 @@
 import math
 from functools import partial
 
-from torch import Tensor
-
 from argnn.checks import require
 from argnn.nn.conv.hgat_conv import HGATConv
 from argnn.nn.manifolds import Curvature
@@ -69,7 +67,3 @@ class HGAT(AbstractTangentStack):
             [in_channels, *[heads * width] * (num_layers - 1), width],
             partial(init, concat=False),
         )
-
-    def layer_curvatures(self) -> list[Tensor]:
-        """The same curvature everywhere."""
-        return [self.curvature().squeeze(0)] * (self.num_layers + 1)

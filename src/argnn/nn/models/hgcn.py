@@ -2,8 +2,6 @@
 
 from functools import partial
 
-from torch import Tensor
-
 from argnn.nn.conv.hgcn_conv import HGCNConv
 from argnn.nn.manifolds import Curvature
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
@@ -56,8 +54,3 @@ class HGCN(AbstractTangentStack):
         init_conv = partial(HGCNConv, dropout=dropout, attention=attention)
         self.curvature = Curvature([-curvature] * (num_layers + 1), learnable=learnable_curvature)
         self.stack_with_head(head, init_conv, self.sizes_to(hidden_channels))
-
-    def layer_curvatures(self) -> Tensor:
-        """One curvature for each space."""
-        curvatures: Tensor = self.curvature()
-        return curvatures

@@ -39,7 +39,6 @@ class KappaGCN(AbstractManifoldModel):
     citation = "Bachmann, Bécigneul, Ganea: Constant curvature GCNs, ICML 2020"
     space = "κ-stereographic, κ of either sign"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "curvature": [-0.5, 0.0, 0.5]}
-
     recordable = True
     farther = 1
 

@@ -88,7 +88,6 @@ class LINKX(AbstractNodeModel):
     citation = "Lim et al.: Large scale learning on non-homophilous graphs, 2021"
     space = "Euclidean, weights per node"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2, 3]}
-
     encoder_head = ("edge_lin", "edge_norm", "edge_mlp", "node_mlp", "final_mlp")
 
     def __init__(

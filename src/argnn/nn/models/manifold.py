@@ -11,6 +11,7 @@ from argnn.checks import require
 from argnn.functional import stereographic
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.row_normalization import normalized_rows
+from argnn.nn.manifolds import Curvature
 from argnn.nn.models.stack import AbstractStack, InitConv
 
 #: The value of ``head`` for points instead of scores.
@@ -57,6 +58,7 @@ class AbstractTangentStack(AbstractManifoldModel):
     After each convolution come an activation and a clipping for the space of the next one.
 
     Attributes:
+        curvature: One curvature for each of these spaces, or one for all of them.
         geometry: Has the functions ``clip_tangent``, ``expmap0`` and ``squared_distance`` of a
             space, each with the curvature as the last argument.
         normalize_input: Whether each row of the features is scaled to sum 1.
@@ -64,14 +66,16 @@ class AbstractTangentStack(AbstractManifoldModel):
         score_dropout: Dropout on the scores.
     """
 
+    curvature: Curvature
     geometry: Any = stereographic
     normalize_input: bool
     input_dropout: float | None
     score_dropout: float = 0.0
 
-    @abstractmethod
     def layer_curvatures(self) -> Sequence[Tensor] | Tensor:
         """Curvature of the space before each convolution, and after the last one."""
+        k: Tensor = self.curvature()
+        return k if k.numel() > 1 else [k.squeeze(0)] * (self.num_layers + 1)
 
     def stack_with_head(
         self,

@@ -17,7 +17,6 @@ class MLP(AbstractNodeModel):
     citation = "reference without edges"
     space = "Euclidean"
     search_space = EUCLIDEAN_SEARCH_SPACE
-
     recordable = True
 
     def __init__(

@@ -55,7 +55,6 @@ class QGCN(AbstractTangentStack):
     citation = "Xiong and others: Pseudo-Riemannian GCNs, NeurIPS 2022"
     space = "pseudo-hyperboloid"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2], "time": [1, 3, 8]}
-
     recordable = True
 
     def __init__(
@@ -85,8 +84,3 @@ class QGCN(AbstractTangentStack):
             lambda a, b: QGCNConv(a, b, min(time, b), dropout=dropout),
             self.sizes_to(hidden_channels),
         )
-
-    def layer_curvatures(self) -> Tensor:
-        """One curvature for each space."""
-        curvatures: Tensor = self.curvature()
-        return curvatures
