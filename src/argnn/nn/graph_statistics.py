@@ -16,7 +16,7 @@ MADE_BEFORE = (
     "was made before models stored the statistics of their training graph; train the model again"
 )
 
-#: What the structural descriptor is standardised by.
+#: Numbers that standardise the structural descriptor.
 OF_DESCRIPTOR: dict[str, tuple[float, tuple[int, ...]]] = {
     "mean": (0.0, (NUM_DESCRIPTORS,)),
     "deviation": (1.0, (NUM_DESCRIPTORS,)),
@@ -52,7 +52,7 @@ class GraphStatistics(nn.Module):
 
     @torch.no_grad()
     def store(self, **values: Tensor) -> None:
-        """Keep these numbers from now on."""
+        """Store these numbers."""
         for name, value in values.items():
             self.get_buffer(name).copy_(value)
         self._set_fitted(True)

@@ -1,4 +1,4 @@
-"""Penalties on the learned metric field: an energy of `functional` and its weight."""
+"""Penalties on the learned metrics: an energy times a weight."""
 
 import math
 from abc import ABC, abstractmethod

@@ -207,7 +207,7 @@ class _Loop:
         """Train for one epoch; return the records of all unread epochs, if it is time for that."""
         self._set_learning_rates()
         self.unread += [self._step(batch) for batch in self.batches.epoch()]
-        return self._look() if self._look_is_due() else []
+        return self._read_and_validate() if self._reading_is_due() else []
 
     def _set_learning_rates(self) -> None:
         factor = learning_rate_factor(self.config, self.epoch + 1)
@@ -253,7 +253,7 @@ class _Loop:
                 f"(lr {self.config.lr:g}); a smaller lr or a clip_norm may help"
             )
 
-    def _look_is_due(self) -> bool:
+    def _reading_is_due(self) -> bool:
         return (
             self.config.tolerance > 0
             or self._evaluation_is_due()
@@ -261,7 +261,7 @@ class _Loop:
             or self._patience_is_over()
         )
 
-    def _look(self) -> list[EpochRecord]:
+    def _read_and_validate(self) -> list[EpochRecord]:
         """Wait for the device: turn unread epochs into records, and validate if that is due."""
         records = self._read()
         if self._evaluation_is_due() or records[-1].gradient_norm < self.config.tolerance:

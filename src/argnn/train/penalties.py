@@ -10,11 +10,7 @@ from argnn.train.tasks import Task
 
 
 def build_penalties(
-    config: TrainConfig,
-    edge_index: Edges,
-    metrics: list[Tensor],
-    hidden_channels: int,
-    task: Task,
+    config: TrainConfig, edge_index: Edges, metrics: list[Tensor], hidden_channels: int, task: Task
 ) -> nn.ModuleList:
     """One regulariser per positive weight; none if the model has no metric.
 

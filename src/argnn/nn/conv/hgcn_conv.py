@@ -4,12 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from argnn.functional import stereographic
-from argnn.functional.edge_values import (
-    at_sources,
-    at_targets,
-    ordered_edges,
-    weighted_aggregate,
-)
+from argnn.functional.edge_values import at_sources, at_targets, ordered_edges, weighted_aggregate
 from argnn.functional.neighborhood import Edges
 from argnn.functional.self_loops import closed_aggregate
 from argnn.nn.hyperbolic_linear import HyperbolicLinear
@@ -33,12 +28,7 @@ class HGCNConv(nn.Module):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        dropout: float = 0.0,
-        attention: bool = False,
+        self, in_channels: int, out_channels: int, *, dropout: float = 0.0, attention: bool = False
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels

@@ -1,4 +1,4 @@
-"""What every family of metrics can do."""
+"""The interface of all families of metrics."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from argnn.functional.neighborhood import Edges
 class Metric(nn.Module, ABC):
     """Gives each node its metric, and lets a metric act on messages.
 
-    A new family is a subclass in a file of its own and a line in ``argnn.nn.metric.METRICS``.
+    A new family is a subclass in a new file and a line in ``argnn.nn.metric.METRICS``.
 
     Class attributes:
         switches: Names of the switches of :class:`~argnn.nn.Formulation` that the family reads,

@@ -195,11 +195,7 @@ class MetricNet(Metric):
         if self.init == "degree":
             raw = raw + self._degree_offset(hood).to(raw)
         return AF.positive_diagonal(
-            raw,
-            floor=self.floor,
-            ceiling=self.ceiling,
-            sharpness=self.sharpness,
-            clamp=self.clamp,
+            raw, floor=self.floor, ceiling=self.ceiling, sharpness=self.sharpness, clamp=self.clamp
         )
 
     def _first_layer(self, h: Tensor, hood: Neighborhood) -> Tensor:

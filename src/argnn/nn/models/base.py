@@ -1,4 +1,4 @@
-"""The contract of every model in the registry."""
+"""The interface of all models."""
 
 import inspect
 from abc import ABC, abstractmethod
