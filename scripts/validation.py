@@ -7,7 +7,7 @@ from typing import Any
 from argnn.runs.prepare import prepare
 from argnn.runs.problems import pose_problem
 from argnn.runs.train_one import train_one
-from argnn.settings.request import Request
+from argnn.settings.resolve import Request
 from argnn.train import FitResult
 
 

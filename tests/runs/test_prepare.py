@@ -4,8 +4,8 @@ import pytest
 
 from argnn.data import load
 from argnn.errors import ConfigError, DataError, DivergenceError, RunError
+from argnn.runs.machine import core_count, threads_for
 from argnn.runs.prepare import Request, draft, prepare, reopen, settled, worker_count
-from argnn.runs.threads import core_count, threads_for
 
 TINY = ("hidden_channels=4", "epochs=2")
 
@@ -106,7 +106,7 @@ def test_changed_graph_is_noticed(small_npz):
 
 
 def test_threads_obey_the_environment(monkeypatch):
-    monkeypatch.setattr("argnn.runs.threads.core_count", lambda: 8)
+    monkeypatch.setattr("argnn.runs.machine.core_count", lambda: 8)
     for limit, expected in (("", 4), ("3", 3), ("16", 4), ("0", 4), ("many", 4)):
         monkeypatch.setenv("OMP_NUM_THREADS", limit)
         assert threads_for(2) == expected

@@ -9,8 +9,7 @@ from argnn.runs import trial
 from argnn.runs.train_one import Trained
 from argnn.runs.trial import Recipe, Trial, TrialJob, TrialReport, choose_switches
 from argnn.settings.options import Overrides
-from argnn.settings.request import IN_MEMORY, Request
-from argnn.settings.resolve import PRESET, resolve
+from argnn.settings.resolve import IN_MEMORY, PRESET, Request, resolve
 from argnn.train import FitResult
 from train.cases import task_of, two_blocks
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from argnn.runs.pool import Tell
     from argnn.runs.prepare import Plan
     from argnn.runs.trial import TrialJob
-    from argnn.settings.request import Request
+    from argnn.settings.resolve import Request
     from argnn.store.results import Row
     from argnn.store.run_folder import RunFolder
 
@@ -128,7 +128,7 @@ def train(
         folder, plan = _continued(resume, data, given, data_root, workers)
     else:
         from argnn.data.import_options import Columns
-        from argnn.settings.request import Request
+        from argnn.settings.resolve import Request
 
         usual = _usual(settings_file)
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
@@ -248,8 +248,8 @@ def _continued(
 def _run(
     plan: "Plan", folder: "RunFolder", console: Console, as_json: bool, dashboard: bool
 ) -> None:
-    from argnn.runs.curvature import precompute_curvature
     from argnn.runs.parallel import run_splits
+    from argnn.runs.train_one import precompute_curvature
 
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
         with Counting(console, "curvature of edges") as counting:

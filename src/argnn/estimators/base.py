@@ -18,11 +18,10 @@ from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
 from argnn.estimators.reading import Reading
 from argnn.nn import ARGNN, AbstractNodeModel, model_name
-from argnn.runs.provenance import versions
+from argnn.runs.machine import versions
 from argnn.runs.train_one import train_one
 from argnn.settings.options import Overrides
-from argnn.settings.request import IN_MEMORY, Request
-from argnn.settings.resolve import BaseSettings, resolve
+from argnn.settings.resolve import IN_MEMORY, BaseSettings, Request, resolve
 from argnn.settings.run_config import LinkConfig, RunConfig
 from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, write_folder

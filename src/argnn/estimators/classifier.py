@@ -17,8 +17,7 @@ from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
 from argnn.nn import AbstractNodeModel
 from argnn.runs import trial
 from argnn.runs.trial import TrialJob
-from argnn.settings.request import Request
-from argnn.settings.resolve import PRESET, base_settings, is_directed
+from argnn.settings.resolve import PRESET, Request, base_settings, is_directed
 from argnn.store.model_folder import Checkpoint
 from argnn.train import NodeClassification, node_scores
 from argnn.train.calibration import calibrate, probabilities

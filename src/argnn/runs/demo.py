@@ -10,12 +10,12 @@ from typing import Any
 
 from argnn.errors import ConfigError, RunError
 from argnn.files import require_folder, require_writable, write_output
+from argnn.runs.machine import core_count
 from argnn.runs.parallel import Job, Silent, Watcher, run_jobs, write_scores
 from argnn.runs.prepare import Draft, Plan, Request, draft, settled
 from argnn.runs.run import trained_model
 from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary
 from argnn.runs.tables import SCORE_NAMES, per_cent
-from argnn.runs.threads import core_count
 from argnn.store.model_folder import FILES
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, write_config

@@ -23,9 +23,12 @@ from torch_geometric.data import Data
 
 from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import read_tensors, write_tensors
-from argnn.runs.allocator import keep_freed_memory
-from argnn.runs.signals import children_ignoring_interrupts, leave_when_asked
-from argnn.runs.threads import using_threads
+from argnn.runs.machine import (
+    children_ignoring_interrupts,
+    keep_freed_memory,
+    leave_when_asked,
+    using_threads,
+)
 from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord
 

@@ -13,15 +13,16 @@ from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
 from argnn.runs import trial
+from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Tell, nobody, open_pool
-from argnn.runs.threads import core_count, threads_for
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
-from argnn.settings.request import Request, data_name
 from argnn.settings.resolve import (
     PRESET,
     BaseSettings,
+    Request,
     base_settings,
+    data_name,
     is_directed,
     names_of,
     resolve,

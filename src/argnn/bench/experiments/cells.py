@@ -15,11 +15,11 @@ from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
 from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
+from argnn.runs.machine import threads_for
 from argnn.runs.parallel import Job, Watcher, run_jobs
 from argnn.runs.prepare import Draft, Request, draft, load_graph, settled, worker_count
 from argnn.runs.run import failed_row
 from argnn.runs.summary import has_twins, statistic, without_twins
-from argnn.runs.threads import threads_for
 from argnn.store.results import FORMAT, ResultsFile, Row, encoded
 from argnn.train.devices import resolve_device
 

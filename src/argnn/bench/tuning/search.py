@@ -29,11 +29,10 @@ from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_stud
 from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
 from argnn.nn import model_class
+from argnn.runs.machine import git_state, threads_for
 from argnn.runs.pool import TENSORS, Pool, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
-from argnn.runs.provenance import git_state
-from argnn.runs.threads import threads_for
 from argnn.settings.options import (
     Overrides,
     parse_overrides,
