@@ -25,7 +25,7 @@ class Validation:
 
     @property
     def key(self) -> tuple[float, float]:
-        """The score, then the loss: of equal scores the smaller loss is better."""
+        """Score and negative loss; of equal scores, the smaller loss is better."""
         return (self.score, -self.loss)
 
 
