@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import logging
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from argnn.errors import RunError
+from argnn.wording import shortened
 
 logger = logging.getLogger(__name__)
 
@@ -139,16 +141,17 @@ def json_bytes(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
 
 
-def parse_json(text: str | bytes, **hooks: Any) -> Any:
+def parse_json(text: str | bytes, *, finite: bool = False) -> Any:
     """Parse JSON of a stranger.
 
     Args:
         text: The document.
-        hooks: ``parse_float`` and ``parse_constant`` of :func:`json.loads`.
+        finite: Whether to refuse NaN, infinity and numbers that are too large for a float.
 
     Raises:
         ValueError: It is not JSON, or nested too deeply, or holds a number of thousands of digits.
     """
+    hooks: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
     try:
         value = json.loads(text, **hooks)
     except RecursionError as error:
@@ -162,12 +165,19 @@ def parse_json(text: str | bytes, **hooks: Any) -> Any:
     return value
 
 
-def read_json(path: Path, required: Iterable[str] = ()) -> dict[str, Any]:
-    """Read a JSON object that holds at least the ``required`` keys."""
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
+def read_json(path: Path, required: Iterable[str] = (), *, finite: bool = False) -> dict[str, Any]:
+    """Read a JSON object that holds at least the ``required`` keys; see :func:`parse_json`."""
     try:
-        value = parse_json(path.read_bytes())
+        value = parse_json(path.read_bytes(), finite=finite)
     except ValueError as error:
-        raise RunError(f"{path}: damaged, not JSON ({error!s:.80})") from error
+        raise RunError(f"{path}: damaged, not JSON ({shortened(error)})") from error
     if not isinstance(value, dict):
         raise RunError(f"{path}: damaged, must hold an object (got {type(value).__name__})")
     missing = [key for key in required if key not in value]

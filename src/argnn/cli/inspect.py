@@ -34,7 +34,7 @@ def inspect(
     from argnn.data.import_options import Columns
     from argnn.data.inspect import inspect_graph
     from argnn.data.inspection_tables import inspection_tables
-    from argnn.data.tables import printable
+    from argnn.wording import printable
 
     columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
     report = inspect_graph(

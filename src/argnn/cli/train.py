@@ -186,10 +186,10 @@ def _required(data: str | None) -> str:
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
-    from argnn.data.tables import printable
     from argnn.runs.prepare import prepare
     from argnn.runs.tables import chosen_table, trial_table
     from argnn.store.run_folder import create_run, default_run_path, require_free
+    from argnn.wording import printable
 
     if out is not None:
         require_free(out)

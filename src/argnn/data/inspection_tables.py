@@ -6,7 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from argnn.data.tables import printable
+from argnn.wording import printable
 
 _MOST_ROWS = 30
 

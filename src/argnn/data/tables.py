@@ -89,16 +89,6 @@ def object_cells(values: Sequence[Any]) -> Cells:
     return cells
 
 
-def printable(text: str) -> str:
-    """A text without the characters that would command a terminal.
-
-    Example:
-        >>> printable("a" + chr(27) + "[31m" + chr(10) + "b")
-        'a?[31m?b'
-    """
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def is_missing(cell: object) -> bool:
     """Whether a cell says nothing.
 

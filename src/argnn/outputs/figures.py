@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor
@@ -21,9 +21,9 @@ from argnn.analysis.figures import (
     training_figure,
 )
 from argnn.analysis.figures.style import DOTS_PER_INCH, FORMATS, check_formats, figure_bytes
-from argnn.analysis.figures.training import CURVES
+from argnn.checked import checked
 from argnn.data import split_masks
-from argnn.errors import ConfigError, RunError
+from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import require_folder, require_writable, write_output
 from argnn.nn import LinkModel
 from argnn.runs.prepare import reopen
@@ -31,7 +31,7 @@ from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row, trained_model
 from argnn.runs.summary import INTERVAL, SCORES, statistic
 from argnn.settings.run_config import RunConfig
-from argnn.store.geometry_record import checked_records, read_geometry
+from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
 from argnn.store.run_folder import RunFolder, open_run
 
@@ -220,14 +220,17 @@ def _opened(path: Path, name: str, order: FigureOrder) -> _Run:
     )
 
 
+class _DrawnRow(TypedDict):
+    history: list[EpochValues]
+    chosen_epoch: int
+
+
 def _checked_row(folder: RunFolder, split: int) -> Row:
     """The row of a finished split, with a history that can be drawn."""
     row = finished_row(folder, split)
     assert row is not None
-    path = folder.result(split)
-    checked_records(row["history"], CURVES, f"{path}: damaged, 'history'")
-    if not isinstance(row["chosen_epoch"], int):
-        raise RunError(f"{path}: damaged, 'chosen_epoch' must be a whole number")
+    with error_prefix(f"{folder.result(split)}: damaged,", RunError):
+        checked(row, _DrawnRow)
     return row
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from msgspec import Meta
 
 from argnn.errors import ConfigError
 from argnn.nn import MODELS, AbstractNodeModel, LinkModel
@@ -14,6 +15,7 @@ from argnn.registry import resolve
 #: Model options beyond these are mistakes or traps; no method here has a use for them.
 MAX_WIDTH = 2**16
 MAX_OPTION = 1024
+_Channels = Annotated[int, Meta(ge=1, le=2**24)]
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class ModelSpec:
     model: str
     options: dict[str, Any] = field(default_factory=dict)
     decoder: str | None = None
-    in_channels: int = 1
-    out_channels: int = 1
+    in_channels: _Channels = 1
+    out_channels: _Channels = 1
 
     def build(self) -> AbstractNodeModel:
         """A model with fresh weights."""

@@ -10,7 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from argnn.errors import RunError, naming
+from argnn.checked import checked
+from argnn.errors import RunError, error_prefix, naming
 from argnn.files import (
     fingerprint,
     lock,
@@ -155,8 +156,8 @@ def record_code(folder: RunFolder, code: Mapping[str, Any]) -> None:
         known = read_checked(folder.code, ("sessions",))["sessions"]
     elif folder.log.stat().st_size:
         known = [{"argnn": "of an earlier version"}]  # which did not write it down
-    if not isinstance(known, list) or not all(isinstance(entry, dict) for entry in known):
-        raise RunError(f"{folder.code}: damaged, 'sessions' must hold a list of objects")
+    with error_prefix(f"{folder.code}: damaged, sessions,", RunError):
+        known = checked(known, list[dict[str, Any]])
     if known and known[-1] != code:
         before = known[-1]
         changed = [name for name in code if before.get(name) != code[name]]
@@ -174,9 +175,8 @@ def open_run(path: Path) -> tuple[RunFolder, dict[str, Any]]:
         raise RunError(f"{path}: no such run folder")
     folder = RunFolder(path)
     stored = read_json(folder.config, ("fingerprint", "run"))
-    config = stored["run"]
-    if not isinstance(config, dict):
-        raise RunError(f"{folder.config}: damaged, 'run' must hold an object")
+    with error_prefix(f"{folder.config}: damaged, run", RunError):
+        config = checked(stored["run"], dict[str, Any])
     if stored["fingerprint"] != fingerprint(config):
         raise RunError(
             f"{folder.config}: was changed after the run began; start a new run with --set instead"

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from argnn.analysis.properties import class_names, labels_of
 from argnn.errors import ConfigError
 from argnn.files import write_output
+from argnn.wording import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,7 +125,7 @@ def check_formats(formats: Iterable[str]) -> list[str]:
 
 def plain(text: object, limit: int = _MAX_NAME) -> str:
     """A name as matplotlib shows it letter for letter: no formula, no end of line, not too long."""
-    line = "".join(c if c.isprintable() else "?" for c in str(text))
+    line = printable(str(text))
     shown = line if len(line) <= limit else line[: limit - 1] + "…"
     return shown.replace("$", r"\$")
 

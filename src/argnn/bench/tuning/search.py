@@ -42,7 +42,7 @@ from argnn.settings.options import (
     resolve_train,
 )
 from argnn.settings.run_config import RunConfig
-from argnn.settings.tuned import Tuned, read_tuned, write_tuned
+from argnn.settings.tuned import TrialCounts, Tuned, ValidationScore, read_tuned, write_tuned
 from argnn.version import __version__
 
 if TYPE_CHECKING:
@@ -382,14 +382,9 @@ def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> Tuned:
         options=_named(config.options, options, search.space),
         train=_named(settings, train, search.space),
         source=_source(search, records, best),
-        validation={
-            "name": search.score_name,
-            "score": best.value,
-            "splits": list(config.splits),
-            "seed": config.seed,
-        },
-        trials={"asked": search.trials, **counts(records)},
-        link=None if config.link is None else asdict(config.link),
+        validation=ValidationScore(search.score_name, best.value, list(config.splits), config.seed),
+        trials=TrialCounts(search.trials, **counts(records)),
+        link=config.link,
     )
 
 
