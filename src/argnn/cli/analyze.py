@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
+from argnn.cli.app import app, keeping, output_console, print_json
+from argnn.cli.options import AsJson, DataRoot, Force, Split
+from argnn.wording import printable
 
 if TYPE_CHECKING:
     from argnn.outputs.analyze import PageReport
@@ -18,9 +20,7 @@ if TYPE_CHECKING:
 def analyze(
     run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
-    split: Annotated[
-        int | None, typer.Option(help="Split whose model is shown; the first if not given.")
-    ] = None,
+    split: Split = None,
     seed: Annotated[int, typer.Option(help="Seed of the drawing and of the rewiring.")] = 0,
     tables: Annotated[
         Path | None, typer.Option(help="Folder for the statistics as tables, too.")
@@ -29,7 +29,7 @@ def analyze(
     ollivier: Annotated[
         bool, typer.Option("--ollivier", help="Tables with Ollivier-Ricci curvatures; slow.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,8 +61,7 @@ def _print(report: "PageReport", console: Console) -> None:
         markup=False,
     )
     for note in report.notes:
-        plain = "".join(c if c.isprintable() else "?" for c in note)
-        console.print(f"Note: {plain}", markup=False, soft_wrap=True)
+        console.print(f"Note: {printable(note)}", markup=False, soft_wrap=True)
     for file in report.tables:
         console.print(f"Table: {file}", markup=False, soft_wrap=True)
     size = f"{report.size / 1e6:.1f} MB"

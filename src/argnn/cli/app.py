@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from argnn.version import __version__
+from argnn.wording import printable, without_middle
 
 # Threads that wait for each other must sleep, not spin: beside another busy process a spinning
 # pair is twenty times slower than one thread alone. Has to be set before torch is imported,
@@ -18,8 +19,7 @@ USER_WAIT_POLICY = os.environ.get("OMP_WAIT_POLICY")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PLAIN_WIDTH = 120
-#: Of a longer error only the beginning and the end are printed, so many letters of each.
-_ERROR_PARTS = (700, 200)
+_LONGEST_ERROR = 900
 
 app = typer.Typer(
     name="argnn",
@@ -29,30 +29,10 @@ app = typer.Typer(
     add_completion=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
-DataRoot = Annotated[
-    str | None, typer.Option(help="Folder of the raw benchmark files, else $ARGNN_DATA.")
-]
-Directed = Annotated[bool, typer.Option("--directed", help="Keep edge directions.")]
-RowNormalize = Annotated[
-    bool, typer.Option("--row-normalize", help="Scale feature rows to sum one.")
-]
-Ratio = Annotated[
-    str | None, typer.Option(help="Training/validation/test share of links; 85/5/10 if not given.")
-]
-Decoder = Annotated[
-    str | None, typer.Option(help="dot, cosine, distance, metric or mlp; for links.")
-]
-SpanningForest = Annotated[
-    bool, typer.Option("--spanning-forest", help="Keep one in training; for links.")
-]
-
 
 def complain(message: str) -> None:
     """Print an error as one line; it may quote a file, which must not steer the terminal."""
-    line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
-    first, last = _ERROR_PARTS
-    line = line if len(line) <= first + last else f"{line[:first]} ... {line[-last:]}"
+    line = without_middle(printable(" ".join(message.split())), _LONGEST_ERROR)
     typer.echo(f"argnn: error: {line}", err=True)
 
 

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
+from argnn.cli.app import app, keeping, output_console, print_json
+from argnn.cli.options import AsJson, DataRoot
 from argnn.cli.progress import watching
 
 

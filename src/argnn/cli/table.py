@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, app, output_console
-from argnn.errors import ArgnnError, ConfigError
+from argnn.cli.app import app, output_console
+from argnn.cli.options import AsJson, Force
+from argnn.errors import ConfigError, error_prefix
 
 _FORMATS = ("rich", "markdown", "csv", "latex", "json")
 #: Without --format, the name of the file says it.
@@ -46,7 +47,7 @@ def table(
         bool,
         typer.Option(help="Show what choosing epochs by test score would print, where recorded."),
     ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare methods: means with intervals, published figures, paired tests, average ranks."""
@@ -59,12 +60,10 @@ def table(
     scores = score or []
     check_names(task, scores)
     rows = merged([(str(path), read_rows(path)) for path in files])
-    try:
+    with error_prefix(f"{', '.join(map(str, files))}:"):
         document = leaderboard(
             rows, task=task, scores=scores, reference=reference, published=published
         )
-    except ArgnnError as error:
-        raise type(error)(f"{', '.join(map(str, files))}: {error}") from error
     document = {"files": [str(path) for path in files], **document}
     if not comparability:
         document["boards"] = [{**board, "comparability": []} for board in document["boards"]]

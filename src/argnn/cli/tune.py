@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import (
-    AsJson,
-    DataRoot,
-    Decoder,
-    Directed,
-    Ratio,
-    RowNormalize,
-    SpanningForest,
-    app,
-    complain,
-    keeping,
-    output_console,
-    print_json,
-)
-from argnn.cli.progress import progress_bars
+from argnn.cli import options
+from argnn.cli.app import app, complain, keeping, output_console, print_json
+from argnn.cli.progress import BarPrinter, LinePrinter
 from argnn.errors import RunError
+from argnn.tables import rich_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from rich.table import Table
 
-    from argnn.bench.tuning.search import Search, Watcher
+    from argnn.bench.tuning.search import Search
     from argnn.bench.tuning.study import TrialRecord
 
 _SHOWN = 5
@@ -54,7 +43,7 @@ def tune(
     epochs: Annotated[
         int | None, typer.Option(help="Most epochs of a trial; as the method if not given.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: options.Device = "auto",
     storage: Annotated[
         Path | None,
         typer.Option(help="Journal of the search; an unfinished one is continued."),
@@ -65,16 +54,13 @@ def tune(
     force: Annotated[
         bool, typer.Option("--force", help="Replace any file there, not only an older result.")
     ] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="key=value, such as num_layers=3: fixed, not searched."),
-    ] = None,
-    ratio: Ratio = None,
-    decoder: Decoder = None,
-    spanning_forest: SpanningForest = False,
-    data_root: DataRoot = None,
-    directed: Directed = False,
-    row_normalize: RowNormalize = False,
+    settings: options.Settings = None,
+    ratio: options.Ratio = None,
+    decoder: options.Decoder = None,
+    spanning_forest: options.SpanningForest = False,
+    data_root: options.DataRoot = None,
+    directed: options.Directed = False,
+    row_normalize: options.RowNormalize = False,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -82,11 +68,9 @@ def tune(
             "depends on which trial ends first."
         ),
     ] = None,
-    executor: Annotated[str, typer.Option(help="local, or ray.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Address of a Ray cluster; one is started if not given.")
-    ] = None,
-    as_json: AsJson = False,
+    executor: options.Executor = "local",
+    address: options.Address = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Search a model's own settings by validation score; the default is the first trial.
 
@@ -139,22 +123,17 @@ def tune(
     _conclude(search, records, journal, path, replaces, console)
 
 
-def _watching(console: Console, search: "Search") -> "_Bar | _Lines":
+def _watching(console: Console, search: "Search") -> "TrialBar | TrialLines":
     """Who tells about the trials, as the console allows."""
-    return _Bar(console, search) if console.is_terminal else _Lines(console, search)
+    return TrialBar(console, search) if console.is_terminal else TrialLines(console, search)
 
 
-class _Lines:
+class TrialLines(LinePrinter):
     """One line per trial, for output that is not a terminal."""
 
     def __init__(self, console: Console, search: "Search") -> None:
-        self.console, self.search = console, search
-
-    def __enter__(self) -> "Watcher":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
+        super().__init__(console)
+        self.search = search
 
     def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
         """Say what there is to do."""
@@ -166,28 +145,21 @@ class _Lines:
         self.console.print(f"{words}; {_settings(record)}", soft_wrap=True, markup=False)
 
 
-class _Bar:
+class TrialBar(BarPrinter):
     """A live bar: trials, best score so far, time left."""
 
     def __init__(self, console: Console, search: "Search") -> None:
-        self.console, self.search = console, search
-        self.progress = progress_bars(console)
+        super().__init__(console)
+        self.search = search
         self.records: list[TrialRecord] = []
         self.bar: TaskID | None = None
-
-    def __enter__(self) -> "Watcher":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
 
     def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
         """Show the bar, with the trials that are over already."""
         self.console.print(_headline(self.search, len(records), total), soft_wrap=True)
         self.records = list(records)
-        # Counted from here on, or the time left would be foreseen from what cost no time.
+        # Added now, or the time left would be foreseen from trials that cost no time.
         self.bar = self.progress.add_task("trials", total=total, completed=len(records), state="")
-        self.progress.start()
         self._move()
 
     def finished(self, record: "TrialRecord") -> None:
@@ -269,23 +241,20 @@ def _conclude(
 
 
 def _best_table(records: "Sequence[TrialRecord]") -> "Table":
-    from rich.table import Table
-
     from argnn.bench.tuning.search import best_trials
     from argnn.runs.tables import per_cent
 
-    table = Table(title="best trials", title_justify="left")
-    for name in ("trial", "validation, %", "settings", "s"):
-        table.add_column(name, justify="left" if name == "settings" else "right")
-    for record in best_trials(records)[:_SHOWN]:
-        mark = " (default)" if record.number == 0 else ""
-        table.add_row(
-            f"{record.number}{mark}",
+    rows = [
+        (
+            f"{record.number}{'' if record.number else ' (default)'}",
             per_cent(record.value),
             _settings(record),
             f"{record.seconds:.1f}",
         )
-    return table
+        for record in best_trials(records)[:_SHOWN]
+    ]
+    header = ("trial", "validation, %", "settings", "s")
+    return rich_table(header, rows, left=("settings",), title="best trials")
 
 
 def _use(search: "Search", path: Path) -> str:
