@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from argnn.tables import markdown_table
+
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "performance.md"
 _BLOCK = re.compile(r"<!-- perf ([\w-]+) (\w+) -->\n.*?<!-- /perf -->", re.DOTALL)
@@ -21,61 +23,59 @@ def steps(result: dict[str, Any]) -> list[str]:
     measurement = result["measurements"][0]
     # Older measurements have no GCN with sparse products.
     sparse = any(row.get("step_vs_sparse_gcn") for row in measurement["rows"])
-    lines = [
-        f"| model | forward ms | step ms | 10 to 90 % | x GCN {'| x sparse GCN ' * sparse}"
-        "| x faster than plain | extra peak MiB | x GCN |",
-        "|---|---|---|---|---|---|---|---|" + "---|" * sparse,
-    ]
+    header = ["model", "forward ms", "step ms", "10 to 90 %", "x GCN"]
+    header += ["x sparse GCN"] * sparse + ["x faster than plain", "extra peak MiB", "x GCN"]
+    rows = []
     for row in measurement["rows"]:
         if row.get("error"):
             failed = "out of memory" if row.get("out_of_memory") else "failed"
-            lines.append(f"| {row['label']} | | {failed} | | | | | |" + " |" * sparse)
+            rows.append([row["label"], "", failed, *[""] * (len(header) - 3)])
             continue
         step, memory = row["step"], row["memory"]
-        beside = f"| {_number(row.get('step_vs_sparse_gcn'))} " if sparse else ""
-        lines.append(
-            f"| {row['label']} | {_number(row['forward']['median_ms'])} "
-            f"| {_number(step['median_ms'])} | {_number(step['q10_ms'])} to "
-            f"{_number(step['q90_ms'])} | {_number(row['step_vs_gcn'])} "
-            f"{beside}| {_number(row['speedup_over_plain'])} "
-            f"| {_number(None if memory is None else memory['extra_peak_mib'])} "
-            f"| {_number(row['memory_vs_gcn'])} |"
+        numbers = [row["step_vs_gcn"], *([row.get("step_vs_sparse_gcn")] * sparse)]
+        numbers += [row["speedup_over_plain"], memory and memory["extra_peak_mib"]]
+        rows.append(
+            [
+                row["label"],
+                _number(row["forward"]["median_ms"]),
+                _number(step["median_ms"]),
+                f"{_number(step['q10_ms'])} to {_number(step['q90_ms'])}",
+                *map(_number, (*numbers, row["memory_vs_gcn"])),
+            ]
         )
-    return lines
+    return markdown_table(header, rows)
 
 
 def bandwidth(result: dict[str, Any]) -> list[str]:
     """One line per edge sum of one graph."""
     measurement = result["measurements"][0]
-    lines = ["| edge part of one layer | ms | MB | GB/s | % of copy |", "|---|---|---|---|---|"]
-    copy = measurement["copy"]
-    parts = [{"name": "copy", "share_of_copy": 1.0, **copy}, *measurement["edge_part"]["parts"]]
-    return lines + [
-        f"| {part['name']} | {_number(part['median_ms'])} | {_number(part['bytes'] / 1e6)} "
-        f"| {_number(part['gb_per_s'])} | {_number(100 * part['share_of_copy'])} |"
-        for part in parts
+    copy = {"name": "copy", "share_of_copy": 1.0, **measurement["copy"]}
+    rows = [
+        (
+            part["name"],
+            _number(part["median_ms"]),
+            _number(part["bytes"] / 1e6),
+            _number(part["gb_per_s"]),
+            _number(100 * part["share_of_copy"]),
+        )
+        for part in (copy, *measurement["edge_part"]["parts"])
     ]
+    return markdown_table(("edge part of one layer", "ms", "MB", "GB/s", "% of copy"), rows)
 
 
 def scaling(result: dict[str, Any]) -> list[str]:
     """One line per graph of several."""
-    names = [row["label"] for row in result["measurements"][0]["rows"]]
-    head = " | ".join(f"{name} ms | ns per edge" for name in names)
-    lines = [
-        f"| graph | nodes | edges | largest degree | {head} |",
-        "|---" * (4 + 2 * len(names)) + "|",
-    ]
+    header = ["graph", "nodes", "edges", "largest degree"]
+    for row in result["measurements"][0]["rows"]:
+        header += [f"{row['label']} ms", "ns per edge"]
+    rows = []
     for measurement in result["measurements"]:
         graph = measurement["graph"]
-        cells = " | ".join(
-            f"{_number(row['step']['median_ms'])} | {_number(row['ns_per_edge'])}"
-            for row in measurement["rows"]
-        )
-        lines.append(
-            f"| {graph['kind']} | {graph['nodes']:,} | {graph['edges']:,} "
-            f"| {graph['max_degree']:,} | {cells} |"
-        )
-    return lines
+        cells = [graph["kind"], *(f"{graph[name]:,}" for name in ("nodes", "edges", "max_degree"))]
+        for row in measurement["rows"]:
+            cells += [_number(row["step"]["median_ms"]), _number(row["ns_per_edge"])]
+        rows.append(cells)
+    return markdown_table(header, rows)
 
 
 TABLES = {"steps": steps, "bandwidth": bandwidth, "scaling": scaling}

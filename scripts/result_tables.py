@@ -23,6 +23,8 @@ from typing import Any
 
 from scipy.stats import t as student_t
 
+from argnn.tables import markdown_table
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -91,12 +93,6 @@ def with_interval(values: Sequence[float], sign: str = "") -> str:
     return f"{mean:{sign}.2f} ± {half:.2f}"
 
 
-def lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table in Markdown."""
-    cells = [header, ["---"] * len(header), *rows]
-    return [f"| {' | '.join(row)} |" for row in cells]
-
-
 def graphs_of(found: Scores) -> list[str]:
     """The graphs of a file, in the usual order."""
     order = ["Cora", "CiteSeer", "PubMed", "Actor", "Chameleon", "Chameleon, directed"]
@@ -110,7 +106,7 @@ def results() -> list[str]:
         scores("learned-metric", name)
         for name in ("accuracy", "without_twins", "validation", "twins")
     )
-    return lines(
+    return markdown_table(
         ("graph", "test nodes with a twin, %", "test accuracy", "without twins", "validation"),
         (
             (
@@ -135,7 +131,7 @@ def short_results() -> list[str]:
     half = (len(cells) + 1) // 2
     right = [*cells[half:], ["", "", ""]]
     rows = [[*a, *b] for a, b in zip(cells[:half], right, strict=False)]
-    return lines(("graph", "test accuracy", "without twins") * 2, rows)
+    return markdown_table(("graph", "test accuracy", "without twins") * 2, rows)
 
 
 def learned(score: str) -> list[str]:
@@ -151,7 +147,7 @@ def learned(score: str) -> list[str]:
         return [graph, *means, *(with_interval(gap, "+") for gap in gaps)]
 
     header = ("graph", "learned", "fixed", "control", "learned - fixed", "learned - control")
-    return lines(header, map(row, graphs_of(found)))
+    return markdown_table(header, map(row, graphs_of(found)))
 
 
 def web_rivals() -> list[str]:
@@ -161,7 +157,7 @@ def web_rivals() -> list[str]:
     methods = list(dict.fromkeys(method for method, _ in parts["accuracy"]))
     methods.sort(key=lambda method: (method != "argnn", method))
     header = ["method", *(f"{g}{w}" for g in graphs for w in ("", ", without twins"))]
-    return lines(
+    return markdown_table(
         header,
         (
             [f"`{m}`", *(with_interval(by_split(parts[w][m, g])) for g in graphs for w in parts)]
@@ -173,7 +169,7 @@ def web_rivals() -> list[str]:
 def literal() -> list[str]:
     """The equations as printed."""
     found = scores("literal", "accuracy")
-    return lines(
+    return markdown_table(
         ("graph", "theory weights", "no penalties"),
         (
             [g, *(with_interval(by_split(found[m, g])) for m in ("theory", "none"))]
@@ -196,7 +192,7 @@ def links() -> list[str]:
         "MRR",
         "validation AUROC",
     )
-    return lines(
+    return markdown_table(
         header,
         (
             [f"`{m}`", *(with_interval(by_split(part[m, "Cora"])) for part in parts)]

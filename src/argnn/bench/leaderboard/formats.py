@@ -3,12 +3,13 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from rich.console import Group, JustifyMethod, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from argnn.bench.leaderboard.grid import Entry, Grid
+from argnn.tables import markdown_table, rich_table
 
 _Marks = Mapping[str, tuple[str, str]]
 
@@ -83,20 +84,15 @@ def to_markdown(grids: Sequence[Grid]) -> str:
 def _markdown(grid: Grid) -> list[str]:
     lines = [f"{'#' * (grid.level + 1)} {markdown_text(grid.title)}", ""]
     if grid.rows:
-        aligned = ["---"] * grid.names + ["---:"] * (len(grid.header) - grid.names)
-        lines += [_pipes(_markdown_cells(grid.header, " ")), _pipes(aligned)]
-        lines += [_pipes(_markdown_cells(row.entries, grid.joint)) for row in grid.rows]
-        lines.append("")
+        cells = [_markdown_cells(row.entries, grid.joint) for row in grid.rows]
+        header = _markdown_cells(grid.header, " ")
+        lines += [*markdown_table(header, cells, words=grid.names), ""]
     notes = [*_legend(grid, _MARKDOWN_MARKS), *(markdown_text(note) for note in grid.notes)]
     return [*lines, *(f"- {note}" for note in notes), ""]
 
 
 def _markdown_cells(entries: Sequence[Entry], joint: str) -> list[str]:
     return [joint.join(_parts(entry, markdown_text, _MARKDOWN_MARKS)) for entry in entries]
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _parts(entry: Entry, escape: Callable[[str], str], marks: _Marks) -> list[str]:
@@ -178,13 +174,12 @@ def _rich_tables(grid: Grid) -> list[Table]:
 
 
 def _rich_table(grid: Grid, numbers: range) -> Table:
-    table = Table()
     places = (*range(grid.names), *numbers)
     between = "\n" if len(numbers) > _MOST_LONG else grid.joint
-    for place in places:
-        header = Text("\n".join(grid.header[place].lines))
-        justify: JustifyMethod = "left" if place < grid.names else "right"
-        table.add_column(header, justify=justify, overflow="fold")
+    header = [Text("\n".join(grid.header[place].lines)) for place in places]
+    table = rich_table(header, left=header[: grid.names])
+    for column in table.columns:
+        column.overflow = "fold"
     for row in grid.rows:
         entries = [_styled(row.entries[place], between) for place in places]
         table.add_row(*entries, style="dim" if row.quoted else None)
