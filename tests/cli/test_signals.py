@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argnn.files import read_json
-from argnn.runs.signals import ending_as_interrupts
+from argnn.runs.machine import ending_as_interrupts
 from argnn.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow

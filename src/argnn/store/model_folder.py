@@ -28,7 +28,7 @@ from argnn.files import (
     write_checked,
     write_tensors,
 )
-from argnn.nn import DECODERS, MODELS, AbstractNodeModel
+from argnn.nn import DECODERS, AbstractNodeModel, is_model_name
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 from argnn.settings.model_spec import ModelSpec, check_options, seeded
 from argnn.train.precision import PRECISIONS
@@ -241,11 +241,11 @@ def _checkpoint(document: Mapping[str, Any]) -> Checkpoint:
     task = checked(document, _OwnEntries)["task"]
     for name, value, choices in (
         ("task", task, TASKS),
-        ("model", spec.model, MODELS),
         ("precision", found.precision, PRECISIONS),
         ("decoder", spec.decoder, DECODERS if task == "link" else (None,)),
     ):
         _require(value in choices, f"unknown {name} '{shortened(value)}' for task {task}")
+    _require(is_model_name(spec.model), f"unknown model '{shortened(spec.model)}'")
     expected = spec.in_channels
     width = (found.schema or {}).get("num_features", expected)
     _require(width == expected, f"schema has {shortened(width)} features, not {expected}")

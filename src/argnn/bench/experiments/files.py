@@ -17,7 +17,7 @@ from argnn.checked import Count, Text, checked
 from argnn.data import DATASETS
 from argnn.data.links import NUM_LINK_SPLITS, parse_ratio
 from argnn.errors import ConfigError, error_prefix
-from argnn.nn import DECODERS, MODELS
+from argnn.nn import DECODERS, MODELS, model_name
 from argnn.registry import canonical_name, suggestion
 from argnn.runs.summary import LEAST_SEEDS, SCORES, SMALL_GRAPH
 from argnn.settings.options import check_preset, parse_overrides
@@ -149,7 +149,7 @@ class _MethodEntry:
 
     def method(self, folder: Path) -> Method:
         """With names in their own spelling; relative paths begin in a folder."""
-        model = canonical_name(self.model, MODELS, "model")
+        model = model_name(self.model)
         preset = check_preset(model, self.preset)
         parse_overrides(self.set, model)
         path = self.settings_file and folder / Path(self.settings_file).expanduser()
@@ -282,7 +282,7 @@ def _data_choice(entry: str | DataChoice, folder: Path) -> DataChoice:
 def _methods(file: _ExperimentFile, data: Sequence[DataChoice], folder: Path) -> tuple[Method, ...]:
     """Plain models first, then those with settings of their own."""
     models = tuple(MODELS) if file.models == ALL else file.models or ()
-    plain = _each("models", models, lambda name: canonical_name(name, MODELS, "model"))
+    plain = _each("models", models, model_name)
 
     def read(entry: _MethodEntry) -> Method:
         method = entry.method(folder)
