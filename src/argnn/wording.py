@@ -1,4 +1,6 @@
-"""Texts of somebody's file, made fit for a message."""
+"""Texts for people: values of somebody's file made fit for a message, and commands to repeat."""
+
+from collections.abc import Mapping
 
 
 def printable(text: str) -> str:
@@ -47,3 +49,18 @@ def without_middle(text: str, most: int) -> str:
         '0123 ... 89'
     """
     return text if len(text) <= most else f"{text[: most - most // 3]} ... {text[-(most // 3) :]}"
+
+
+def option_words(options: Mapping[str, object]) -> list[str]:
+    """Options as words of a command, without those that are None or False.
+
+    Example:
+        >>> option_words({"seed": 0, "ratio": None, "row_normalize": True, "directed": False})
+        ['--seed', '0', '--row-normalize']
+    """
+    words: list[str] = []
+    for name, value in options.items():
+        if value is not None and value is not False:
+            words.append(f"--{name.replace('_', '-')}")
+            words += [] if value is True else [str(value)]
+    return words

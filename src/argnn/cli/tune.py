@@ -13,6 +13,7 @@ from argnn.cli.app import app, complain, keeping, output_console, print_json
 from argnn.cli.progress import BarPrinter, LinePrinter
 from argnn.errors import RunError
 from argnn.tables import rich_table
+from argnn.wording import option_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,17 +103,18 @@ def tune(
     usual_journal, usual_out = default_paths(search)
     journal, path = storage or usual_journal, out or usual_out
     replaces = check_out(path, search, force)
-    rest = {
-        "--storage": storage,
-        "--out": out,
-        "--data-root": data_root,
-        "--device": None if device == "auto" else device,
-        "--executor": None if executor == "local" else executor,
-        "--workers": workers,
-        "--address": address,
-    }
-    again = [word for name, value in rest.items() if value for word in (name, str(value))]
-    again += ["--force"] if force else []
+    again = option_words(
+        {
+            "storage": storage,
+            "out": out,
+            "data_root": data_root,
+            "device": None if device == "auto" else device,
+            "executor": None if executor == "local" else executor,
+            "workers": workers,
+            "address": address,
+            "force": force,
+        }
+    )
     with (
         keeping(f"continue with: {shlex.join([*search.command, *again])}"),
         _watching(console, search) as watcher,
@@ -260,13 +262,13 @@ def _best_table(records: "Sequence[TrialRecord]") -> "Table":
 def _use(search: "Search", path: Path) -> str:
     """The command that trains with the result."""
     config = search.config
-    words = ["argnn", "train", config.data, "--settings", str(path)]
-    for option, usual in (("model", "argnn"), ("preset", "default"), ("task", "node")):
-        value = getattr(config, option)
-        words += [] if value == usual else [f"--{option}", value]
-    for option in ("directed", "row_normalize"):
-        words += [f"--{option.replace('_', '-')}"] if getattr(config, option) else []
+    options: dict[str, Any] = {"settings": path}
+    for name, usual in (("model", "argnn"), ("preset", "default"), ("task", "node")):
+        value = getattr(config, name)
+        options[name] = None if value == usual else value
+    options |= {"directed": config.directed, "row_normalize": config.row_normalize}
     if config.link is not None:
-        words += ["--ratio", config.link.ratio, "--decoder", config.link.decoder]
-        words += ["--spanning-forest"] if config.link.spanning_forest else []
-    return shlex.join(words)
+        link = config.link
+        options |= {"ratio": link.ratio, "decoder": link.decoder}
+        options["spanning_forest"] = link.spanning_forest
+    return shlex.join(["argnn", "train", config.data, *option_words(options)])

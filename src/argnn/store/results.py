@@ -24,33 +24,33 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 
 
-class _Scores(TypedDict):
+class _ScoresEntry(TypedDict):
     absent_classes: NotRequired[list[int] | None]
 
 
-class _Oracle(TypedDict):
+class _OracleEntry(TypedDict):
     test: dict[str, Any] | None
 
 
-class _Twins(TypedDict):
+class _TwinsEntry(TypedDict):
     test: int
     with_twin: int
 
 
-class _Graph(TypedDict):
+class _GraphEntry(TypedDict):
     nodes: NotRequired[int]
 
 
-class _Link(TypedDict):
+class _LinkEntry(TypedDict):
     ratio: NotRequired[str | None]
 
 
-class _Config(TypedDict):
-    graph: NotRequired[_Graph]
-    link: NotRequired[_Link | None]
+class _ConfigEntry(TypedDict):
+    graph: NotRequired[_GraphEntry]
+    link: NotRequired[_LinkEntry | None]
 
 
-class _Versions(TypedDict):
+class _VersionsEntry(TypedDict):
     argnn: NotRequired[str]
 
 
@@ -67,16 +67,16 @@ class _AnyRow(TypedDict):
     preset: str
     split: int
     seed: int
-    config: _Config
+    config: _ConfigEntry
     settings: str
     num_parameters: NotRequired[int | None]
     peak_memory_mib: NotRequired[float | None]
     peak_device_memory_mib: NotRequired[float | None]
     device: NotRequired[str | None]
-    versions: NotRequired[_Versions | None]
+    versions: NotRequired[_VersionsEntry | None]
     git_commit: NotRequired[str | None]
     git_changed: NotRequired[bool | None]
-    twins: NotRequired[_Twins]
+    twins: NotRequired[_TwinsEntry]
     test_without_twins: NotRequired[dict[str, Any] | None]
 
 
@@ -85,9 +85,9 @@ class _FailedRow(_AnyRow):
 
 
 class _FinishedRow(_AnyRow):
-    test: _Scores | None
+    test: _ScoresEntry | None
     val: dict[str, Any] | None
-    oracle: _Oracle | None
+    oracle: _OracleEntry | None
     chosen_epoch: int
     epochs_run: int
     seconds: float

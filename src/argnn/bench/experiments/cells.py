@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
-from argnn.errors import ConfigError, RunError
+from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import fingerprint
 from argnn.runs.machine import threads_for
 from argnn.runs.parallel import Job, Watcher, run_jobs
@@ -173,7 +173,8 @@ def plan_bench(
                 tell(f"{Path(request.data).stem}, {method.label}")
             graph = _loaded(experiment, request, shelf)
             for seed in experiment.seeds_for(graph.x.size(0)):
-                made = _drafted(experiment, replace(request, seed=seed), graph)
+                with error_prefix(f"experiment {experiment.name}:"):
+                    made = draft(replace(request, seed=seed), graph)
                 drafts.append((experiment, path, method.label, made))
     trials = sum(len(made.jobs) for *_, made in drafts)
     if trials and tell is not None:
@@ -224,13 +225,6 @@ def _loaded(
     if key not in shelf:
         shelf[key] = load_graph(request.data, request)
     return shelf[key]
-
-
-def _drafted(experiment: Experiment, request: Request, graph: Data) -> Draft:
-    try:
-        return draft(request, graph)
-    except ConfigError as error:
-        raise ConfigError(f"experiment {experiment.name}: {error}") from error
 
 
 def _add(cell: Cell, found: dict[CellKey, Cell]) -> None:

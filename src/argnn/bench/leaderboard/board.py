@@ -1,6 +1,7 @@
 """One score of one task: means, marks, paired tests, ranks, and what was published."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from argnn.bench.leaderboard.compare import (
@@ -43,14 +44,7 @@ def board(results: Results, score: str, reference: str | None, published: bool) 
         "score": score,
         "protocol": PROTOCOLS[results.task],
         "columns": [
-            {
-                "name": column.name,
-                "data": column.data,
-                "directed": column.directed,
-                "ratio": column.ratio,
-                "without_twins": column.without_twins,
-                "expected": len(expected[column]),
-            }
+            {"name": column.name, **asdict(column), "expected": len(expected[column])}
             for column in results.shown
         ],
         "methods": [{"name": name, "model": model} for name, model in results.models.items()],
@@ -192,16 +186,9 @@ def _published(results: Results, score: str) -> list[dict[str, Any]]:
     for model in dict.fromkeys(results.models.values()):
         for column in results.columns:
             for value in find_published(results.task, score, model, column.data):
-                entry = found.setdefault(
-                    (model, value.source, value.protocol),
-                    {
-                        "model": model,
-                        "source": value.source,
-                        "protocol": value.protocol,
-                        "note": value.note,
-                        "values": {},
-                    },
-                )
+                key = {"model": model, "source": value.source, "protocol": value.protocol}
+                new: dict[str, Any] = {**key, "note": value.note, "values": {}}
+                entry = found.setdefault(tuple(key.values()), new)
                 entry["values"][column.name] = _share(value)
     return list(found.values())
 

@@ -61,6 +61,11 @@ def text(*lines: str, mark: str | None = None) -> Entry:
     return Entry(lines, mark or "")
 
 
+def texts(*cells: str) -> tuple[Entry, ...]:
+    """Entries of a row or a header; a cell may have several lines."""
+    return tuple(text(*cell.split("\n")) for cell in cells)
+
+
 def board_title(board: Mapping[str, Any]) -> str:
     """Task and score in words."""
     return f"{TASK_NAMES[board['task']]}, {SCORE_NAMES[board['score']]}"

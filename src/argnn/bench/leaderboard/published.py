@@ -53,7 +53,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class _Table:
+class _PublishedTable:
     """One table of a file: a row per method, a column per data set."""
 
     task: Literal["node", "link"]
@@ -92,11 +92,11 @@ def parsed_tables(text: str, origin: str) -> list[Published]:
     """Read a list of tables; unknown keys, unknown data sets and odd values are errors."""
     with error_prefix(f"{origin}:"):
         # Files of the package, which use aliases: not for the reader of users' files.
-        tables = checked(yaml.safe_load(text), list[_Table])
+        tables = checked(yaml.safe_load(text), list[_PublishedTable])
         return [value for table in tables for value in _values(table)]
 
 
-def _values(table: _Table) -> list[Published]:
+def _values(table: _PublishedTable) -> list[Published]:
     found = []
     for method, row in table.methods.items():
         for data, printed in zip(table.data, row, strict=True):

@@ -43,6 +43,7 @@ from argnn.settings.options import (
 from argnn.settings.run_config import RunConfig
 from argnn.settings.tuned import TrialCounts, Tuned, ValidationScore, read_tuned, write_tuned
 from argnn.version import __version__
+from argnn.wording import option_words
 
 if TYPE_CHECKING:
     from optuna import Trial as OptunaTrial
@@ -213,21 +214,18 @@ def _command(
     request: Request, config: RunConfig, trials: int, splits: str | None
 ) -> tuple[str, ...]:
     """A command that asks for a search, without what does not change its result."""
-    words = ["argnn", "tune", config.data, "--model", config.model, "--trials", str(trials)]
     usual = Request(data=request.data)
-    for option in ("task", "preset", "seed", "ratio", "decoder"):
-        value = getattr(request, option)
-        if value is not None and value != getattr(usual, option):
-            words += [f"--{option}", str(value)]
-    words += [] if splits is None else ["--split", splits]
-    for option in ("directed", "row_normalize", "spanning_forest"):
-        words += [f"--{option.replace('_', '-')}"] if getattr(request, option) else []
-    for text in request.overrides:
-        words += ["--set", text]
-    return tuple(words)
+    options: dict[str, Any] = {"model": config.model, "trials": trials}
+    for name in ("task", "preset", "seed", "ratio", "decoder"):
+        value = getattr(request, name)
+        options |= {name: value} if value != getattr(usual, name) else {}
+    options["split"] = splits
+    options |= {n: getattr(request, n) for n in ("directed", "row_normalize", "spanning_forest")}
+    changes = [word for text in request.overrides for word in ("--set", text)]
+    return ("argnn", "tune", config.data, *option_words(options), *changes)
 
 
-class Watcher(Protocol):
+class TrialWatcher(Protocol):
     """Who wants to know how a search is going."""
 
     def began(self, records: Sequence[TrialRecord], total: int) -> None:
@@ -269,7 +267,7 @@ class _Running:
 def run_search(
     search: Search,
     journal: Path,
-    watcher: Watcher | None = None,
+    watcher: TrialWatcher | None = None,
     *,
     executor: str = "local",
     workers: int | None = None,
