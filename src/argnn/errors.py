@@ -1,7 +1,7 @@
 """Errors a person can act on: the command line prints them as one line and exits with 2.
 
 Errors of the operating system are treated the same, and keep Python's own classes: a full disk is
-an ``OSError``, a folder without access a ``PermissionError``, here as anywhere.
+an ``OSError``, a folder without access a ``PermissionError``.
 """
 
 from collections.abc import Iterator

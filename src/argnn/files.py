@@ -39,8 +39,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_output(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file that a user asked for, where :func:`require_writable` allows it.
 
-    What counts is the moment of writing, however long ago the path was looked at: of two commands
-    that write to one free path at once, one wins and the other one is refused.
+    The path is checked again at the moment of writing: of two commands that write to one free path
+    at the same time, one is refused.
 
     Args:
         path: The file.
@@ -63,7 +63,7 @@ def write_output(path: Path, content: bytes, *, force: bool) -> None:
 
 
 def _write(path: Path, content: bytes, place: Callable[[Path, Path], object]) -> None:
-    """Write a file beside ``path``, then let ``place`` bring it there."""
+    """Write a temporary file beside ``path``, then let ``place`` move it there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
@@ -78,7 +78,7 @@ def _write(path: Path, content: bytes, place: Callable[[Path, Path], object]) ->
 
 
 def _place_at_free_path(finished: Path, path: Path) -> None:
-    """Raise where anything has this name, even since a moment ago; a rename would replace it."""
+    """Raise where something has this name already; a plain rename would replace it."""
     try:
         os.link(finished, path)
     except FileExistsError:
@@ -92,7 +92,7 @@ def make_folder(path: Path) -> None:
     """Make a folder and those above it, where they are not there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:  # which says the opposite of what is wrong
+    except FileExistsError as error:  # there is a file of this name
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
 
 
@@ -106,10 +106,15 @@ def require_place(folder: Path) -> None:
         raise
 
 
-def require_folder(out: Path) -> None:
-    """Raise unless files can be put into a folder ``out``, which may be a new one."""
+def refuse_link(out: Path) -> None:
+    """Raise for a symbolic link: writing through it would change a file elsewhere."""
     if out.is_symlink():
         raise RunError(f"{out}: is a symbolic link, which is not written through")
+
+
+def require_folder(out: Path) -> None:
+    """Raise unless files can be put into a folder ``out``, which may be a new one."""
+    refuse_link(out)
     if out.exists() and not out.is_dir():
         raise RunError(f"{out}: not a folder; choose another")
     require_place(out)
@@ -118,10 +123,9 @@ def require_folder(out: Path) -> None:
 def require_writable(out: Path, force: bool) -> None:
     """Raise unless a file can be put at ``out`` without destroying anything unasked.
 
-    Asked before long work, so that it does not end in a refusal; :func:`write_output` asks again.
+    Call it before long work, which would be lost otherwise; :func:`write_output` checks again.
     """
-    if out.is_symlink():
-        raise RunError(f"{out}: is a symbolic link, which is not written through")
+    refuse_link(out)
     if out.is_dir():
         raise RunError(f"{out}: is a folder, not a file")
     if out.exists() and not out.is_file():
@@ -142,7 +146,7 @@ def json_bytes(value: Mapping[str, Any]) -> bytes:
 
 
 def parse_json(text: str | bytes, *, finite: bool = False) -> Any:
-    """Parse JSON of a stranger.
+    """Parse JSON that may be damaged or made to do harm.
 
     Args:
         text: The document.
@@ -291,17 +295,17 @@ def _json_digest(value: Mapping[str, Any], *, allow_nan: bool = True) -> str:
 
 
 def lock(file: BinaryIO | int, path: Path, *, wait: bool = False) -> None:
-    """Keep other processes out until the file is closed or this process dies.
+    """Lock a file against other processes until it is closed or this process ends.
 
     Some network file systems have no locks. There the work goes on with a warning.
 
     Args:
         file: An open file.
         path: What to name in messages.
-        wait: Wait for another process that is there, instead of raising.
+        wait: Wait for another process that holds the lock, instead of raising.
 
     Raises:
-        RunError: Another process is there.
+        RunError: Another process holds the lock.
     """
     import fcntl  # not on Windows, where the rest of this module works
 

@@ -14,7 +14,7 @@ def printable(text: str) -> str:
 
 
 def shortened(value: object, limit: int = 80) -> str:
-    r"""A value as one short line that a terminal can be trusted with.
+    r"""A value as one short line that is safe to print in a terminal.
 
     Example:
         >>> shortened("a\n\x1b[31mb")

@@ -8,9 +8,15 @@ import yaml
 
 from argnn.errors import ConfigError, RunError
 from argnn.settings.run_config import LinkConfig
-from argnn.settings.tuned import TrialCounts, Tuned, ValidationScore, read_tuned, write_tuned
+from argnn.settings.tuned import (
+    TrialCounts,
+    TunedSettings,
+    ValidationScore,
+    read_tuned,
+    write_tuned,
+)
 
-TUNED = Tuned(
+TUNED = TunedSettings(
     data="cora",
     task="node",
     directed=False,

@@ -12,9 +12,9 @@ from rich.console import Console
 from argnn.version import __version__
 from argnn.wording import printable, without_middle
 
-# Threads that wait for each other must sleep, not spin: beside another busy process a spinning
-# pair is twenty times slower than one thread alone. Has to be set before torch is imported,
-# which none of the imports above does. `argnn perf` measures under the user's own policy.
+# Waiting threads must sleep, not spin: beside another busy process two spinning threads are twenty
+# times slower than one thread alone. Must be set before torch is imported, which none of the
+# imports above does. `argnn perf` measures with the user's own policy.
 USER_WAIT_POLICY = os.environ.get("OMP_WAIT_POLICY")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -31,7 +31,7 @@ app = typer.Typer(
 
 
 def complain(message: str) -> None:
-    """Print an error as one line; it may quote a file, which must not steer the terminal."""
+    """Print an error as one line, without characters that would control the terminal."""
     line = without_middle(printable(" ".join(message.split())), _LONGEST_ERROR)
     typer.echo(f"argnn: error: {line}", err=True)
 
@@ -42,7 +42,7 @@ class InterruptedWorkError(Exception):
 
 @contextmanager
 def keeping(what: str) -> Iterator[None]:
-    """Say what is kept if the user interrupts; needed where that is more than nothing."""
+    """Say what is kept if the user interrupts a command; elsewhere nothing was written."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""How a bench is going: one bar for all cells on a terminal, one line per cell elsewhere."""
+"""Progress of a bench: one bar for all cells on a terminal, one line per cell elsewhere."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _SHOWN_RUNNING = 3
 
 
 def watching_cells(console: Console) -> "CellBar | CellLines":
-    """Who tells about the cells of a bench, as the console allows."""
+    """The printer of a bench's progress: a bar on a terminal, else lines."""
     return CellBar(console) if console.is_terminal else CellLines(console)
 
 

@@ -50,7 +50,7 @@ class BarPrinter:
 
 
 def watching(console: Console) -> "SplitBars | SplitLines":
-    """Who tells about the jobs of a run, as the console allows."""
+    """The printer of a run's progress: bars on a terminal, else lines."""
     return SplitBars(console) if console.is_terminal else SplitLines(console)
 
 
@@ -132,7 +132,7 @@ def progress_bars(console: Console) -> "Progress":
     )
 
 
-class Counting(BarPrinter):
+class CountingBar(BarPrinter):
     """A bar for work that comes before training; only on a terminal, and only if there is any."""
 
     def __init__(self, console: Console, text: str) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from argnn.cli import options
 from argnn.cli.app import app, complain, keeping, output_console, print_json
-from argnn.cli.progress import Counting, watching
+from argnn.cli.progress import CountingBar, watching
 from argnn.errors import ConfigError
 from argnn.wording import printable
 
@@ -151,7 +151,7 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
 
     if out is not None:
         require_free(out)
-    with Counting(console, "short runs") as counting:
+    with CountingBar(console, "short runs") as counting:
         plan = prepare(request, _trial_teller(console, counting))
     config = plan.config
     for note in plan.graph.notes:
@@ -167,7 +167,7 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     return create_run(path, config.to_json()), plan
 
 
-def _trial_teller(console: Console, counting: Counting) -> "Tell":
+def _trial_teller(console: Console, counting: CountingBar) -> "Tell":
     """Say once why there are short runs, and how far they are."""
     from argnn.runs.trial import MAX_TRIALS
 
@@ -208,7 +208,7 @@ def _run(
     from argnn.runs.train_one import precompute_curvature
 
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
-        with Counting(console, "curvature of edges") as counting:
+        with CountingBar(console, "curvature of edges") as counting:
             precompute_curvature(plan.config, plan.graph, counting)
         with watching(console) as watcher:
             rows = run_splits(plan, folder, watcher, dashboard=dashboard)

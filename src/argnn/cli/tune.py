@@ -126,7 +126,7 @@ def tune(
 
 
 def _watching(console: Console, search: "Search") -> "TrialBar | TrialLines":
-    """Who tells about the trials, as the console allows."""
+    """The printer of a search's progress: a bar on a terminal, else lines."""
     return TrialBar(console, search) if console.is_terminal else TrialLines(console, search)
 
 

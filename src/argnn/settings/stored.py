@@ -49,7 +49,7 @@ class StoredSettings:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What no other entry has in common."""
+        """What tells an entry from all others."""
         return (self.method, self.task, self.data, self.edges, self.preset)
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ class TrialCounts:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedSettings:
     """What a search chose, and how.
 
     Attributes:
@@ -89,7 +89,7 @@ class Tuned:
                 raise ConfigError(f"{origin}: {name} is {_word(found)} there, not {_word(value)}")
 
 
-def write_tuned(path: Path, tuned: Tuned, *, force: bool = False) -> None:
+def write_tuned(path: Path, tuned: TunedSettings, *, force: bool = False) -> None:
     """Write the file, whole or not at all; ``force`` replaces one that is there."""
     values = {name: value for name, value in asdict(tuned).items() if value is not None}
     content = with_digest({"format": FORMAT, **values})
@@ -97,7 +97,7 @@ def write_tuned(path: Path, tuned: Tuned, *, force: bool = False) -> None:
     write_output(path, (_HEADER + text).encode(), force=force)
 
 
-def read_tuned(path: Path) -> Tuned:
+def read_tuned(path: Path) -> TunedSettings:
     """Read and check a file of :func:`write_tuned`, also one that a person has changed."""
     document = parsed_yaml(yaml_content(path), str(path))
     with error_prefix(f"{path}:", ConfigError):
@@ -110,10 +110,10 @@ def read_tuned(path: Path) -> Tuned:
         found = values.pop("format")
         if found != FORMAT or isinstance(found, bool):
             raise ConfigError(f"format must be {FORMAT} for this version of argnn (got {found!r})")
-        return _resolved(checked(values, Tuned))
+        return _resolved(checked(values, TunedSettings))
 
 
-def _resolved(tuned: Tuned) -> Tuned:
+def _resolved(tuned: TunedSettings) -> TunedSettings:
     """The same in canonical spelling, with settings that the model is known to take."""
     model = model_name(tuned.model)
     preset = check_preset(model, tuned.preset)

@@ -1,4 +1,4 @@
-"""The model card: what a stranger has to know before trusting a model."""
+"""The model card: what a user has to know about a model that somebody else trained."""
 
 import math
 from collections.abc import Mapping, Sequence

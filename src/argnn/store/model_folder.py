@@ -1,8 +1,8 @@
 """A trained model as a folder: weights, a description, and a card for people.
 
-``model.json`` says what to build and carries a checksum of itself and of ``model.safetensors``.
-Nothing in it can run code, and nothing is built before it is known to fit the weights: a file
-that claims a huge model costs no memory.
+``model.json`` says what to build, with checksums of itself and of ``model.safetensors``. Reading
+them runs no code. The model is built only after its sizes were compared with the weights, so that
+a file that claims a huge model does not fill the memory.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ from argnn.files import (
     digest_matches,
     read_json,
     read_tensors,
+    refuse_link,
     write_bytes,
     write_checked,
     write_tensors,
@@ -88,8 +89,8 @@ def write_folder(
 ) -> None:
     """Write a checkpoint folder, whole or not at all.
 
-    At every moment there is one whole model at ``path`` or, while an older one is replaced, at
-    :func:`set_aside`, of which :func:`require_model_folder` tells.
+    A crash leaves a whole model at ``path`` or, while an older one is being replaced, at
+    :func:`set_aside`; the error of :func:`require_model_folder` says so.
 
     Args:
         path: The folder; it must not exist, or hold nothing but a checkpoint to overwrite.
@@ -150,8 +151,7 @@ def _put_in_place(new: Path, path: Path, overwrite: bool) -> None:
 
 
 def _require_free(path: Path, overwrite: bool) -> None:
-    if path.is_symlink():
-        raise RunError(f"{path}: is a symbolic link, which is not written through")
+    refuse_link(path)
     if not path.exists():
         return
     if not path.is_dir():
@@ -272,7 +272,7 @@ def _check_classes(classes: list[Any], expected: int) -> None:
 
 
 def _model(spec: ModelSpec, path: Path, digest: str) -> AbstractNodeModel:
-    """A model with the weights of a file, which is looked into only as far as it is trusted."""
+    """A model with the weights of a file; its header is checked before its content is read."""
     shapes = _stored_shapes(path)
     _compare(_expected_shapes(spec, path), shapes, path)
     if _file_digest(path) != digest:

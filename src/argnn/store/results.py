@@ -93,7 +93,7 @@ class _FinishedRow(_AnyRow):
     seconds: float
 
 
-#: How every line begins: tells a line of ours that was cut from a file of somebody else.
+#: How every row begins: tells a row that was cut off from a line of another program.
 _START = b'{"format": '
 
 
@@ -245,14 +245,14 @@ def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
 
 
 def _is_cut(line: bytes, whole: bool) -> bool:
-    """Whether a line can be the beginning of one of ours; a crash may leave zeros."""
+    """Whether a line is the beginning of a row, or the zeros that a crash may leave."""
     if whole and line.endswith(b"}"):
         return False
     return line.startswith(_START) or _START.startswith(line) or not line.strip(b"\0")
 
 
 def _without_digests(rows: list[Row], path: Path) -> list[Row]:
-    """Rows as they were given to be written."""
+    """The rows without their checksums; warns where there are none."""
     bare = sum("digest" not in row for row in rows)
     if bare:
         logger.warning(

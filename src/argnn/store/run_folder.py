@@ -19,6 +19,7 @@ from argnn.files import (
     read_checked,
     read_json,
     read_tensors,
+    refuse_link,
     require_place,
     write_checked,
     write_json,
@@ -102,7 +103,7 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from running here; the system ends that when this one dies."""
+        """Lock the folder against other processes; the lock ends with this process."""
         with self.log.open("ab") as file:
             lock(file, self.root)
             yield
@@ -110,8 +111,7 @@ class RunFolder:
 
 def require_free(path: Path) -> None:
     """Raise unless a new run can be put at ``path`` without touching anything."""
-    if path.is_symlink():
-        raise RunError(f"{path}: is a symbolic link, which is not written through")
+    refuse_link(path)
     if path.is_dir():
         if (path / "config.json").exists():
             raise RunError(f"{path}: holds a run already; continue it with --resume {path}")
@@ -123,7 +123,7 @@ def require_free(path: Path) -> None:
 
 
 def _is_remainder(entry: Path) -> bool:
-    """Whether a full disk or a kill left this while a run was created."""
+    """Whether a run that could not be created left this behind."""
     empty_log = entry.name == "log.txt" and entry.lstat().st_size == 0
     return empty_log or entry.name.startswith(".writing-")
 

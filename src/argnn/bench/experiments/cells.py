@@ -26,7 +26,7 @@ from argnn.train.devices import resolve_device
 #: A cell's results file and identity.
 CellKey = tuple[Path, str]
 
-#: Of a configuration: where it ran, and how its settings were found. Neither is a setting.
+#: Entries of a configuration that are no settings: where it ran, how its settings were found.
 _CIRCUMSTANCES = ("threads", "device", "splits", "source", "trial")
 _CELL_DIGITS = 16
 _ATTEMPTS = 2
@@ -88,7 +88,7 @@ class Cell:
 
     @property
     def cost(self) -> float:
-        """A rough count of multiplications, to begin with the longest and to foresee the end."""
+        """A rough count of multiplications, to order the cells and to estimate the time left."""
         config = self.job.config
         facts, width = config.graph, config.options.get("hidden_channels", 64)
         layer = width * (facts["nodes"] * width + facts["edges"])
@@ -228,7 +228,7 @@ def _loaded(
 
 
 def _add(cell: Cell, found: dict[CellKey, Cell]) -> None:
-    """Put a cell to the others; two experiments may share one if they mean the same."""
+    """Add a cell; two experiments may share one if its settings are the same in both."""
     other = found.setdefault(cell.key, cell)
     if other.settings != cell.settings:
         what = first_difference(other.job.config.to_json(), cell.job.config.to_json())
@@ -298,7 +298,7 @@ def _is_to_do(cell: Cell, row: Row | None, retry_failed: bool) -> bool:
 
 
 class CellWatcher(Watcher, Protocol):
-    """Who wants to know how a bench is going."""
+    """Is told how far a bench is."""
 
     def begin(self, todo: Sequence[Cell], skipped: int, workers: int) -> None:
         """These cells will run; others were skipped."""

@@ -17,7 +17,7 @@ from argnn.bench.leaderboard.compare import (
 )
 from argnn.bench.leaderboard.gather import Column, Results, score_of
 from argnn.bench.leaderboard.notes import board_notes
-from argnn.bench.leaderboard.published import Published, find_published
+from argnn.bench.leaderboard.published import PublishedValue, find_published
 from argnn.runs.summary import PROTOCOLS, statistic
 
 Values = Mapping[tuple[str, Column], Mapping[Pair, float]]
@@ -193,7 +193,7 @@ def _published(results: Results, score: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _share(value: Published) -> dict[str, Any]:
+def _share(value: PublishedValue) -> dict[str, Any]:
     """A figure printed in per cent as a share, as all scores here."""
     parts = {"value": value.value, "interval": value.interval, "sd": value.sd}
     # Two decimals of the per cent are printed: more digits would be noise of the division.

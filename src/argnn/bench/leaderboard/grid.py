@@ -1,4 +1,4 @@
-"""A table of text before any format: what to print where, how it is marked, and its notes."""
+"""A table before it is printed in some format: cells with marks, and notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

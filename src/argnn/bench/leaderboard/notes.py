@@ -1,4 +1,4 @@
-"""What a table must not hide: failed runs, classes without test nodes, mixed settings."""
+"""Notes below a table: failed runs, classes without test nodes, mixed settings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

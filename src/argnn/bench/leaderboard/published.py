@@ -1,4 +1,4 @@
-"""Figures that others have published, stored as data with source and protocol."""
+"""Published results of other papers, stored with source and protocol."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _STANDS_FOR = {"cornell-old": "cornell"}
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedValue:
     """One figure as printed: scores in per cent, efficiency in the unit its name ends with.
 
     Attributes:
@@ -79,16 +79,16 @@ class _PublishedTable:
 
 
 @cache
-def published_values() -> tuple[Published, ...]:
+def published_values() -> tuple[PublishedValue, ...]:
     """Everything that is stored, the method's own paper first."""
     folder = files("argnn.bench.leaderboard").joinpath("published")
-    found: list[Published] = []
+    found: list[PublishedValue] = []
     for name in _FILES:
         found += parsed_tables(folder.joinpath(name).read_text(encoding="utf-8"), name)
     return tuple(found)
 
 
-def parsed_tables(text: str, origin: str) -> list[Published]:
+def parsed_tables(text: str, origin: str) -> list[PublishedValue]:
     """Read a list of tables; unknown keys, unknown data sets and odd values are errors."""
     with error_prefix(f"{origin}:"):
         # Files of the package, which use aliases: not for the reader of users' files.
@@ -96,7 +96,7 @@ def parsed_tables(text: str, origin: str) -> list[Published]:
         return [value for table in tables for value in _values(table)]
 
 
-def _values(table: _PublishedTable) -> list[Published]:
+def _values(table: _PublishedTable) -> list[PublishedValue]:
     found = []
     for method, row in table.methods.items():
         for data, printed in zip(table.data, row, strict=True):
@@ -104,7 +104,7 @@ def _values(table: _PublishedTable) -> list[Published]:
                 continue
             value, spread = _numbers(f"{method}, {data}", printed)
             found.append(
-                Published(
+                PublishedValue(
                     task=table.task,
                     score=table.score,
                     method=method,
@@ -130,7 +130,7 @@ def _numbers(where: str, printed: Any) -> tuple[float, float | None]:
     return float(value), None if spread is None else float(spread)
 
 
-def find_published(task: str, score: str, model: str, data: str) -> list[Published]:
+def find_published(task: str, score: str, model: str, data: str) -> list[PublishedValue]:
     """All figures of a model on a data set; dashes and case of the model's name do not matter.
 
     Example:
@@ -142,8 +142,8 @@ def find_published(task: str, score: str, model: str, data: str) -> list[Publish
 
 
 @cache
-def _index() -> Mapping[tuple[str, str, str, str], list[Published]]:
-    index: dict[tuple[str, str, str, str], list[Published]] = {}
+def _index() -> Mapping[tuple[str, str, str, str], list[PublishedValue]]:
+    index: dict[tuple[str, str, str, str], list[PublishedValue]] = {}
     for value in published_values():
         key = (value.task, value.score, _folded(value.method), value.data)
         index.setdefault(key, []).append(value)

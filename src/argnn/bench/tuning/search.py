@@ -7,11 +7,11 @@ pruned and failed trials all count. Test labels are erased before anything start
 
 A trial is trained on one split after the other. After each but the last, Optuna's median pruner
 compares its mean validation score so far with the finished trials' at the same point. Nothing is
-pruned inside a split: the scores of early epochs speak against small learning rates.
+pruned inside a split: early epochs would favour large learning rates.
 
 With one worker a search is a function of its seed, wherever it was interrupted, on one machine
 with the same versions and number of threads. With several the proposals depend on who finishes
-first, and no two searches need be equal.
+first, and two searches may differ.
 """
 
 import shlex
@@ -41,7 +41,13 @@ from argnn.settings.options import (
     resolve_train,
 )
 from argnn.settings.run_config import RunConfig
-from argnn.settings.tuned import TrialCounts, Tuned, ValidationScore, read_tuned, write_tuned
+from argnn.settings.tuned import (
+    TrialCounts,
+    TunedSettings,
+    ValidationScore,
+    read_tuned,
+    write_tuned,
+)
 from argnn.version import __version__
 from argnn.wording import option_words
 
@@ -226,7 +232,7 @@ def _command(
 
 
 class TrialWatcher(Protocol):
-    """Who wants to know how a search is going."""
+    """Is told how far a search is."""
 
     def began(self, records: Sequence[TrialRecord], total: int) -> None:
         """These trials were there already; there will be so many."""
@@ -236,7 +242,7 @@ class TrialWatcher(Protocol):
 
 
 @dataclass
-class _Running:
+class _RunningTrial:
     """A trial under way."""
 
     trial: "OptunaTrial"
@@ -313,9 +319,9 @@ def _run_trials(
 ) -> Iterator[TrialRecord]:
     """Run trials until there are as many as wanted; gives each when it is over."""
     splits = search.config.splits
-    running: dict[int, _Running] = {}
+    running: dict[int, _RunningTrial] = {}
 
-    def submit(under_way: _Running) -> None:
+    def submit(under_way: _RunningTrial) -> None:
         trial, split = under_way.trial, splits[len(under_way.outcomes)]
         pool.submit(SplitJob(search.config, trial.number, trial.user_attrs["params"], split))
 
@@ -326,7 +332,7 @@ def _run_trials(
             if trial is None:
                 left = len(running)
             else:
-                running[trial.number] = _Running(trial)
+                running[trial.number] = _RunningTrial(trial)
                 submit(running[trial.number])
         if not running:
             return
@@ -354,7 +360,7 @@ def counts(records: Sequence[TrialRecord]) -> dict[str, int]:
     return {state: states.count(state) for state in ("finished", "pruned", "failed")}
 
 
-def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> Tuned:
+def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> TunedSettings:
     """What the search chose, as it is written: whatever differs from the preset, or was searched.
 
     Raises:
@@ -369,7 +375,7 @@ def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> Tuned:
     options = resolve_options(model, preset)
     train = asdict(resolve_train(model, preset, config.seed))
     settings = {k: v for k, v in asdict(config.train).items() if k not in _OF_THE_RUN}
-    return Tuned(
+    return TunedSettings(
         data=config.data,
         task=config.task,
         directed=config.directed,
@@ -426,7 +432,7 @@ def check_out(path: Path, search: Search, force: bool = False) -> bool:
 
 def write_result(
     path: Path, search: Search, records: Sequence[TrialRecord], *, force: bool = False
-) -> Tuned:
+) -> TunedSettings:
     """Write what the search chose; ``force`` says what :func:`check_out` found."""
     tuned = tuned_settings(search, records)
     write_tuned(path, tuned, force=force)
