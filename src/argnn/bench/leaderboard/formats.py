@@ -103,13 +103,14 @@ def _parts(entry: Entry, escape: Callable[[str], str], marks: _Marks) -> list[st
 
 
 def _legend(grid: Grid, marks: _Marks) -> list[str]:
-    used = {entry.mark for row in grid.rows for entry in row.entries}
     words = {"best": "bold", "strong": "bold", "second": "underlined"}
-    known = [
-        f"{marks[mark][0]}{words[mark]}{marks[mark][1]}: {meaning}"
-        for mark, meaning in grid.legend.items()
-        if mark in used
-    ]
+    return _used(grid, {mark: f"{marks[mark][0]}{words[mark]}{marks[mark][1]}:" for mark in words})
+
+
+def _used(grid: Grid, signs: Mapping[str, str]) -> list[str]:
+    """What the marks of a table mean, as one sentence; none where it has no marks."""
+    used = {entry.mark for row in grid.rows for entry in row.entries}
+    known = [f"{signs[mark]} {meaning}" for mark, meaning in grid.legend.items() if mark in used]
     return ["; ".join(known) + "."] if known else []
 
 
@@ -158,7 +159,7 @@ def to_rich(grid: Grid) -> RenderableType:
     """A table and its notes for a terminal; a wide table comes in several parts."""
     notes = [
         Padding(Text(note, style="dim"), (0, 0, 0, 2), expand=False)
-        for note in (*_star_legend(grid), *grid.notes)
+        for note in (*_used(grid, _STARS), *grid.notes)
     ]
     tables = _rich_tables(grid) if grid.rows else []
     return Group(Text(grid.title, style="bold"), *tables, *notes, Text(""))
@@ -192,9 +193,3 @@ def _styled(entry: Entry, between: str) -> Text:
     for line in rest:
         text.append(f"{between}{line}", style="not bold not underline default")
     return text
-
-
-def _star_legend(grid: Grid) -> list[str]:
-    used = {entry.mark for row in grid.rows for entry in row.entries}
-    known = [f"{_STARS[mark]} {word}" for mark, word in grid.legend.items() if mark in used]
-    return ["; ".join(known) + "."] if known else []
