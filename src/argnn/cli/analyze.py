@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import app, keeping, output_console, print_json
+from argnn.cli.app import app, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot, Force, Split
-from argnn.wording import printable
 
 if TYPE_CHECKING:
     from argnn.outputs.analyze import PageReport
@@ -56,13 +55,10 @@ def _waiting() -> AbstractContextManager[Any]:
 
 def _print(report: "PageReport", console: Console) -> None:
     what = f"{report.layers} layers" if report.layers else "no metric"
-    console.print(
+    say(
+        console,
         f"{report.data}: {report.nodes} nodes, {report.model}, split {report.split}, {what}",
-        markup=False,
     )
-    for note in report.notes:
-        console.print(f"Note: {printable(note)}", markup=False, soft_wrap=True)
-    for file in report.tables:
-        console.print(f"Table: {file}", markup=False, soft_wrap=True)
-    size = f"{report.size / 1e6:.1f} MB"
-    console.print(f"Page: {report.out} ({size})", markup=False, soft_wrap=True)
+    say(console, *(f"Note: {note}" for note in report.notes))
+    say(console, *(f"Table: {file}" for file in report.tables))
+    say(console, f"Page: {report.out} ({report.size / 1e6:.1f} MB)")

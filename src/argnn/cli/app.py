@@ -55,6 +55,12 @@ def output_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 
 
+def say(console: Console, *lines: str) -> None:
+    """Print lines that may quote a file: as they are, and not broken at the edge."""
+    for line in lines:
+        console.print(printable(line.replace("\n", " ")), markup=False, soft_wrap=True)
+
+
 def print_json(document: Any) -> None:
     """Print a document for a machine."""
     typer.echo(json.dumps(document, indent=2, allow_nan=False))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import app, complain, keeping, output_console, print_json
+from argnn.cli.app import app, complain, keeping, output_console, print_json, say
 from argnn.cli.bench_progress import counted, watching_cells
 from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
 from argnn.errors import ConfigError
@@ -151,12 +151,12 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
     score = SCORE_NAMES[report["score"]]
     console.print(f"{report['experiment']}: mean test {score} in per cent", style="bold")
     console.print(_outcome_table(report))
-    console.print(
+    say(
+        console,
         f"{counted(report['cells'])}: {report['finished']} finished, {report['failed']} failed. "
         f"Results: {report['results']}",
-        soft_wrap=True,
     )
-    console.print(f"Next: argnn table {report['results']}", soft_wrap=True)
+    say(console, f"Next: argnn table {report['results']}")
 
 
 def _outcome_table(report: dict[str, Any]) -> "Table":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from argnn.cli.app import say
 from argnn.cli.progress import BarPrinter, LinePrinter, finished_text
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class CellLines(LinePrinter):
     def begin(self, todo: "Sequence[Cell]", skipped: int, workers: int) -> None:
         """Say how much there is to do."""
         self.cells = {id(cell.job): cell for cell in todo}
-        self.console.print(_opening(len(todo), skipped, workers), soft_wrap=True)
+        say(self.console, _opening(len(todo), skipped, workers))
 
     def finished(self, job: "Job", row: "Row") -> None:
         """One line with its scores, or its error."""
@@ -48,7 +49,7 @@ class CellLines(LinePrinter):
         outcome = f"failed: {row['error']}" if failed else finished_text(row, cell.score)
         text = f"{count} {cell.label}: {outcome}"
         # Not markup: labels and errors may hold brackets.
-        self.console.print(text, soft_wrap=True, markup=False)
+        say(self.console, text)
 
 
 def _opening(count: int, skipped: int, workers: int) -> str:

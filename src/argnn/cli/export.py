@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from argnn.cli.app import app, output_console, print_json
+from argnn.cli.app import app, output_console, print_json, say
 from argnn.cli.options import AsJson, Force, Run, Split
 
 
@@ -26,12 +26,7 @@ def export(
         print_json(asdict(report))
         return
     console = output_console()
-    console.print(f"{report.model}: {report.size} bytes", markup=False)
-    for name, text in report.inputs.items():
-        console.print(f"  {name}: {text}", markup=False, soft_wrap=True)
-    console.print(f"  returns: {report.output}", markup=False, soft_wrap=True)
-    console.print(
-        f"Program: {report.out}; torch.export.load('{report.out}').module()(...) runs it.",
-        markup=False,
-        soft_wrap=True,
-    )
+    say(console, f"{report.model}: {report.size} bytes")
+    say(console, *(f"  {name}: {text}" for name, text in report.inputs.items()))
+    say(console, f"  returns: {report.output}")
+    say(console, f"Program: {report.out}; torch.export.load('{report.out}').module()(...) runs it.")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from argnn.cli.app import app, keeping, output_console, print_json
+from argnn.cli.app import app, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot, Force, Split
 
 
@@ -48,13 +48,11 @@ def figures(
     if as_json:
         print_json(asdict(report))
         return
-    for note in report.notes:
-        console.print(f"Note: {note}", soft_wrap=True, markup=False)
+    say(console, *(f"Note: {note}" for note in report.notes))
     for point in report.points:
         name, *numbers = (_shown(*item) for item in point.items())
-        console.print(f"{name}: {', '.join(numbers)}", soft_wrap=True, markup=False)
-    for file in report.files:
-        console.print(file, soft_wrap=True, markup=False)
+        say(console, f"{name}: {', '.join(numbers)}")
+    say(console, *report.files)
 
 
 def _shown(name: str, value: float | str | None) -> str:

@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from argnn.cli import options
-from argnn.cli.app import app, output_console, print_json
-from argnn.wording import printable
+from argnn.cli.app import app, output_console, print_json, say
 
 
 @app.command()
@@ -38,6 +37,5 @@ def inspect(
     console = output_console()
     for table in inspection_tables(report):
         console.print(table)
-    for word, lines in (("Note", report["notes"]), ("Warning", report["warnings"])):
-        for line in lines:
-            console.print(f"{word}: {printable(line)}", soft_wrap=True, markup=False)
+    say(console, *(f"Note: {line}" for line in report["notes"]))
+    say(console, *(f"Warning: {line}" for line in report["warnings"]))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import USER_WAIT_POLICY, app, output_console, print_json
+from argnn.cli.app import USER_WAIT_POLICY, app, output_console, print_json, say
 from argnn.cli.options import Device, Force
 from argnn.cli.progress import MeasurementBar
 
@@ -104,7 +104,7 @@ def _print_perf(result: dict[str, Any], console: Console) -> None:
         console.print(scaling_table(measurements))
         return
     console.print(row_table(measurements[0]))
-    console.print(first_steps(measurements[0]), soft_wrap=True)
+    say(console, first_steps(measurements[0]))
     if measurements[0]["edge_part"] is not None:
         console.print(edge_table(measurements[0]))
 

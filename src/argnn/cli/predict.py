@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from argnn.cli.app import app, output_console, print_json
+from argnn.cli.app import app, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot, Force, Run, Split
-from argnn.wording import printable
 
 if TYPE_CHECKING:
     from argnn.outputs.predict import PredictionReport
@@ -43,14 +42,12 @@ def predict(
 
 def _print(report: "PredictionReport", console: Console) -> None:
     what = "nodes" if report.task == "node" else "pairs"
-    console.print(f"{report.data}: {report.rows} {what} with {report.model}", markup=False)
+    say(console, f"{report.data}: {report.rows} {what} with {report.model}")
     for name, count in report.counts.items():
         label = name if report.task == "node" else ("no link", "link")[int(name)]
-        console.print(f"  {printable(label)}: {count}", markup=False, soft_wrap=True)
-    for note in report.notes:
-        console.print(f"Note: {printable(note)}", markup=False, soft_wrap=True)
-    console.print(_calibration(report), soft_wrap=True)
-    console.print(f"Table: {report.out}", markup=False, soft_wrap=True)
+        say(console, f"  {label}: {count}")
+    say(console, *(f"Note: {note}" for note in report.notes), _calibration(report))
+    say(console, f"Table: {report.out}")
 
 
 def _calibration(report: "PredictionReport") -> str:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 
+from argnn.cli.app import say
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -63,7 +65,7 @@ class SplitLines(LinePrinter):
 
         if "error" not in row:
             text = finished_text(row, SELECTION[row["task"]])
-            self.console.print(f"{job_label(job)}: {text}", soft_wrap=True)
+            say(self.console, f"{job_label(job)}: {text}")
 
 
 class SplitBars(BarPrinter):

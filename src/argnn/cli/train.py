@@ -8,10 +8,9 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import app, complain, keeping, output_console, print_json
+from argnn.cli.app import app, complain, keeping, output_console, print_json, say
 from argnn.cli.progress import CountingBar, watching
 from argnn.errors import ConfigError
-from argnn.wording import printable
 
 if TYPE_CHECKING:
     from argnn.runs.pool import Tell
@@ -110,9 +109,7 @@ def train(
         )
         folder, plan = _begun(request, out, console)
     if dashboard:
-        console.print(
-            f"Live view: tensorboard --logdir {folder.root}", soft_wrap=True, markup=False
-        )
+        say(console, f"Live view: tensorboard --logdir {folder.root}")
     _run(plan, folder, console, as_json, dashboard)
 
 
@@ -155,12 +152,12 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
         plan = prepare(request, _trial_teller(console, counting))
     config = plan.config
     for note in plan.graph.notes:
-        console.print(f"Note: {printable(note)}", soft_wrap=True, markup=False)
+        say(console, f"Note: {note}")
     if config.per_split:
         console.print("Settings: each split has its own, chosen on its own validation nodes")
         console.print(chosen_table([own["trial"] for own in config.per_split.values()]))
     else:
-        console.print(f"Settings: {config.source}", soft_wrap=True)
+        say(console, f"Settings: {config.source}")
         if config.trial is not None:
             console.print(trial_table(config.trial))
     path = out or default_run_path(config.graph["name"], config.model, config.preset)
@@ -175,10 +172,10 @@ def _trial_teller(console: Console, counting: CountingBar) -> "Tell":
 
     def tell(job: "TrialJob", epoch: int, loss: float, val_score: float) -> None:
         if not done:
-            console.print(
+            say(
+                console,
                 "No stored settings for this graph: the switches of each split are chosen by at "
                 f"most {MAX_TRIALS} runs of {job.epochs} epochs, on its validation nodes.",
-                soft_wrap=True,
             )
         done[job.split] = epoch
         total = len(job.config.splits) * MAX_TRIALS * job.epochs
@@ -247,20 +244,20 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
         if total["splits"] > 1:
             console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
         if sentence := twin_sentence(total):
-            console.print(sentence, soft_wrap=True)
+            say(console, sentence)
         if total["splits"] > 1 and config.graph["nodes"] < SMALL_GRAPH:
-            console.print(
+            say(
+                console,
                 f"With {config.graph['nodes']} nodes one seed is noise: take at least "
                 f"{LEAST_SEEDS} (--seed 0, --seed 1, ..., or an experiment of argnn bench).",
-                soft_wrap=True,
             )
         for label in sorted({c for absent in total["absent_classes"].values() for c in absent}):
             holders = [
                 split for split, absent in total["absent_classes"].items() if label in absent
             ]
             console.print(f"No test node of class {label} in split {', '.join(holders)}.")
-        console.print(f"Protocol: {total['protocol']}.", soft_wrap=True)
-    console.print(f"Run folder: {folder.root}", soft_wrap=True)
+        say(console, f"Protocol: {total['protocol']}.")
+    say(console, f"Run folder: {folder.root}")
 
 
 def _report_failures(rows: "list[Row]") -> None:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import app, complain, keeping, output_console, print_json
+from argnn.cli.app import app, complain, keeping, output_console, print_json, say
 from argnn.cli.progress import BarPrinter, LinePrinter
 from argnn.errors import RunError
 from argnn.tables import rich_table
@@ -139,12 +139,12 @@ class TrialLines(LinePrinter):
 
     def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
         """Say what there is to do."""
-        self.console.print(_headline(self.search, len(records), total), soft_wrap=True)
+        say(self.console, _headline(self.search, len(records), total))
 
     def finished(self, record: "TrialRecord") -> None:
         """Say how a trial went."""
         words = f"trial {record.number}: {_result(record)}, {record.seconds:.1f} s"
-        self.console.print(f"{words}; {_settings(record)}", soft_wrap=True, markup=False)
+        say(self.console, f"{words}; {_settings(record)}")
 
 
 class TrialBar(BarPrinter):
@@ -158,7 +158,7 @@ class TrialBar(BarPrinter):
 
     def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
         """Show the bar, with the trials that are over already."""
-        self.console.print(_headline(self.search, len(records), total), soft_wrap=True)
+        say(self.console, _headline(self.search, len(records), total))
         self.records = list(records)
         # Added now, or the time left would be foreseen from trials that cost no time.
         self.bar = self.progress.add_task("trials", total=total, completed=len(records), state="")
@@ -238,8 +238,8 @@ def _conclude(
     console.print(_best_table(records))
     found = counts(records)
     console.print(", ".join(f"{count} {state}" for state, count in found.items()) + " trials.")
-    console.print(f"Chosen settings: {path} (journal: {journal})", soft_wrap=True, markup=False)
-    console.print(f"Use them: {_use(search, path)}", soft_wrap=True, markup=False)
+    say(console, f"Chosen settings: {path} (journal: {journal})")
+    say(console, f"Use them: {_use(search, path)}")
 
 
 def _best_table(records: "Sequence[TrialRecord]") -> "Table":

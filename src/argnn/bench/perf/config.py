@@ -131,11 +131,6 @@ class PerfConfig:
         """As plain JSON values."""
         return {**asdict(self), "models": list(self.models)}
 
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "PerfConfig":
-        """Rebuild what :meth:`to_json` gave."""
-        return cls(**{**values, "models": tuple(values["models"])})
-
 
 def chosen_rows(text: str | None, scaling: bool) -> tuple[str, ...]:
     """The rows that a list with commas names; all that are allowed where there is none.
