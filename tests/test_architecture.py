@@ -367,3 +367,12 @@ def test_importing_the_package_leaves_heavy_packages_alone():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
+
+
+def test_no_two_classes_have_one_name():
+    places: dict[str, list[str]] = {}
+    for module, path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name.strip("_"), []).append(module)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

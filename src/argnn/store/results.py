@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NotRequired, TypedDict
 
 from argnn.checked import checked
@@ -168,12 +167,7 @@ class ResultsFile:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._file)
 
     def _set_aside(self, content: bytes, size: int) -> None:

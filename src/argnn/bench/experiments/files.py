@@ -6,7 +6,7 @@ The package has one file per table of the paper; a user's own file has the same 
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -249,20 +249,14 @@ def parsed_experiment(text: str | bytes, origin: str, folder: Path) -> Experimen
     with error_prefix(f"{origin}:"):
         file = checked(document, _ExperimentFile)
         data = tuple(_each("data", file.data, lambda entry: _data_choice(entry, folder)))
-        return Experiment(
-            name=file.name,
-            title=file.title,
-            task=file.task,
-            data=data,
-            methods=_methods(file, data, folder),
-            splits=None if isinstance(file.splits, str) else file.splits,
-            seeds=file.seeds,
-            score=file.score or SCORES[file.task][0],
-            oracle=file.oracle,
-            ratio=file.ratio,
-            spanning_forest=file.spanning_forest,
-            tables=file.tables,
-        )
+        found = {
+            "data": data,
+            "methods": _methods(file, data, folder),
+            "splits": None if isinstance(file.splits, str) else file.splits,
+            "score": file.score or SCORES[file.task][0],
+        }
+        same = {field.name: getattr(file, field.name) for field in fields(Experiment)}
+        return Experiment(**{**same, **found})
 
 
 def _data_choice(entry: str | DataChoice, folder: Path) -> DataChoice:
