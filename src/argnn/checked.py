@@ -1,7 +1,7 @@
-"""Values of a file as a typed structure, or one line that says which of them is wrong.
+"""Check what a file holds against declared types; an error is one line that names the field.
 
-The structure is a dataclass, of which unknown keys are refused, or a ``TypedDict``, which leaves
-room for more. msgspec does the checking: ``true`` is no number, and ``"3"`` is none either.
+The types are dataclasses, for which an unknown key is an error, or ``TypedDict`` classes, for
+which it is not. msgspec compares values with types: neither ``true`` nor ``"3"`` is a number.
 """
 
 import re
@@ -18,9 +18,9 @@ from argnn.wording import quoted, shortened
 
 T = TypeVar("T")
 
-#: A text that says something.
+#: A text that is not empty or blank.
 Text = Annotated[str, Meta(pattern=r"\S")]
-#: A number of things.
+#: A whole number from 0.
 Count = Annotated[int, Meta(ge=0)]
 
 _MAPPING = "a mapping of names to values"
@@ -40,10 +40,14 @@ _EXPECTED = re.compile(r"Expected `([^`]*)`(?:, got .*| (of length )?([<>]=?) (\
 
 
 def checked(value: Any, kind: type[T] | Callable[..., T]) -> T:
-    """A value as a file gave it, as a structure of a kind.
+    """Check a value that was read from a file, and build the structure that it describes.
+
+    Args:
+        value: Plain values, as JSON and YAML give them.
+        kind: A dataclass, a ``TypedDict``, or a type such as ``list[int]``.
 
     Raises:
-        ConfigError: It is not of that kind. The message names the field, what was expected and
+        ConfigError: The value does not fit. The message names the field, what was expected and
             what was found; :func:`argnn.errors.error_prefix` adds the file.
 
     Example:
@@ -129,7 +133,7 @@ def _words(path: str) -> str:
 
 
 def _at(value: Any, path: str) -> Any:
-    """The value at a path such as ``.methods[0].label``; of some names, those that hold it."""
-    for name, place in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+    """The value at a path such as ``.methods[0].label``; msgspec writes ``[...]`` for any name."""
+    for name, place in re.findall(r"\.(\w+)|\[(\d+)\]", path.split("[...]")[0]):
         value = value[name] if name else value[int(place)]
     return value

@@ -13,6 +13,21 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
+def one_line(value: object) -> str:
+    """A value as text without line breaks and repeated blanks."""
+    return " ".join(str(value).split())
+
+
+def file_stem(name: str) -> str:
+    """A name as part of a file name.
+
+    Example:
+        >>> file_stem("my graph/v1.2")
+        'my_graph_v1.2'
+    """
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+
+
 def shortened(value: object, limit: int = 80) -> str:
     r"""A value as one short line that is safe to print in a terminal.
 
@@ -21,7 +36,7 @@ def shortened(value: object, limit: int = 80) -> str:
         'a ?[31mb'
     """
     try:
-        text = " ".join(str(value).split())
+        text = one_line(value)
     except ValueError:
         return "a huge number"  # of more digits than Python prints
     text = printable(text[:limit])

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from argnn.version import __version__
-from argnn.wording import printable, without_middle
+from argnn.wording import one_line, printable, without_middle
 
 # Waiting threads must sleep, not spin: beside another busy process two spinning threads are twenty
 # times slower than one thread alone. Must be set before torch is imported, which none of the
@@ -32,7 +32,7 @@ app = typer.Typer(
 
 def complain(message: str) -> None:
     """Print an error as one line, without characters that would control the terminal."""
-    line = without_middle(printable(" ".join(message.split())), _LONGEST_ERROR)
+    line = without_middle(printable(one_line(message)), _LONGEST_ERROR)
     typer.echo(f"argnn: error: {line}", err=True)
 
 

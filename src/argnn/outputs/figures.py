@@ -34,6 +34,7 @@ from argnn.settings.run_config import RunConfig
 from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
 from argnn.store.run_folder import RunFolder, open_run
+from argnn.wording import file_stem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,7 +186,7 @@ def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
     """Every folder with a name of its own, fit for files."""
     names: list[str] = []
     for path in paths:
-        base = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.resolve().name)
+        base = file_stem(path.resolve().name)
         name, count = base, 1
         while name in names:
             count += 1

@@ -25,6 +25,7 @@ from argnn.files import (
     write_json,
     write_tensors,
 )
+from argnn.wording import file_stem
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ def open_run(path: Path) -> tuple[RunFolder, dict[str, Any]]:
 
 def default_run_path(data: str, model: str, preset: str, root: Path = Path("runs")) -> Path:
     """A free path that says what was run and when."""
-    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(data).stem)
+    name = file_stem(Path(data).stem)
     path = root / f"{name}-{model}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
     count, free = 1, path
     while free.exists():

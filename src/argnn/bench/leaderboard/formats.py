@@ -10,6 +10,7 @@ from rich.text import Text
 
 from argnn.bench.leaderboard.grid import Entry, Grid
 from argnn.tables import markdown_table, rich_table
+from argnn.wording import one_line
 
 _Marks = Mapping[str, tuple[str, str]]
 
@@ -59,7 +60,7 @@ def markdown_text(text: str) -> str:
         >>> print(markdown_text("a|b *c* d_e"))
         a\|b \*c\* d\_e
     """
-    return "".join(f"\\{c}" if c in _MARKDOWN_SPECIAL else c for c in _one_line(text))
+    return "".join(f"\\{c}" if c in _MARKDOWN_SPECIAL else c for c in one_line(text))
 
 
 def latex_text(text: str) -> str:
@@ -69,11 +70,7 @@ def latex_text(text: str) -> str:
         >>> print(latex_text("50 % of x_1 & {y}"))
         50 \% of x\_1 \& \{y\}
     """
-    return "".join(_LATEX_SPECIAL.get(c, c) for c in _one_line(text))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return "".join(_LATEX_SPECIAL.get(c, c) for c in one_line(text))
 
 
 def to_markdown(grids: Sequence[Grid]) -> str:
@@ -122,7 +119,7 @@ def to_latex(grids: Sequence[Grid]) -> str:
 def _latex(grid: Grid) -> list[str]:
     notes = [*_legend(grid, _LATEX_MARKS), *(latex_text(note) for note in grid.notes)]
     if not grid.rows:
-        return [f"% {grid.title}", *(f"% {_one_line(note)}" for note in grid.notes), ""]
+        return [f"% {grid.title}", *(f"% {one_line(note)}" for note in grid.notes), ""]
     alignment = "l" * grid.names + "r" * (len(grid.header) - grid.names)
     lines = [
         r"\begin{table*}[ht]",

@@ -16,6 +16,7 @@ from argnn.bench.perf.memory import cuda_peak_mib, free_memory
 from argnn.bench.perf.rows import PerfRow
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread, turns
 from argnn.runs.machine import device_name, using_threads
+from argnn.wording import one_line
 
 # Of libraries below torch's own allocator, and of the host's.
 _NO_MEMORY = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "can't allocate memory")
@@ -184,7 +185,7 @@ def _guarded(
 
 def error_fields(error: Exception) -> dict[str, Any]:
     """What a row says about its failure; running out of memory is a result, not a bug."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     if is_out_of_memory(error):
         return {"error": f"out of memory: {text}", "out_of_memory": True}
     lines = traceback.format_exception(error)

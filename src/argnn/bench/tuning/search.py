@@ -49,7 +49,7 @@ from argnn.settings.tuned import (
     write_tuned,
 )
 from argnn.version import __version__
-from argnn.wording import option_words
+from argnn.wording import file_stem, option_words
 
 if TYPE_CHECKING:
     from optuna import Trial as OptunaTrial
@@ -58,6 +58,7 @@ USUAL_SPLITS = 3
 SCORE_NAMES = {"node": "accuracy", "link": "AUROC"}
 
 _FOLDER = Path("tuning")
+_OF_THE_REQUEST = ("data", "task", "directed", "row_normalize", "model", "preset")
 #: Training settings that belong to a run, not to a method.
 _OF_THE_RUN = ("seed", "checkpoint_every")
 
@@ -104,7 +105,7 @@ class Search:
     def stem(self) -> str:
         """Name of the search's files, without an ending."""
         config = self.config
-        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in config.graph["name"])
+        name = file_stem(config.graph["name"])
         parts = [name, config.model]
         parts += [config.preset] if config.preset != "default" else []
         parts += [config.task] if config.task != "node" else []
@@ -114,12 +115,7 @@ class Search:
         """Everything that must not change between two parts of one search."""
         config = self.config
         return {
-            "data": config.data,
-            "task": config.task,
-            "directed": config.directed,
-            "row_normalize": config.row_normalize,
-            "model": config.model,
-            "preset": config.preset,
+            **{name: getattr(config, name) for name in _OF_THE_REQUEST},
             "splits": list(config.splits),
             "seed": config.seed,
             "epochs": config.train.epochs,
@@ -376,12 +372,7 @@ def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> TunedSetti
     train = asdict(resolve_train(model, preset, config.seed))
     settings = {k: v for k, v in asdict(config.train).items() if k not in _OF_THE_RUN}
     return TunedSettings(
-        data=config.data,
-        task=config.task,
-        directed=config.directed,
-        row_normalize=config.row_normalize,
-        model=model,
-        preset=preset,
+        **{name: getattr(config, name) for name in _OF_THE_REQUEST},
         options=_named(config.options, options, search.space),
         train=_named(settings, train, search.space),
         source=_source(search, records, best),
