@@ -36,7 +36,8 @@ IgnoreWeights = Annotated[
 # Training
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="key=value, such as train.lr=0.01; stays fixed.")
+    list[str] | None,
+    typer.Option("--set", help="key=value, such as train.lr=0.01; argnn tune leaves it fixed."),
 ]
 Ratio = Annotated[
     str | None, typer.Option(help="Training/validation/test share of links; 85/5/10 if not given.")
