@@ -18,14 +18,13 @@ from argnn import functional as AF
 from argnn.analysis import learned_layers, rewire
 from argnn.analysis.properties import degree
 from argnn.data import load
+from argnn.tables import markdown_table
 
-HEADER = (
-    "| data | pairs | accuracy | homophily | after | held out | after | length | accepted | tried "
-    "| seconds |\n" + "|---" * 11 + "|"
-)
+HEADER = ("data", "pairs", "accuracy", "homophily", "after", "held out", "after", "length")
+HEADER += ("accepted", "tried", "seconds")
 
 
-def line(name: str, epochs: int, rounds: int) -> str:
+def row(name: str, epochs: int, rounds: int) -> tuple[object, ...]:
     """Train, rewire, check the degrees, and describe."""
     graph = load(name)
     train, val = graph.train_mask[:, 0], graph.val_mask[:, 0]
@@ -40,7 +39,7 @@ def line(name: str, epochs: int, rounds: int) -> str:
         raise AssertionError(f"{name}: degrees changed")
     hidden = graph.y.masked_fill(train, -1)
     score = model.score(graph, mask=graph.test_mask[:, 0])
-    return _row(
+    return (
         name,
         found.edge_index.size(1) // 2,
         f"{score:.3f}",
@@ -58,10 +57,6 @@ def _homophily(edge_index: Tensor, y: Tensor) -> str:
     return f"{AF.edge_homophily(edge_index, y):.3f}"
 
 
-def _row(*cells: object) -> str:
-    return "| " + " | ".join(str(cell) for cell in cells) + " |"
-
-
 def main() -> None:
     """Print the table for the graphs named on the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -69,9 +64,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=100)
     options = parser.parse_args()
-    print(HEADER)
-    for name in options.data:
-        print(line(name, options.epochs, options.rounds), flush=True)
+    rows = [row(name, options.epochs, options.rounds) for name in options.data]
+    print("\n".join(markdown_table(HEADER, rows)))
 
 
 if __name__ == "__main__":

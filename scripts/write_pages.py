@@ -39,6 +39,7 @@ from argnn.bench.leaderboard.published import find_published, published_values
 from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
 from argnn.runs.summary import interval_half_width
 from argnn.store.results import read_rows
+from argnn.tables import markdown_table
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -71,8 +72,7 @@ class Table:
 
     def markdown(self) -> list[str]:
         """One line for each row."""
-        cells = [self.header, ["---"] * len(self.header), *self.rows]
-        return [f"| {' | '.join(row)} |" for row in cells]
+        return markdown_table(self.header, self.rows)
 
     def cell(self, row: str, column: str) -> str:
         """What stands in a row and a column, without what is in brackets behind it.

@@ -367,7 +367,7 @@ def test_changed_configuration_is_noticed(tmp_path):
     with pytest.raises(RunError, match="was changed after the run began"):
         open_run(folder.root)
     folder.config.write_text('{"fingerprint": "", "run": 3}')
-    with pytest.raises(RunError, match="'run' must hold an object"):
+    with pytest.raises(RunError, match="damaged, run must be a mapping of names to values .got 3."):
         open_run(folder.root)
 
 

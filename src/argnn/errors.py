@@ -1,33 +1,25 @@
 """Errors a person can act on: the command line prints them as one line and exits with 2.
 
 Errors of the operating system are treated the same, and keep Python's own classes: a full disk is
-an ``OSError``, a folder without access a ``PermissionError``, here as anywhere.
+an ``OSError``, a folder without access a ``PermissionError``.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from argnn.wording import without_middle
+
 __all__ = ["ArgnnError", "ConfigError", "DataError", "DivergenceError", "RunError"]
 
 _LONGEST = 2000
-
-
-def shortened(text: str, most: int = _LONGEST) -> str:
-    """A text that quotes a file, without its middle where that is long.
-
-    Example:
-        >>> shortened("0123456789", most=6)
-        '0123 ... 89'
-    """
-    return text if len(text) <= most else f"{text[: most - most // 3]} ... {text[-(most // 3) :]}"
 
 
 class ArgnnError(Exception):
     """Base of every error that the user, not the program, has to mend."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(shortened(message))
+        super().__init__(without_middle(message, _LONGEST))
 
 
 class ConfigError(ArgnnError, ValueError):
@@ -61,3 +53,17 @@ def naming(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = str(path) if error.filename is None else error.filename
         raise
+
+
+@contextmanager
+def error_prefix(where: str, kind: type[ArgnnError] | None = None) -> Iterator[None]:
+    """Begin the messages of our errors with the place that they are about.
+
+    Args:
+        where: The place with its colon or comma, such as ``"a.yaml, line 3:"``.
+        kind: What to raise instead; the same kind of error if not given.
+    """
+    try:
+        yield
+    except ArgnnError as error:
+        raise (kind or type(error))(f"{where} {error}") from error

@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import logging
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from argnn.errors import RunError
+from argnn.wording import shortened
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +39,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_output(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file that a user asked for, where :func:`require_writable` allows it.
 
-    What counts is the moment of writing, however long ago the path was looked at: of two commands
-    that write to one free path at once, one wins and the other one is refused.
+    The path is checked again at the moment of writing: of two commands that write to one free path
+    at the same time, one is refused.
 
     Args:
         path: The file.
@@ -61,7 +63,7 @@ def write_output(path: Path, content: bytes, *, force: bool) -> None:
 
 
 def _write(path: Path, content: bytes, place: Callable[[Path, Path], object]) -> None:
-    """Write a file beside ``path``, then let ``place`` bring it there."""
+    """Write a temporary file beside ``path``, then let ``place`` move it there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
@@ -76,7 +78,7 @@ def _write(path: Path, content: bytes, place: Callable[[Path, Path], object]) ->
 
 
 def _place_at_free_path(finished: Path, path: Path) -> None:
-    """Raise where anything has this name, even since a moment ago; a rename would replace it."""
+    """Raise where something has this name already; a plain rename would replace it."""
     try:
         os.link(finished, path)
     except FileExistsError:
@@ -90,7 +92,7 @@ def make_folder(path: Path) -> None:
     """Make a folder and those above it, where they are not there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:  # which says the opposite of what is wrong
+    except FileExistsError as error:  # there is a file of this name
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
 
 
@@ -104,10 +106,15 @@ def require_place(folder: Path) -> None:
         raise
 
 
-def require_folder(out: Path) -> None:
-    """Raise unless files can be put into a folder ``out``, which may be a new one."""
+def refuse_link(out: Path) -> None:
+    """Raise for a symbolic link: writing through it would change a file elsewhere."""
     if out.is_symlink():
         raise RunError(f"{out}: is a symbolic link, which is not written through")
+
+
+def require_folder(out: Path) -> None:
+    """Raise unless files can be put into a folder ``out``, which may be a new one."""
+    refuse_link(out)
     if out.exists() and not out.is_dir():
         raise RunError(f"{out}: not a folder; choose another")
     require_place(out)
@@ -116,10 +123,9 @@ def require_folder(out: Path) -> None:
 def require_writable(out: Path, force: bool) -> None:
     """Raise unless a file can be put at ``out`` without destroying anything unasked.
 
-    Asked before long work, so that it does not end in a refusal; :func:`write_output` asks again.
+    Call it before long work, which would be lost otherwise; :func:`write_output` checks again.
     """
-    if out.is_symlink():
-        raise RunError(f"{out}: is a symbolic link, which is not written through")
+    refuse_link(out)
     if out.is_dir():
         raise RunError(f"{out}: is a folder, not a file")
     if out.exists() and not out.is_file():
@@ -139,16 +145,17 @@ def json_bytes(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
 
 
-def parse_json(text: str | bytes, **hooks: Any) -> Any:
-    """Parse JSON of a stranger.
+def parse_json(text: str | bytes, *, finite: bool = False) -> Any:
+    """Parse JSON that may be damaged or made to do harm.
 
     Args:
         text: The document.
-        hooks: ``parse_float`` and ``parse_constant`` of :func:`json.loads`.
+        finite: Whether to refuse NaN, infinity and numbers that are too large for a float.
 
     Raises:
         ValueError: It is not JSON, or nested too deeply, or holds a number of thousands of digits.
     """
+    hooks: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
     try:
         value = json.loads(text, **hooks)
     except RecursionError as error:
@@ -162,12 +169,19 @@ def parse_json(text: str | bytes, **hooks: Any) -> Any:
     return value
 
 
-def read_json(path: Path, required: Iterable[str] = ()) -> dict[str, Any]:
-    """Read a JSON object that holds at least the ``required`` keys."""
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
+def read_json(path: Path, required: Iterable[str] = (), *, finite: bool = False) -> dict[str, Any]:
+    """Read a JSON object that holds at least the ``required`` keys; see :func:`parse_json`."""
     try:
-        value = parse_json(path.read_bytes())
+        value = parse_json(path.read_bytes(), finite=finite)
     except ValueError as error:
-        raise RunError(f"{path}: damaged, not JSON ({error!s:.80})") from error
+        raise RunError(f"{path}: damaged, not JSON ({shortened(error)})") from error
     if not isinstance(value, dict):
         raise RunError(f"{path}: damaged, must hold an object (got {type(value).__name__})")
     missing = [key for key in required if key not in value]
@@ -281,17 +295,17 @@ def _json_digest(value: Mapping[str, Any], *, allow_nan: bool = True) -> str:
 
 
 def lock(file: BinaryIO | int, path: Path, *, wait: bool = False) -> None:
-    """Keep other processes out until the file is closed or this process dies.
+    """Lock a file against other processes until it is closed or this process ends.
 
     Some network file systems have no locks. There the work goes on with a warning.
 
     Args:
         file: An open file.
         path: What to name in messages.
-        wait: Wait for another process that is there, instead of raising.
+        wait: Wait for another process that holds the lock, instead of raising.
 
     Raises:
-        RunError: Another process is there.
+        RunError: Another process holds the lock.
     """
     import fcntl  # not on Windows, where the rest of this module works
 

@@ -18,6 +18,7 @@ from argnn.bench.perf.run import add_ratios, child_environment
 from argnn.bench.perf.tables import edge_table, failures, row_table, scaling_table
 from argnn.bench.perf.timing import repeats_for, turns
 from argnn.bench.perf.worker import measure
+from argnn.checked import checked
 from argnn.errors import ConfigError, RunError
 
 
@@ -123,7 +124,7 @@ def test_whole_result(in_process):
     config = tiny(models=("gcn", "gat"), memory=True)
     told = []
     result = run_perf(config, lambda *progress: told.append(progress))
-    assert PerfConfig.from_json(result["config"]) == config
+    assert checked(result["config"], PerfConfig) == config
     assert result["seed"] == 0
     assert result["threads"] == 1
     assert result["versions"]["torch"] == version("torch")

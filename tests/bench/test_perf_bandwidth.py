@@ -1,21 +1,17 @@
 """Useful bytes, counted by hand."""
 
-from argnn.bench.perf.bandwidth import (
-    aggregate_forward_bytes,
-    propagate_backward_bytes,
-    propagate_forward_bytes,
-)
+from argnn.bench.perf.bandwidth import EdgeTraffic
 
 # Three nodes, four listed edges, two channels of four bytes: a row has eight bytes.
-SIZES = (3, 4, 2, 4)
+TRAFFIC = EdgeTraffic(nodes=3, edges=4, channels=2, element=4)
 
 
 def test_forward_bytes():
     edges = 4 * (8 + 4 + 4)  # h_j, its index, its norm
     nodes = 3 * (8 + 8 + 8 + 8)  # h_i, g_i, the sum, the offset
     norms = 3 * (8 + 8 + 4)  # h_i, g_i, the norm
-    assert propagate_forward_bytes(*SIZES, saved=False) == edges + nodes + norms == 220
-    assert propagate_forward_bytes(*SIZES, saved=True) == 220 + 4 * 16
+    assert TRAFFIC.propagate_forward(saved=False) == edges + nodes + norms == 220
+    assert TRAFFIC.propagate_forward(saved=True) == 220 + 4 * 16
 
 
 def test_backward_bytes():
@@ -24,12 +20,13 @@ def test_backward_bytes():
     # gradient, h_i, g_i, index, five numbers and where they are; own h, offset
     sources = 4 * (3 * 8 + 4 + 20 + 8) + 3 * (8 + 8)
     written = 3 * (8 + 8)
-    assert propagate_backward_bytes(*SIZES) == targets + sources + written == 608
+    assert TRAFFIC.propagate_backward() == targets + sources + written == 608
 
 
 def test_aggregate_bytes():
-    assert aggregate_forward_bytes(*SIZES) == 4 * (8 + 4) + 3 * (8 + 8)
+    assert TRAFFIC.aggregate_forward() == 4 * (8 + 4) + 3 * (8 + 8)
 
 
 def test_half_precision_halves_the_rows_only():
-    assert propagate_forward_bytes(3, 4, 2, 2, saved=False) == 4 * (4 + 8) + 3 * (5 * 4 + 12)
+    half = EdgeTraffic(nodes=3, edges=4, channels=2, element=2)
+    assert half.propagate_forward(saved=False) == 4 * (4 + 8) + 3 * (5 * 4 + 12)

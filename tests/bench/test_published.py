@@ -160,9 +160,9 @@ def test_a_small_table():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("task: node", "task: graph", "table 1: task must be one of node, link"),
+        ("task: node", "task: graph", "entry 1: task must be one of node, link"),
         ("score:", "scroe:", "unknown key 'scroe'; did you mean 'score'"),
-        ("  source: somewhere\n", "", "table 1: .*missing.*source"),
+        ("  source: somewhere\n", "", "entry 1: has no 'source'"),
         ("cora", "coar", "unknown data set 'coar'"),
         ('"-"', "1.5, 2", r"gcn: expected 2 values \(got 3\)"),
         ('"-"', "high", r"gcn, texas: must read like 75.21 ± 0.28, 75.21 or - \(got 'high'\)"),
@@ -176,7 +176,7 @@ def test_faulty_file_is_refused(old, new, message):
         parsed_tables(TABLE.replace(old, new), "some.yaml")
 
 
-@pytest.mark.parametrize(("text", "message"), [("{}", "must hold a list"), ("[3]", "a mapping")])
+@pytest.mark.parametrize(("text", "message"), [("{}", "must be a list"), ("[3]", "a mapping")])
 def test_a_file_of_something_else_is_refused(text, message):
     with pytest.raises(ConfigError, match=message):
         parsed_tables(text, "some.yaml")

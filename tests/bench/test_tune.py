@@ -3,7 +3,7 @@
 import json
 import signal
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -111,8 +111,8 @@ def test_link_trials_are_scored_by_validation_auroc(planned, searched, small_npz
     rows = [run_cell(plan.config, plan.graph, split) for split in (0, 1, 2)]
     assert list(records[0].scores) == pytest.approx([row["val"]["auroc"] for row in rows])
     tuned = tuned_settings(search, records)
-    assert (tuned.task, tuned.validation["name"]) == ("link", "AUROC")
-    assert tuned.link["ratio"] == "80/5/15"
+    assert (tuned.task, tuned.validation.name) == ("link", "AUROC")
+    assert tuned.link.ratio == "80/5/15"
     assert search.stem == "small-gcn-link"
 
 
@@ -173,7 +173,7 @@ def test_search_ends_when_everything_was_tried(planned, searched, faked, tmp_pat
     records = searched(search)
     assert sorted(record.params["lr"] for record in records) == [0.002, 0.01, 0.05]
     assert len(jobs) == 9
-    assert tuned_settings(search, records).trials == {
+    assert asdict(tuned_settings(search, records).trials) == {
         "asked": 50,
         "finished": 3,
         "pruned": 0,
@@ -261,8 +261,8 @@ def test_bad_trials_are_pruned_after_a_split(planned, searched, faked):
     assert [job.split for job in jobs if job.trial >= UNPRUNED_TRIALS] == [0, 0]
     assert (records[-1].value, records[-1].scores) == (None, (0.1,))
     tuned = tuned_settings(search, records)
-    assert tuned.trials == {"asked": 7, "finished": 5, "pruned": 2, "failed": 0}
-    assert tuned.validation["score"] == pytest.approx(0.9)
+    assert asdict(tuned.trials) == {"asked": 7, "finished": 5, "pruned": 2, "failed": 0}
+    assert tuned.validation.score == pytest.approx(0.9)
 
 
 def test_pruning_looks_at_the_mean_so_far(planned, searched, faked):
@@ -538,7 +538,7 @@ def test_chosen_configuration_is_the_best_finished_one(planned, searched, tmp_pa
     tuned = write_result(path, search, records)
     assert read_tuned(path) == tuned
     assert {**tuned.options, **tuned.train} == {**best.params, "epochs": 2}
-    assert tuned.validation == {
+    assert asdict(tuned.validation) == {
         "name": "accuracy",
         "score": best.value,
         "splits": [0, 1, 2],
@@ -546,7 +546,7 @@ def test_chosen_configuration_is_the_best_finished_one(planned, searched, tmp_pa
     }
     assert tuned.source.startswith(f"trial {best.number}, best of 8 by mean validation accuracy")
     assert "--model gcn --trials 8 --set train.epochs=2" in tuned.source
-    assert sum(tuned.trials.values()) == 16
+    assert sum(asdict(tuned.trials).values()) == 16
 
 
 def test_chosen_configuration_trains_to_the_same_score(planned, searched, small_npz, tmp_path):

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from argnn.cli.progress import Counting
+from argnn.cli.progress import CountingBar
 
 pytest.importorskip("ot", reason="small graphs use POT")
 
@@ -31,7 +31,7 @@ def test_counting_shows_a_bar_on_a_terminal_only():
     for is_terminal in (True, False):
         text = io.StringIO()
         console = Console(file=text, force_terminal=is_terminal, width=100)
-        with Counting(console, "curvature of edges") as counting:
+        with CountingBar(console, "curvature of edges") as counting:
             counting(3, 8)
             counting(8, 8)
         assert ("curvature of edges" in text.getvalue()) is is_terminal
@@ -40,6 +40,6 @@ def test_counting_shows_a_bar_on_a_terminal_only():
 
 def test_counting_shows_nothing_where_nothing_is_counted():
     text = io.StringIO()
-    with Counting(Console(file=text, force_terminal=True), "curvature of edges"):
+    with CountingBar(Console(file=text, force_terminal=True), "curvature of edges"):
         pass
     assert text.getvalue() == ""

@@ -101,9 +101,12 @@ def changed_result(run, **changes):
         (lambda run: (run / "split-0/model/model.safetensors").unlink(), "no such file"),
         (lambda run: (run / "split-0/model/model.safetensors").write_bytes(b"x"), "damaged"),
         (lambda run: (run / "split-0/geometry.json").write_text('{"epochs": [1]}'), "damaged"),
-        (lambda run: changed_result(run, history=5), "'history' must hold a list"),
-        (lambda run: changed_result(run, history=[{"epoch": 1, "loss": "low"}]), "'history'"),
-        (lambda run: changed_result(run, chosen_epoch="x"), "'chosen_epoch' must be a whole"),
+        (lambda run: changed_result(run, history=5), "history must be a list"),
+        (
+            lambda run: changed_result(run, history=[{"epoch": 1, "loss": "low"}]),
+            "history, entry 1",
+        ),
+        (lambda run: changed_result(run, chosen_epoch="x"), "chosen_epoch must be a whole"),
     ],
 )
 def test_a_damaged_run_is_one_clear_line(argnn, runs, damage, message):

@@ -77,6 +77,8 @@ def test_every_option_with_a_path_is_on_the_list():
         name = command.callback.__name__
         places = {parameter.name: parameter.opts[0] for parameter in commands[name].params}
         for argument, parameter in inspect.signature(command.callback).parameters.items():
+            if argument not in places:  # the context of typer is no option
+                continue
             kind = str(get_args(parameter.annotation)[0])
             if "Path" in kind or ("str" in kind and places[argument] in TEXTS):
                 found.add((name, places[argument]))

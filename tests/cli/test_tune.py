@@ -164,7 +164,7 @@ def test_bad_arguments(refused, arguments, message):
 
 def test_files_of_others_are_left_alone(refused):
     Path("notes.txt").write_text("mine")
-    refused("mixed", *TINY, "--out=notes.txt", message="notes.txt: must hold a mapping")
+    refused("mixed", *TINY, "--out=notes.txt", message="notes.txt: must be a mapping")
     refused("mixed", *TINY, "--storage=notes.txt", message="notes.txt: not a journal of argnn tune")
 
 

@@ -107,13 +107,13 @@ def test_entries_are_asked_for_in_a_stated_order(monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}", "must hold a list"),
+        ("{}", "some.yaml: must be a list .got {}."),
         ("[3]", "entry 1: must be a mapping"),
         ("[{data: cora, modle: {}}]", "unknown key 'modle'; did you mean 'model'"),
-        ("[{data: cora}]", "entry 1: .*missing"),
+        ("[{data: cora}]", "some.yaml: entry 1: has no 'edges'"),
         (f"[{ENTRY.replace('cora', 'coar')}]", "unknown data set 'coar'"),
         (f"[{ENTRY.replace('undirected', 'both')}]", "edges must be one of"),
-        (f"[{ENTRY.replace('a search', '')}]", "no source"),
+        (f"[{ENTRY.replace('a search', '')}]", "entry 1: source must be a text"),
         (f"[{ENTRY}, {ENTRY}]", "argnn, node, cora, undirected, default is there twice"),
     ],
 )

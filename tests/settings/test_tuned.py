@@ -7,9 +7,16 @@ import pytest
 import yaml
 
 from argnn.errors import ConfigError, RunError
-from argnn.settings.tuned import Tuned, read_tuned, write_tuned
+from argnn.settings.run_config import LinkConfig
+from argnn.settings.tuned import (
+    TrialCounts,
+    TunedSettings,
+    ValidationScore,
+    read_tuned,
+    write_tuned,
+)
 
-TUNED = Tuned(
+TUNED = TunedSettings(
     data="cora",
     task="node",
     directed=False,
@@ -19,15 +26,15 @@ TUNED = Tuned(
     options={"hidden_channels": 32, "dropout": 0.2},
     train={"lr": 0.002, "weight_decay": 5e-05, "clip_norm": None},
     source="trial 3, best of 20: by hand",
-    validation={"name": "accuracy", "score": 0.8802, "splits": [0, 1, 2], "seed": 0},
-    trials={"asked": 20, "finished": 12, "pruned": 7, "failed": 1},
+    validation=ValidationScore("accuracy", 0.8802, [0, 1, 2], 0),
+    trials=TrialCounts(20, 12, 7, 1),
 )
 LINK = replace(
     TUNED,
     task="link",
     model="argnn",
     options={"metric": "structure", "self_path": False},
-    link={"ratio": "85/5/10", "spanning_forest": False, "decoder": "dot"},
+    link=LinkConfig("85/5/10", spanning_forest=False, decoder="dot"),
 )
 
 
@@ -99,7 +106,7 @@ CHANGES = [
     ({"format": True}, "format must be 1"),
     ({"format": None}, "format must be 1"),
     ({"optoins": {}}, "unknown key 'optoins'; did you mean 'options'"),
-    ({3: {}}, "unknown key '3'"),
+    ({3: {}}, "must be a mapping of names to values (key 3 is no text)"),
     ({"data": 3}, "data must be a text (got 3)"),
     ({"source": ""}, "source must be a text (got '')"),
     ({"directed": "no"}, "directed must be true or false (got 'no')"),
@@ -117,11 +124,16 @@ CHANGES = [
     ({"train": {"lr": -1}}, "lr must be positive"),
     ({"train": {"rl": 1}}, "unknown training setting 'rl'"),
     ({"train": {"seed": 1}}, "train must not name a seed"),
-    ({"validation": 0.9}, "validation must be a mapping with name, score, splits and seed"),
-    ({"validation": {"name": "accuracy"}}, "validation must be a mapping with name, score"),
-    ({"trials": {"asked": 1}}, "trials must be a mapping with asked, finished, pruned and failed"),
-    ({"trials": dict.fromkeys(("asked", "finished", "pruned", "failed"), -1)}, "trials must be"),
+    ({"validation": 0.9}, "validation must be a mapping of names to values (got 0.9)"),
+    ({"validation": {"name": "accuracy"}}, "validation has no 'score'"),
+    ({"validation": {"colour": 1}}, "validation: unknown key 'colour'; choices: name, score"),
+    ({"trials": {"asked": 1}}, "trials has no 'finished'"),
+    (
+        {"trials": dict.fromkeys(("asked", "finished", "pruned", "failed"), -1)},
+        "trials.asked must be",
+    ),
     ({"link": "85/5/10"}, "link must be a mapping"),
+    ({"link": {"ratio": "85/5/10"}}, "link has no 'spanning_forest'"),
 ]
 
 
@@ -156,8 +168,8 @@ def test_missing_key_is_named(tmp_path, key):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "must hold a mapping (got NoneType)"),
-        (b"- format: 1", "must hold a mapping (got list)"),
+        (b"", "must be a mapping of names to values (got None)"),
+        (b"- format: 1", "must be a mapping of names to values (got [{'format': 1}])"),
         (b"format: [1", "not YAML"),
         (b"format: \xff\xfe", "not YAML"),
         (b"\x00", "not YAML"),

@@ -170,9 +170,24 @@ FOREIGN = [
         json.dumps({k: v for k, v in {"format": 1, **row()}.items() if k != "val"}),
         "line 2: damaged, has no 'val'",
     ),
-    ("split", 2, lines_of(row(split="0"))[0], "line 2: damaged, 'split' is '0'"),
-    ("seed", 2, lines_of(row(seed=True))[0], "line 2: damaged, 'seed' is True"),
-    ("error", 2, lines_of(failed(error=None))[0], "line 2: damaged, 'error' is None"),
+    (
+        "split",
+        2,
+        lines_of(row(split="0"))[0],
+        "line 2: damaged, split must be a whole number (got '0')",
+    ),
+    (
+        "seed",
+        2,
+        lines_of(row(seed=True))[0],
+        "line 2: damaged, seed must be a whole number (got True)",
+    ),
+    (
+        "error",
+        2,
+        lines_of(failed(error=None))[0],
+        "line 2: damaged, error must be a text (got None)",
+    ),
     (
         "newer",
         2,

@@ -80,10 +80,10 @@ def _flushed(code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Or Python would try again at its end, and complain in its own way.
+        # Otherwise Python would try again when it exits, and print an error of its own.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if code == 0 and error.errno == errno.EPIPE:
-            return 1  # who reads has read enough
+            return 1  # the reader has closed the pipe
         if code == 0:
             complain(f"standard output: {_words(error)}")
             return 2

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
+from argnn.cli.app import app, keeping, output_console, print_json, say
+from argnn.cli.options import AsJson, DataRoot, Force, Split
 
 if TYPE_CHECKING:
     from argnn.outputs.analyze import PageReport
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 def analyze(
     run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
-    split: Annotated[
-        int | None, typer.Option(help="Split whose model is shown; the first if not given.")
-    ] = None,
+    split: Split = None,
     seed: Annotated[int, typer.Option(help="Seed of the drawing and of the rewiring.")] = 0,
     tables: Annotated[
         Path | None, typer.Option(help="Folder for the statistics as tables, too.")
@@ -29,7 +28,7 @@ def analyze(
     ollivier: Annotated[
         bool, typer.Option("--ollivier", help="Tables with Ollivier-Ricci curvatures; slow.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,14 +55,10 @@ def _waiting() -> AbstractContextManager[Any]:
 
 def _print(report: "PageReport", console: Console) -> None:
     what = f"{report.layers} layers" if report.layers else "no metric"
-    console.print(
+    say(
+        console,
         f"{report.data}: {report.nodes} nodes, {report.model}, split {report.split}, {what}",
-        markup=False,
     )
-    for note in report.notes:
-        plain = "".join(c if c.isprintable() else "?" for c in note)
-        console.print(f"Note: {plain}", markup=False, soft_wrap=True)
-    for file in report.tables:
-        console.print(f"Table: {file}", markup=False, soft_wrap=True)
-    size = f"{report.size / 1e6:.1f} MB"
-    console.print(f"Page: {report.out} ({size})", markup=False, soft_wrap=True)
+    say(console, *(f"Note: {note}" for note in report.notes))
+    say(console, *(f"Table: {file}" for file in report.tables))
+    say(console, f"Page: {report.out} ({report.size / 1e6:.1f} MB)")

@@ -10,16 +10,16 @@ import typer
 from rich.console import Console
 
 from argnn.version import __version__
+from argnn.wording import one_line, printable, without_middle
 
-# Threads that wait for each other must sleep, not spin: beside another busy process a spinning
-# pair is twenty times slower than one thread alone. Has to be set before torch is imported,
-# which none of the imports above does. `argnn perf` measures under the user's own policy.
+# Waiting threads must sleep, not spin: beside another busy process two spinning threads are twenty
+# times slower than one thread alone. Must be set before torch is imported, which none of the
+# imports above does. `argnn perf` measures with the user's own policy.
 USER_WAIT_POLICY = os.environ.get("OMP_WAIT_POLICY")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PLAIN_WIDTH = 120
-#: Of a longer error only the beginning and the end are printed, so many letters of each.
-_ERROR_PARTS = (700, 200)
+_LONGEST_ERROR = 900
 
 app = typer.Typer(
     name="argnn",
@@ -29,30 +29,10 @@ app = typer.Typer(
     add_completion=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
-DataRoot = Annotated[
-    str | None, typer.Option(help="Folder of the raw benchmark files, else $ARGNN_DATA.")
-]
-Directed = Annotated[bool, typer.Option("--directed", help="Keep edge directions.")]
-RowNormalize = Annotated[
-    bool, typer.Option("--row-normalize", help="Scale feature rows to sum one.")
-]
-Ratio = Annotated[
-    str | None, typer.Option(help="Training/validation/test share of links; 85/5/10 if not given.")
-]
-Decoder = Annotated[
-    str | None, typer.Option(help="dot, cosine, distance, metric or mlp; for links.")
-]
-SpanningForest = Annotated[
-    bool, typer.Option("--spanning-forest", help="Keep one in training; for links.")
-]
-
 
 def complain(message: str) -> None:
-    """Print an error as one line; it may quote a file, which must not steer the terminal."""
-    line = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
-    first, last = _ERROR_PARTS
-    line = line if len(line) <= first + last else f"{line[:first]} ... {line[-last:]}"
+    """Print an error as one line, without characters that would control the terminal."""
+    line = without_middle(printable(one_line(message)), _LONGEST_ERROR)
     typer.echo(f"argnn: error: {line}", err=True)
 
 
@@ -62,7 +42,7 @@ class InterruptedWorkError(Exception):
 
 @contextmanager
 def keeping(what: str) -> Iterator[None]:
-    """Say what is kept if the user interrupts; needed where that is more than nothing."""
+    """Say what is kept if the user interrupts a command; elsewhere nothing was written."""
     try:
         yield
     except KeyboardInterrupt:
@@ -73,6 +53,12 @@ def output_console() -> Console:
     """Where results are printed: as wide as the terminal, or of a fixed width elsewhere."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
+
+
+def say(console: Console, *lines: str) -> None:
+    """Print lines that may quote a file: as they are, and not broken at the edge."""
+    for line in lines:
+        console.print(printable(line.replace("\n", " ")), markup=False, soft_wrap=True)
 
 
 def print_json(document: Any) -> None:

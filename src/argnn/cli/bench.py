@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, complain, keeping, output_console, print_json
+from argnn.cli.app import app, complain, keeping, output_console, print_json, say
 from argnn.cli.bench_progress import counted, watching_cells
+from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
 from argnn.errors import ConfigError
+from argnn.tables import rich_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,17 +36,15 @@ def bench(
     out: Annotated[
         Path | None, typer.Option(help="Results file; results/EXPERIMENT.jsonl if not given.")
     ] = None,
-    executor: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    executor: Executor = "local",
     workers: Annotated[
         int | None, typer.Option(help="Cells at the same time; one per core if not given.")
     ] = None,
-    address: Annotated[
-        str | None, typer.Option(help="Ray cluster: auto or ray://...; else one is started here.")
-    ] = None,
+    address: Address = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run cells again that failed before.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     data_root: DataRoot = None,
     listing: Annotated[
         bool, typer.Option("--list", help="List the experiments of the package.")
@@ -100,18 +100,9 @@ def _list_experiments(as_json: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        output_console().print(_experiment_table(rows))
-
-
-def _experiment_table(rows: list[dict[str, Any]]) -> "Table":
-    from rich.table import Table
-
-    table = Table()
-    for name in ("name", "task", "cells", "title"):
-        table.add_column(name, justify="right" if name == "cells" else "left")
-    for row in rows:
-        table.add_row(row["name"], row["task"], str(row["cells"]), row["title"])
-    return table
+        names = ("name", "task", "cells", "title")
+        cells = [[str(row[name]) for name in names] for row in rows]
+        output_console().print(rich_table(names, cells, left=("name", "task", "title")))
 
 
 def _targets(names: list[str], out: Path | None) -> "list[tuple[Experiment, Path]]":
@@ -160,32 +151,29 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
     score = SCORE_NAMES[report["score"]]
     console.print(f"{report['experiment']}: mean test {score} in per cent", style="bold")
     console.print(_outcome_table(report))
-    console.print(
+    say(
+        console,
         f"{counted(report['cells'])}: {report['finished']} finished, {report['failed']} failed. "
         f"Results: {report['results']}",
-        soft_wrap=True,
     )
-    console.print(f"Next: argnn table {report['results']}", soft_wrap=True)
+    say(console, f"Next: argnn table {report['results']}")
 
 
 def _outcome_table(report: dict[str, Any]) -> "Table":
     """Methods by graphs."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table()
-    table.add_column("method")
     found = {(row["method"], _graph(row)): row for row in report["outcomes"]}
     graphs = list(dict.fromkeys(graph for _, graph in found))
     columns = [(graph, "test") for graph in graphs]
     for graph in {_graph(row) for row in found.values() if "test_without_twins" in row}:
         columns.insert(columns.index((graph, "test")) + 1, (graph, "test_without_twins"))
-    for graph, part in columns:
-        table.add_column(graph + ("" if part == "test" else ", without twins"), justify="right")
-    for method in dict.fromkeys(method for method, _ in found):
-        cells = (_mean(found.get((method, graph)), part) for graph, part in columns)
-        table.add_row(Text(method), *cells)
-    return table
+    names = [graph + ("" if part == "test" else ", without twins") for graph, part in columns]
+    rows: list[list[Text | str]] = [
+        [Text(method), *(_mean(found.get((method, graph)), part) for graph, part in columns)]
+        for method in dict.fromkeys(method for method, _ in found)
+    ]
+    return rich_table(["method", *names], rows, left=("method",))
 
 
 def _graph(row: dict[str, Any]) -> str:

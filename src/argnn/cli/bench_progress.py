@@ -1,10 +1,13 @@
-"""How a bench is going: one bar for all cells on a terminal, one line per cell elsewhere."""
+"""Progress of a bench: one bar for all cells on a terminal, one line per cell elsewhere."""
 
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+
+from argnn.cli.app import say
+from argnn.cli.progress import BarPrinter, LinePrinter, finished_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -17,23 +20,17 @@ _SHOWN_RUNNING = 3
 
 
 def watching_cells(console: Console) -> "CellBar | CellLines":
-    """Who tells about the cells of a bench, as the console allows."""
+    """The printer of a bench's progress: a bar on a terminal, else lines."""
     return CellBar(console) if console.is_terminal else CellLines(console)
 
 
-class CellLines:
+class CellLines(LinePrinter):
     """One line per finished or failed cell."""
 
     def __init__(self, console: Console) -> None:
-        self.console = console
+        super().__init__(console)
         self.cells: dict[int, Cell] = {}
         self.done = 0
-
-    def __enter__(self) -> "CellLines":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def preparing(self, what: str) -> None:
         """Nothing: lines are for what is over."""
@@ -41,19 +38,18 @@ class CellLines:
     def begin(self, todo: "Sequence[Cell]", skipped: int, workers: int) -> None:
         """Say how much there is to do."""
         self.cells = {id(cell.job): cell for cell in todo}
-        self.console.print(_opening(len(todo), skipped, workers), soft_wrap=True)
-
-    def epoch(self, job: "Job", epoch: int, loss: float, val_score: float) -> None:
-        """Nothing: lines are for what is over."""
+        say(self.console, _opening(len(todo), skipped, workers))
 
     def finished(self, job: "Job", row: "Row") -> None:
         """One line with its scores, or its error."""
         self.done += 1
         cell = self.cells[id(job)]
         count = f"[{self.done}/{len(self.cells)}]"
-        text = f"{count} {cell.label}: {_outcome(cell, row)}"
+        failed = "error" in row
+        outcome = f"failed: {row['error']}" if failed else finished_text(row, cell.score)
+        text = f"{count} {cell.label}: {outcome}"
         # Not markup: labels and errors may hold brackets.
-        self.console.print(text, soft_wrap=True, markup=False)
+        say(self.console, text)
 
 
 def _opening(count: int, skipped: int, workers: int) -> str:
@@ -72,38 +68,16 @@ def counted(cells: int) -> str:
     return f"{cells} cell" if cells == 1 else f"{cells} cells"
 
 
-def _outcome(cell: "Cell", row: "Row") -> str:
-    from argnn.runs.summary import SELECTION
-    from argnn.runs.tables import SCORE_NAMES, per_cent, test_text
-
-    if "error" in row:
-        return f"failed: {row['error']}"
-    chosen_by = SELECTION[row["task"]]
-    val = None if row["val"] is None else row["val"][chosen_by]
-    return (
-        f"test {SCORE_NAMES[cell.score]} {test_text(row, cell.score)}, validation "
-        f"{SCORE_NAMES[chosen_by]} {per_cent(val)}, epoch {row['chosen_epoch']} of "
-        f"{row['epochs_run']}, {row['seconds']:.1f} s"
-    )
-
-
-class CellBar:
+class CellBar(BarPrinter):
     """One live bar: cells that are over, failures, what is running, and the time left."""
 
     def __init__(self, console: Console) -> None:
-        self.console = console
+        super().__init__(console)
         self.progress = _bar(console)
         self.bar = self.progress.add_task("preparing", total=None, state="", left="")
         self.cells: dict[int, Cell] = {}
         self.running: dict[int, str] = {}
         self.failed = 0
-
-    def __enter__(self) -> "CellBar":
-        self.progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
 
     def preparing(self, what: str) -> None:
         """Show what is being prepared."""

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
+from argnn.cli.app import app, keeping, output_console, print_json, say
+from argnn.cli.options import AsJson, DataRoot
 from argnn.cli.progress import watching
 
 
@@ -51,8 +52,11 @@ def demo(
     ):
         report = run_demo(out, watcher)
     console.print(comparison_table(report.results))
-    console.print(f"Means over {report.num_splits} splits; {report.protocol}.", soft_wrap=True)
-    console.print(NOTE, soft_wrap=True)
-    console.print(f"Picture of the learned geometry: {report.picture}", soft_wrap=True)
-    console.print(f"Report: {report.page}", soft_wrap=True)
-    console.print(f"Explore it node by node: argnn analyze {report.run}", soft_wrap=True)
+    say(
+        console,
+        f"Means over {report.num_splits} splits; {report.protocol}.",
+        NOTE,
+        f"Picture of the learned geometry: {report.picture}",
+        f"Report: {report.page}",
+        f"Explore it node by node: argnn analyze {report.run}",
+    )

@@ -6,17 +6,16 @@ from typing import Annotated
 
 import typer
 
-from argnn.cli.app import AsJson, app, output_console, print_json
+from argnn.cli.app import app, output_console, print_json, say
+from argnn.cli.options import AsJson, Force, Run, Split
 
 
 @app.command()
 def export(
-    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train, or of a model.")],
+    run: Run,
     out: Annotated[Path, typer.Option(help="The program to write.")] = Path("model.pt2"),
-    split: Annotated[
-        int | None, typer.Option(help="Split whose model is used; the first if not given.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    split: Split = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a trained model as a torch.export program: torch alone can run it."""
@@ -27,12 +26,7 @@ def export(
         print_json(asdict(report))
         return
     console = output_console()
-    console.print(f"{report.model}: {report.size} bytes", markup=False)
-    for name, text in report.inputs.items():
-        console.print(f"  {name}: {text}", markup=False, soft_wrap=True)
-    console.print(f"  returns: {report.output}", markup=False, soft_wrap=True)
-    console.print(
-        f"Program: {report.out}; torch.export.load('{report.out}').module()(...) runs it.",
-        markup=False,
-        soft_wrap=True,
-    )
+    say(console, f"{report.model}: {report.size} bytes")
+    say(console, *(f"  {name}: {text}" for name, text in report.inputs.items()))
+    say(console, f"  returns: {report.output}")
+    say(console, f"Program: {report.out}; torch.export.load('{report.out}').module()(...) runs it.")

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, keeping, output_console, print_json
+from argnn.cli.app import app, keeping, output_console, print_json, say
+from argnn.cli.options import AsJson, DataRoot, Force, Split
 
 
 @app.command()
@@ -16,16 +17,12 @@ def figures(
     results: Annotated[
         list[Path] | None, typer.Option(help="Results file of argnn bench, for the bars.")
     ] = None,
-    split: Annotated[
-        int | None, typer.Option(help="Split whose model is drawn; the first if not given.")
-    ] = None,
+    split: Split = None,
     formats: Annotated[
         list[str] | None, typer.Option("--format", help="pdf, svg or png; all if not given.")
     ] = None,
     dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of images.")] = 200,
-    force: Annotated[bool, typer.Option("--force", help="Replace figures of the same name.")] = (
-        False
-    ),
+    force: Force = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,13 +48,11 @@ def figures(
     if as_json:
         print_json(asdict(report))
         return
-    for note in report.notes:
-        console.print(f"Note: {note}", soft_wrap=True, markup=False)
+    say(console, *(f"Note: {note}" for note in report.notes))
     for point in report.points:
         name, *numbers = (_shown(*item) for item in point.items())
-        console.print(f"{name}: {', '.join(numbers)}", soft_wrap=True, markup=False)
-    for file in report.files:
-        console.print(file, soft_wrap=True, markup=False)
+        say(console, f"{name}: {', '.join(numbers)}")
+    say(console, *report.files)
 
 
 def _shown(name: str, value: float | str | None) -> str:

@@ -4,37 +4,28 @@ from typing import Annotated
 
 import typer
 
-from argnn.cli.app import (
-    AsJson,
-    DataRoot,
-    Directed,
-    RowNormalize,
-    app,
-    output_console,
-    print_json,
-)
-from argnn.cli.data_options import Drop, Features, Label, NodeId, Standardize, Weight
+from argnn.cli import options
+from argnn.cli.app import app, output_console, print_json, say
 
 
 @app.command()
 def inspect(
     data: Annotated[str, typer.Argument(help="Path of a graph, or the name of a data set.")],
-    data_root: DataRoot = None,
-    directed: Directed = False,
-    row_normalize: RowNormalize = False,
-    features: Features = None,
-    label: Label = None,
-    node_id: NodeId = None,
-    weight: Weight = None,
-    drop: Drop = None,
-    standardize: Standardize = False,
-    as_json: AsJson = False,
+    data_root: options.DataRoot = None,
+    directed: options.Directed = False,
+    row_normalize: options.RowNormalize = False,
+    features: options.Features = None,
+    label: options.Label = None,
+    node_id: options.NodeId = None,
+    weight: options.Weight = None,
+    drop: options.Drop = None,
+    standardize: options.Standardize = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show what was understood of a graph before anything is trained on it."""
     from argnn.data.import_options import Columns
     from argnn.data.inspect import inspect_graph
     from argnn.data.inspection_tables import inspection_tables
-    from argnn.data.tables import printable
 
     columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
     report = inspect_graph(
@@ -46,6 +37,5 @@ def inspect(
     console = output_console()
     for table in inspection_tables(report):
         console.print(table)
-    for word, lines in (("Note", report["notes"]), ("Warning", report["warnings"])):
-        for line in lines:
-            console.print(f"{word}: {printable(line)}", soft_wrap=True, markup=False)
+    say(console, *(f"Note: {line}" for line in report["notes"]))
+    say(console, *(f"Warning: {line}" for line in report["warnings"]))

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import USER_WAIT_POLICY, app, output_console, print_json
-from argnn.cli.progress import Turns
+from argnn.cli.app import USER_WAIT_POLICY, app, output_console, print_json, say
+from argnn.cli.options import Device, Force
+from argnn.cli.progress import MeasurementBar
 
 
 @app.command()
@@ -26,7 +27,7 @@ def perf(
             help="Some of paper, paper-plain, default, default-plain, gcn, gcn-sparse, gat."
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     dtype: Annotated[str, typer.Option(help="float32, or bfloat16 by autocast.")] = "float32",
     dropout: Annotated[float, typer.Option(help="Dropout of every model.")] = 0.0,
     repeats: Annotated[int, typer.Option(help="Most measured steps of a row.")] = 20,
@@ -50,7 +51,7 @@ def perf(
         Path | None,
         typer.Option("--json", metavar="F", help="Write the whole result; - prints only that."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Time a training step beside the plain kernels, two GCNs and PyG's GAT, on a random graph."""
     from argnn.bench.perf import PerfConfig, chosen_rows, run_perf
@@ -79,7 +80,7 @@ def perf(
     printed_only = json_file == Path("-")
     if json_file is not None and not printed_only:
         require_writable(json_file, force)
-    with Turns() as turns:
+    with MeasurementBar() as turns:
         result = run_perf(config, turns, USER_WAIT_POLICY)
     if printed_only:
         print_json(result)
@@ -103,7 +104,7 @@ def _print_perf(result: dict[str, Any], console: Console) -> None:
         console.print(scaling_table(measurements))
         return
     console.print(row_table(measurements[0]))
-    console.print(first_steps(measurements[0]), soft_wrap=True)
+    say(console, first_steps(measurements[0]))
     if measurements[0]["edge_part"] is not None:
         console.print(edge_table(measurements[0]))
 

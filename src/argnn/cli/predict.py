@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, DataRoot, app, output_console, print_json
+from argnn.cli.app import app, output_console, print_json, say
+from argnn.cli.options import AsJson, DataRoot, Force, Run, Split
 
 if TYPE_CHECKING:
     from argnn.outputs.predict import PredictionReport
@@ -15,18 +16,16 @@ if TYPE_CHECKING:
 
 @app.command()
 def predict(
-    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train, or of a model.")],
+    run: Run,
     data: Annotated[
         str | None, typer.Argument(help="Name or path of a graph; that of the run if not given.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The table to write.")] = Path("predictions.csv"),
-    split: Annotated[
-        int | None, typer.Option(help="Split whose model is used; the first if not given.")
-    ] = None,
+    split: Split = None,
     pairs: Annotated[
         Path | None, typer.Option(help="For links: CSV file with columns source,target.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing table.")] = False,
+    force: Force = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,19 +42,12 @@ def predict(
 
 def _print(report: "PredictionReport", console: Console) -> None:
     what = "nodes" if report.task == "node" else "pairs"
-    console.print(f"{report.data}: {report.rows} {what} with {report.model}", markup=False)
+    say(console, f"{report.data}: {report.rows} {what} with {report.model}")
     for name, count in report.counts.items():
         label = name if report.task == "node" else ("no link", "link")[int(name)]
-        console.print(f"  {_printable(label)}: {count}", markup=False, soft_wrap=True)
-    for note in report.notes:
-        console.print(f"Note: {_printable(note)}", markup=False, soft_wrap=True)
-    console.print(_calibration(report), soft_wrap=True)
-    console.print(f"Table: {report.out}", markup=False, soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """A text from somebody's file without what could steer a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+        say(console, f"  {label}: {count}")
+    say(console, *(f"Note: {note}" for note in report.notes), _calibration(report))
+    say(console, f"Table: {report.out}")
 
 
 def _calibration(report: "PredictionReport") -> str:

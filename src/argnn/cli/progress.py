@@ -1,28 +1,25 @@
 """What a user sees while work goes on: live bars on a terminal, single lines elsewhere."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
+
+from argnn.cli.app import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from argnn.runs.parallel import Job, Watcher
+    from argnn.runs.parallel import Job
     from argnn.store.results import Row
 
 
-def watching(console: Console) -> "Bars | Lines":
-    """Who tells about the jobs of a run, as the console allows."""
-    return Bars(console) if console.is_terminal else Lines(console)
-
-
-class Lines:
-    """One line per split, for output that is not a terminal."""
+class LinePrinter:
+    """Prints lines about what is over, for output that is not a terminal."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
-    def __enter__(self) -> "Watcher":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -31,34 +28,52 @@ class Lines:
     def epoch(self, job: "Job", epoch: int, loss: float, val_score: float) -> None:
         """Nothing: lines are for what is over."""
 
-    def finished(self, job: "Job", row: "Row") -> None:
-        """One line with its scores; errors are reported at the end."""
-        from argnn.runs.summary import SELECTION
-        from argnn.runs.tables import SCORE_NAMES, per_cent, test_text
 
-        if "error" not in row:
-            score = SELECTION[row["task"]]
-            self.console.print(
-                f"{job_label(job)}: test {SCORE_NAMES[score]} {test_text(row, score)}, validation "
-                f"{per_cent(row['val'][score])}, epoch {row['chosen_epoch']} of "
-                f"{row['epochs_run']}, {row['seconds']:.1f} s",
-                soft_wrap=True,
-            )
+class BarPrinter:
+    """Shows live bars on a terminal.
 
+    Args:
+        console: The terminal.
+        shown: Whether anything is shown.
+    """
 
-class Bars:
-    """One live bar per split: loss, validation score, time left."""
-
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, shown: bool = True) -> None:
+        self.console, self.shown = console, shown
         self.progress = progress_bars(console)
-        self.bars: dict[str, TaskID] = {}
 
-    def __enter__(self) -> "Watcher":
-        self.progress.start()
+    def __enter__(self) -> Self:
+        if self.shown:
+            self.progress.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.progress.stop()
+        if self.progress.live.is_started:
+            self.progress.stop()
+
+
+def watching(console: Console) -> "SplitBars | SplitLines":
+    """The printer of a run's progress: bars on a terminal, else lines."""
+    return SplitBars(console) if console.is_terminal else SplitLines(console)
+
+
+class SplitLines(LinePrinter):
+    """One line per split."""
+
+    def finished(self, job: "Job", row: "Row") -> None:
+        """One line with its scores; errors are reported at the end."""
+        from argnn.runs.summary import SELECTION
+
+        if "error" not in row:
+            text = finished_text(row, SELECTION[row["task"]])
+            say(self.console, f"{job_label(job)}: {text}")
+
+
+class SplitBars(BarPrinter):
+    """One live bar per split: loss, validation score, time left."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self.bars: dict[str, TaskID] = {}
 
     def epoch(self, job: "Job", epoch: int, loss: float, val_score: float) -> None:
         """Move the bar of a job."""
@@ -78,6 +93,20 @@ class Bars:
             epochs = row.get("epochs_run")
             state = "failed" if epochs is None else f"chosen epoch {row['chosen_epoch']}"
             self.progress.update(bar, total=epochs, completed=epochs, state=state)
+
+
+def finished_text(row: "Row", score: str) -> str:
+    """Scores, epochs and time of a finished row."""
+    from argnn.runs.summary import SELECTION
+    from argnn.runs.tables import SCORE_NAMES, per_cent, test_text
+
+    chosen_by = SELECTION[row["task"]]
+    name = "" if chosen_by == score else f"{SCORE_NAMES[chosen_by]} "
+    return (
+        f"test {SCORE_NAMES[score]} {test_text(row, score)}, validation {name}"
+        f"{per_cent((row['val'] or {}).get(chosen_by))}, epoch {row['chosen_epoch']} of "
+        f"{row['epochs_run']}, {row['seconds']:.1f} s"
+    )
 
 
 def job_label(job: "Job") -> str:
@@ -105,47 +134,30 @@ def progress_bars(console: Console) -> "Progress":
     )
 
 
-class Counting:
+class CountingBar(BarPrinter):
     """A bar for work that comes before training; only on a terminal, and only if there is any."""
 
     def __init__(self, console: Console, text: str) -> None:
-        self.console, self.text = console, text
-        self.progress: Progress | None = None
-
-    def __enter__(self) -> "Counting":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.progress is not None:
-            self.progress.stop()
+        super().__init__(console, shown=False)
+        self.text = text
 
     def __call__(self, done: int, total: int) -> None:
         """So much of it is done."""
         if not self.console.is_terminal:
             return
-        if self.progress is None:
-            self.progress = progress_bars(self.console)
+        if not self.progress.task_ids:
             self.progress.start()
             self.progress.add_task(self.text, total=total, state="")
         self.progress.update(self.progress.task_ids[0], completed=done, total=total)
 
 
-class Turns:
+class MeasurementBar(BarPrinter):
     """What is being measured; shown where standard error is a terminal."""
 
     def __init__(self) -> None:
-        self.progress = progress_bars(Console(stderr=True))
-        self.shown = self.progress.console.is_terminal
+        console = Console(stderr=True)
+        super().__init__(console, shown=console.is_terminal)
         self.bar = self.progress.add_task("perf", total=None, state="")
-
-    def __enter__(self) -> "Turns":
-        if self.shown:
-            self.progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.shown:
-            self.progress.stop()
 
     def __call__(self, done: int, total: int, text: str) -> None:
         """Move on to what ``text`` says."""

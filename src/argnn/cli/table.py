@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import AsJson, app, output_console
-from argnn.errors import ArgnnError, ConfigError
+from argnn.cli.app import app, output_console
+from argnn.cli.options import AsJson, Force
+from argnn.errors import ConfigError, error_prefix
 
 _FORMATS = ("rich", "markdown", "csv", "latex", "json")
 #: Without --format, the name of the file says it.
@@ -46,7 +47,7 @@ def table(
         bool,
         typer.Option(help="Show what choosing epochs by test score would print, where recorded."),
     ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare methods: means with intervals, published figures, paired tests, average ranks."""
@@ -59,12 +60,10 @@ def table(
     scores = score or []
     check_names(task, scores)
     rows = merged([(str(path), read_rows(path)) for path in files])
-    try:
+    with error_prefix(f"{', '.join(map(str, files))}:"):
         document = leaderboard(
             rows, task=task, scores=scores, reference=reference, published=published
         )
-    except ArgnnError as error:
-        raise type(error)(f"{', '.join(map(str, files))}: {error}") from error
     document = {"files": [str(path) for path in files], **document}
     if not comparability:
         document["boards"] = [{**board, "comparability": []} for board in document["boards"]]
@@ -112,37 +111,34 @@ def _check_outputs(
 def _show(
     document: Mapping[str, Any], chosen: str, out: Path | None, *, force: bool, quiet: bool
 ) -> None:
+    if out is None and chosen == "rich":
+        _print(document, output_console())
+    elif out is None:
+        typer.echo(_text(document, chosen), nl=False)
+    else:
+        from argnn.files import write_output
+
+        write_output(out, _text(document, chosen).encode(), force=force)
+        if not quiet:
+            output_console().print(f"Tables: {out}", soft_wrap=True)
+
+
+def _print(document: Mapping[str, Any], console: Console) -> None:
     from argnn.bench.leaderboard import grids, to_rich
 
-    if out is None and chosen == "rich":
-        console = output_console()
-        for grid in grids(document):
-            console.print(to_rich(grid))
-        return
-    text = _text(document, chosen)
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    from argnn.files import write_output
-
-    write_output(out, text.encode(), force=force)
-    if not quiet:
-        output_console().print(f"Tables: {out}", soft_wrap=True)
+    for grid in grids(document):
+        console.print(to_rich(grid))
 
 
 def _text(document: Mapping[str, Any], chosen: str) -> str:
-    from argnn.bench.leaderboard import grids, to_csv, to_latex, to_markdown, to_rich
+    from argnn.bench.leaderboard import grids, to_csv, to_latex, to_markdown
 
     if chosen == "json":
         return json.dumps(document, indent=2, allow_nan=False) + "\n"
     if chosen == "csv":
         return to_csv(document)
-    if chosen == "markdown":
-        return to_markdown(grids(document))
-    if chosen == "latex":
-        return to_latex(grids(document))
+    if chosen in ("markdown", "latex"):
+        return (to_markdown if chosen == "markdown" else to_latex)(grids(document))
     text = io.StringIO()
-    console = Console(file=text, width=_FILE_WIDTH, highlight=False)
-    for grid in grids(document):
-        console.print(to_rich(grid))
+    _print(document, Console(file=text, width=_FILE_WIDTH, highlight=False))
     return text.getvalue()

@@ -2,35 +2,14 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from argnn.cli.app import (
-    AsJson,
-    DataRoot,
-    Decoder,
-    Directed,
-    Ratio,
-    RowNormalize,
-    SpanningForest,
-    app,
-    complain,
-    keeping,
-    output_console,
-    print_json,
-)
-from argnn.cli.data_options import (
-    Drop,
-    Features,
-    IgnoreWeights,
-    Label,
-    NodeId,
-    Standardize,
-    Weight,
-)
-from argnn.cli.progress import Counting, watching
+from argnn.cli import options
+from argnn.cli.app import app, complain, keeping, output_console, print_json, say
+from argnn.cli.progress import CountingBar, watching
 from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,8 +21,13 @@ if TYPE_CHECKING:
     from argnn.store.run_folder import RunFolder
 
 
+#: What may be said when a run is continued; everything else is known from the run.
+_WITH_RESUME = ("data", "resume", "data_root", "workers", "dashboard", "as_json")
+
+
 @app.command()
 def train(
+    context: typer.Context,
     data: Annotated[
         str | None, typer.Argument(help="Name of a data set, or the path of a graph.")
     ] = None,
@@ -53,35 +37,30 @@ def train(
     task: Annotated[str | None, typer.Option(help="node, or link.")] = None,
     preset: Annotated[str | None, typer.Option(help="default, paper or reference.")] = None,
     split: Annotated[
-        str | None,
-        typer.Option(help="Number of the split, several with commas, or all; 0 if not given."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of weights and dropout; 0 if not given.")
-    ] = None,
+        str, typer.Option(help="Number of the split, several with commas, or all.")
+    ] = "0",
+    seed: Annotated[int, typer.Option(help="Seed of weights and dropout.")] = 0,
     epochs: Annotated[int | None, typer.Option(help="Most epochs to train for.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    device: options.Device = "auto",
     out: Annotated[Path | None, typer.Option(help="New folder for the run.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Folder of a run to continue.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, such as train.lr=0.01.")
-    ] = None,
+    settings: options.Settings = None,
     settings_file: Annotated[
         str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
     ] = None,
-    ratio: Ratio = None,
-    decoder: Decoder = None,
-    spanning_forest: SpanningForest = False,
-    data_root: DataRoot = None,
-    directed: Directed = False,
-    row_normalize: RowNormalize = False,
-    features: Features = None,
-    label: Label = None,
-    node_id: NodeId = None,
-    weight: Weight = None,
-    ignore_weights: IgnoreWeights = False,
-    drop: Drop = None,
-    standardize: Standardize = False,
+    ratio: options.Ratio = None,
+    decoder: options.Decoder = None,
+    spanning_forest: options.SpanningForest = False,
+    data_root: options.DataRoot = None,
+    directed: options.Directed = False,
+    row_normalize: options.RowNormalize = False,
+    features: options.Features = None,
+    label: options.Label = None,
+    node_id: options.NodeId = None,
+    weight: options.Weight = None,
+    ignore_weights: options.IgnoreWeights = False,
+    drop: options.Drop = None,
+    standardize: options.Standardize = False,
     workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Epochs between checkpoints, 25 if not given; 0 for none.")
@@ -89,43 +68,17 @@ def train(
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Write TensorBoard events into the run folder.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train a model on one split or on all, and score it on the test nodes or links."""
-    fixed: dict[str, Any] = {
-        "--model": model,
-        "--task": task,
-        "--settings": settings_file,
-        "--ratio": ratio,
-        "--decoder": decoder,
-        "--spanning-forest": spanning_forest,
-        "--preset": preset,
-        "--split": split,
-        "--seed": seed,
-        "--epochs": epochs,
-        "--device": device,
-        "--out": out,
-        "--set": settings,
-        "--directed": directed,
-        "--row-normalize": row_normalize,
-        "--features": features,
-        "--label": label,
-        "--id": node_id,
-        "--weight": weight,
-        "--ignore-weights": ignore_weights,
-        "--drop": drop,
-        "--standardize": standardize,
-        "--checkpoint-every": checkpoint_every,
-    }
     if dashboard:
         from argnn.runs.dashboard import require_tensorboard
 
         require_tensorboard()
     console = Console(quiet=True) if as_json else output_console()
     if resume is not None:
-        # 0 is a value, too: only what the user left out is None, False or an empty list.
-        given = [n for n, v in fixed.items() if v is not None and v is not False and v != []]
-        folder, plan = _continued(resume, data, given, data_root, workers)
+        _refuse_settings(context)
+        folder, plan = _continued(resume, data, data_root, workers)
     else:
         from argnn.data.import_options import Columns
         from argnn.settings.resolve import Request
@@ -133,13 +86,14 @@ def train(
         usual = _usual(settings_file)
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
         flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
+        columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
         request = Request(
             data=_required(data),
             model=model or usual["model"],
             preset=preset or usual["preset"],
-            split=split or "0",
-            seed=seed or 0,
-            device=device or "auto",
+            split=split,
+            seed=seed,
+            device=device,
             overrides=(*flags, *(settings or ())),
             data_root=data_root,
             directed=directed,
@@ -150,22 +104,24 @@ def train(
             decoder=decoder,
             spanning_forest=spanning_forest,
             settings_file=settings_file,
-            columns=Columns(
-                features=features,
-                label=label,
-                node_id=node_id,
-                weight=weight,
-                drop=tuple(drop or ()),
-                standardize=standardize,
-            ),
+            columns=columns,
             ignore_weights=ignore_weights,
         )
         folder, plan = _begun(request, out, console)
     if dashboard:
-        console.print(
-            f"Live view: tensorboard --logdir {folder.root}", soft_wrap=True, markup=False
-        )
+        say(console, f"Live view: tensorboard --logdir {folder.root}")
     _run(plan, folder, console, as_json, dashboard)
+
+
+def _refuse_settings(context: typer.Context) -> None:
+    """Raise where the command line names a setting, which the run to continue knows already."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and option.name not in _WITH_RESUME:
+            raise ConfigError(
+                f"--resume takes its settings from the run: leave out {option.opts[0]}"
+            )
 
 
 def _usual(settings_file: str | None) -> dict[str, str]:
@@ -186,30 +142,29 @@ def _required(data: str | None) -> str:
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
-    from argnn.data.tables import printable
     from argnn.runs.prepare import prepare
     from argnn.runs.tables import chosen_table, trial_table
     from argnn.store.run_folder import create_run, default_run_path, require_free
 
     if out is not None:
         require_free(out)
-    with Counting(console, "short runs") as counting:
+    with CountingBar(console, "short runs") as counting:
         plan = prepare(request, _trial_teller(console, counting))
     config = plan.config
     for note in plan.graph.notes:
-        console.print(f"Note: {printable(note)}", soft_wrap=True, markup=False)
+        say(console, f"Note: {note}")
     if config.per_split:
         console.print("Settings: each split has its own, chosen on its own validation nodes")
         console.print(chosen_table([own["trial"] for own in config.per_split.values()]))
     else:
-        console.print(f"Settings: {config.source}", soft_wrap=True)
+        say(console, f"Settings: {config.source}")
         if config.trial is not None:
             console.print(trial_table(config.trial))
     path = out or default_run_path(config.graph["name"], config.model, config.preset)
     return create_run(path, config.to_json()), plan
 
 
-def _trial_teller(console: Console, counting: Counting) -> "Tell":
+def _trial_teller(console: Console, counting: CountingBar) -> "Tell":
     """Say once why there are short runs, and how far they are."""
     from argnn.runs.trial import MAX_TRIALS
 
@@ -217,10 +172,10 @@ def _trial_teller(console: Console, counting: Counting) -> "Tell":
 
     def tell(job: "TrialJob", epoch: int, loss: float, val_score: float) -> None:
         if not done:
-            console.print(
+            say(
+                console,
                 "No stored settings for this graph: the switches of each split are chosen by at "
                 f"most {MAX_TRIALS} runs of {job.epochs} epochs, on its validation nodes.",
-                soft_wrap=True,
             )
         done[job.split] = epoch
         total = len(job.config.splits) * MAX_TRIALS * job.epochs
@@ -230,14 +185,12 @@ def _trial_teller(console: Console, counting: Counting) -> "Tell":
 
 
 def _continued(
-    path: Path, data: str | None, given: list[str], data_root: str | None, workers: int | None
+    path: Path, data: str | None, data_root: str | None, workers: int | None
 ) -> "tuple[RunFolder, Plan]":
     from argnn.runs.prepare import data_name, reopen
     from argnn.settings.run_config import RunConfig
     from argnn.store.run_folder import open_run
 
-    if given:
-        raise ConfigError(f"--resume takes its settings from the run: leave out {given[0]}")
     folder, stored = open_run(path)
     config = RunConfig.from_json(stored, str(folder.config))
     if data is not None and data_name(data) != config.data:
@@ -252,7 +205,7 @@ def _run(
     from argnn.runs.train_one import precompute_curvature
 
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
-        with Counting(console, "curvature of edges") as counting:
+        with CountingBar(console, "curvature of edges") as counting:
             precompute_curvature(plan.config, plan.graph, counting)
         with watching(console) as watcher:
             rows = run_splits(plan, folder, watcher, dashboard=dashboard)
@@ -291,20 +244,20 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
         if total["splits"] > 1:
             console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
         if sentence := twin_sentence(total):
-            console.print(sentence, soft_wrap=True)
+            say(console, sentence)
         if total["splits"] > 1 and config.graph["nodes"] < SMALL_GRAPH:
-            console.print(
+            say(
+                console,
                 f"With {config.graph['nodes']} nodes one seed is noise: take at least "
                 f"{LEAST_SEEDS} (--seed 0, --seed 1, ..., or an experiment of argnn bench).",
-                soft_wrap=True,
             )
         for label in sorted({c for absent in total["absent_classes"].values() for c in absent}):
             holders = [
                 split for split, absent in total["absent_classes"].items() if label in absent
             ]
             console.print(f"No test node of class {label} in split {', '.join(holders)}.")
-        console.print(f"Protocol: {total['protocol']}.", soft_wrap=True)
-    console.print(f"Run folder: {folder.root}", soft_wrap=True)
+        say(console, f"Protocol: {total['protocol']}.")
+    say(console, f"Run folder: {folder.root}")
 
 
 def _report_failures(rows: "list[Row]") -> None:

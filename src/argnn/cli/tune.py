@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import (
-    AsJson,
-    DataRoot,
-    Decoder,
-    Directed,
-    Ratio,
-    RowNormalize,
-    SpanningForest,
-    app,
-    complain,
-    keeping,
-    output_console,
-    print_json,
-)
-from argnn.cli.progress import progress_bars
+from argnn.cli import options
+from argnn.cli.app import app, complain, keeping, output_console, print_json, say
+from argnn.cli.progress import BarPrinter, LinePrinter
 from argnn.errors import RunError
+from argnn.tables import rich_table
+from argnn.wording import option_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from rich.table import Table
 
-    from argnn.bench.tuning.search import Search, Watcher
+    from argnn.bench.tuning.search import Search
     from argnn.bench.tuning.study import TrialRecord
 
 _SHOWN = 5
@@ -54,7 +44,7 @@ def tune(
     epochs: Annotated[
         int | None, typer.Option(help="Most epochs of a trial; as the method if not given.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: options.Device = "auto",
     storage: Annotated[
         Path | None,
         typer.Option(help="Journal of the search; an unfinished one is continued."),
@@ -65,16 +55,13 @@ def tune(
     force: Annotated[
         bool, typer.Option("--force", help="Replace any file there, not only an older result.")
     ] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="key=value, such as num_layers=3: fixed, not searched."),
-    ] = None,
-    ratio: Ratio = None,
-    decoder: Decoder = None,
-    spanning_forest: SpanningForest = False,
-    data_root: DataRoot = None,
-    directed: Directed = False,
-    row_normalize: RowNormalize = False,
+    settings: options.Settings = None,
+    ratio: options.Ratio = None,
+    decoder: options.Decoder = None,
+    spanning_forest: options.SpanningForest = False,
+    data_root: options.DataRoot = None,
+    directed: options.Directed = False,
+    row_normalize: options.RowNormalize = False,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -82,11 +69,9 @@ def tune(
             "depends on which trial ends first."
         ),
     ] = None,
-    executor: Annotated[str, typer.Option(help="local, or ray.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Address of a Ray cluster; one is started if not given.")
-    ] = None,
-    as_json: AsJson = False,
+    executor: options.Executor = "local",
+    address: options.Address = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Search a model's own settings by validation score; the default is the first trial.
 
@@ -118,17 +103,18 @@ def tune(
     usual_journal, usual_out = default_paths(search)
     journal, path = storage or usual_journal, out or usual_out
     replaces = check_out(path, search, force)
-    rest = {
-        "--storage": storage,
-        "--out": out,
-        "--data-root": data_root,
-        "--device": None if device == "auto" else device,
-        "--executor": None if executor == "local" else executor,
-        "--workers": workers,
-        "--address": address,
-    }
-    again = [word for name, value in rest.items() if value for word in (name, str(value))]
-    again += ["--force"] if force else []
+    again = option_words(
+        {
+            "storage": storage,
+            "out": out,
+            "data_root": data_root,
+            "device": None if device == "auto" else device,
+            "executor": None if executor == "local" else executor,
+            "workers": workers,
+            "address": address,
+            "force": force,
+        }
+    )
     with (
         keeping(f"continue with: {shlex.join([*search.command, *again])}"),
         _watching(console, search) as watcher,
@@ -139,55 +125,43 @@ def tune(
     _conclude(search, records, journal, path, replaces, console)
 
 
-def _watching(console: Console, search: "Search") -> "_Bar | _Lines":
-    """Who tells about the trials, as the console allows."""
-    return _Bar(console, search) if console.is_terminal else _Lines(console, search)
+def _watching(console: Console, search: "Search") -> "TrialBar | TrialLines":
+    """The printer of a search's progress: a bar on a terminal, else lines."""
+    return TrialBar(console, search) if console.is_terminal else TrialLines(console, search)
 
 
-class _Lines:
+class TrialLines(LinePrinter):
     """One line per trial, for output that is not a terminal."""
 
     def __init__(self, console: Console, search: "Search") -> None:
-        self.console, self.search = console, search
-
-    def __enter__(self) -> "Watcher":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
+        super().__init__(console)
+        self.search = search
 
     def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
         """Say what there is to do."""
-        self.console.print(_headline(self.search, len(records), total), soft_wrap=True)
+        say(self.console, _headline(self.search, len(records), total))
 
     def finished(self, record: "TrialRecord") -> None:
         """Say how a trial went."""
         words = f"trial {record.number}: {_result(record)}, {record.seconds:.1f} s"
-        self.console.print(f"{words}; {_settings(record)}", soft_wrap=True, markup=False)
+        say(self.console, f"{words}; {_settings(record)}")
 
 
-class _Bar:
+class TrialBar(BarPrinter):
     """A live bar: trials, best score so far, time left."""
 
     def __init__(self, console: Console, search: "Search") -> None:
-        self.console, self.search = console, search
-        self.progress = progress_bars(console)
+        super().__init__(console)
+        self.search = search
         self.records: list[TrialRecord] = []
         self.bar: TaskID | None = None
 
-    def __enter__(self) -> "Watcher":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
-
     def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
         """Show the bar, with the trials that are over already."""
-        self.console.print(_headline(self.search, len(records), total), soft_wrap=True)
+        say(self.console, _headline(self.search, len(records), total))
         self.records = list(records)
-        # Counted from here on, or the time left would be foreseen from what cost no time.
+        # Added now, or the time left would be foreseen from trials that cost no time.
         self.bar = self.progress.add_task("trials", total=total, completed=len(records), state="")
-        self.progress.start()
         self._move()
 
     def finished(self, record: "TrialRecord") -> None:
@@ -264,40 +238,37 @@ def _conclude(
     console.print(_best_table(records))
     found = counts(records)
     console.print(", ".join(f"{count} {state}" for state, count in found.items()) + " trials.")
-    console.print(f"Chosen settings: {path} (journal: {journal})", soft_wrap=True, markup=False)
-    console.print(f"Use them: {_use(search, path)}", soft_wrap=True, markup=False)
+    say(console, f"Chosen settings: {path} (journal: {journal})")
+    say(console, f"Use them: {_use(search, path)}")
 
 
 def _best_table(records: "Sequence[TrialRecord]") -> "Table":
-    from rich.table import Table
-
     from argnn.bench.tuning.search import best_trials
     from argnn.runs.tables import per_cent
 
-    table = Table(title="best trials", title_justify="left")
-    for name in ("trial", "validation, %", "settings", "s"):
-        table.add_column(name, justify="left" if name == "settings" else "right")
-    for record in best_trials(records)[:_SHOWN]:
-        mark = " (default)" if record.number == 0 else ""
-        table.add_row(
-            f"{record.number}{mark}",
+    rows = [
+        (
+            f"{record.number}{'' if record.number else ' (default)'}",
             per_cent(record.value),
             _settings(record),
             f"{record.seconds:.1f}",
         )
-    return table
+        for record in best_trials(records)[:_SHOWN]
+    ]
+    header = ("trial", "validation, %", "settings", "s")
+    return rich_table(header, rows, left=("settings",), title="best trials")
 
 
 def _use(search: "Search", path: Path) -> str:
     """The command that trains with the result."""
     config = search.config
-    words = ["argnn", "train", config.data, "--settings", str(path)]
-    for option, usual in (("model", "argnn"), ("preset", "default"), ("task", "node")):
-        value = getattr(config, option)
-        words += [] if value == usual else [f"--{option}", value]
-    for option in ("directed", "row_normalize"):
-        words += [f"--{option.replace('_', '-')}"] if getattr(config, option) else []
+    options: dict[str, Any] = {"settings": path}
+    for name, usual in (("model", "argnn"), ("preset", "default"), ("task", "node")):
+        value = getattr(config, name)
+        options[name] = None if value == usual else value
+    options |= {"directed": config.directed, "row_normalize": config.row_normalize}
     if config.link is not None:
-        words += ["--ratio", config.link.ratio, "--decoder", config.link.decoder]
-        words += ["--spanning-forest"] if config.link.spanning_forest else []
-    return shlex.join(words)
+        link = config.link
+        options |= {"ratio": link.ratio, "decoder": link.decoder}
+        options["spanning_forest"] = link.spanning_forest
+    return shlex.join(["argnn", "train", config.data, *option_words(options)])

@@ -6,7 +6,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from argnn.data.tables import printable
+from argnn.tables import rich_table
+from argnn.wording import printable
 
 _MOST_ROWS = 30
 
@@ -58,12 +59,9 @@ def _splits(splits: Mapping[str, int], rule: str) -> str:
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     """Cells come from the user's file, so that nothing in them may act as markup."""
-    table = Table()
-    for place, name in enumerate(header):
-        number = name in ("nodes", "%") and place > 0
-        table.add_column(escape(name), justify="right" if number else "left")
-    for row in rows[:_MOST_ROWS]:
-        table.add_row(*(escape(printable(cell)) for cell in row))
+    names = [escape(name) for name in header]
+    words = [names[0], *(name for name in names if name not in ("nodes", "%"))]
+    cells = [[escape(printable(cell)) for cell in row] for row in rows[:_MOST_ROWS]]
     if len(rows) > _MOST_ROWS:
-        table.add_row(f"... {len(rows) - _MOST_ROWS} more", *[""] * (len(header) - 1))
-    return table
+        cells.append([f"... {len(rows) - _MOST_ROWS} more", *[""] * (len(header) - 1)])
+    return rich_table(names, cells, left=words)

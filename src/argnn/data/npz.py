@@ -16,8 +16,9 @@ from torch_geometric.data import Data
 
 from argnn.data.formats.plain_files import check_expansion, check_regular
 from argnn.data.splits import MASK_NAMES
-from argnn.data.tables import printable, too_large
+from argnn.data.tables import too_large
 from argnn.errors import DataError
+from argnn.wording import printable
 
 _REQUIRED = ("edge_index",)
 _TEXTS = ("node_ids", "feature_names", "class_names")

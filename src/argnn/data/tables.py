@@ -89,16 +89,6 @@ def object_cells(values: Sequence[Any]) -> Cells:
     return cells
 
 
-def printable(text: str) -> str:
-    """A text with ``?`` in place of characters that could change a terminal.
-
-    Example:
-        >>> printable("a" + chr(27) + "[31m" + chr(10) + "b")
-        'a?[31m?b'
-    """
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def listed(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are.
 

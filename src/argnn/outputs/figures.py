@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor
@@ -13,9 +13,9 @@ from argnn.analysis import Layer, learned_layers
 from argnn.analysis import figures as plots
 from argnn.analysis.figures import Bar, DataPoint
 from argnn.analysis.figures.style import DOTS_PER_INCH, FORMATS, check_formats, figure_bytes
-from argnn.analysis.figures.training import CURVES
+from argnn.checked import checked
 from argnn.data import split_masks
-from argnn.errors import ConfigError, RunError
+from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import require_folder, require_writable, write_output
 from argnn.nn import LinkModel
 from argnn.runs.prepare import reopen
@@ -23,9 +23,10 @@ from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row, trained_model
 from argnn.runs.summary import INTERVAL, SCORES, statistic
 from argnn.settings.run_config import RunConfig
-from argnn.store.geometry_record import checked_records, read_geometry
+from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
 from argnn.store.run_folder import RunFolder, open_run
+from argnn.wording import file_stem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -175,7 +176,7 @@ def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
     """Every folder with a unique name that can be part of a file name."""
     names: list[str] = []
     for path in paths:
-        base = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.resolve().name)
+        base = file_stem(path.resolve().name)
         name, count = base, 1
         while name in names:
             count += 1
@@ -210,14 +211,17 @@ def _opened(path: Path, name: str, request: FigureRequest) -> _Run:
     )
 
 
+class _DrawnRow(TypedDict):
+    history: list[EpochValues]
+    chosen_epoch: int
+
+
 def _checked_row(folder: RunFolder, split: int) -> Row:
     """The row of a finished split, with a history that can be drawn."""
     row = finished_row(folder, split)
     assert row is not None
-    path = folder.result(split)
-    checked_records(row["history"], CURVES, f"{path}: damaged, 'history'")
-    if not isinstance(row["chosen_epoch"], int):
-        raise RunError(f"{path}: damaged, 'chosen_epoch' must be a whole number")
+    with error_prefix(f"{folder.result(split)}: damaged,", RunError):
+        checked(row, _DrawnRow)
     return row
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from argnn.runs.summary import SCORES, SELECTION, has_twins, without_twins
+from argnn.tables import rich_table
 
 SCORE_NAMES = {
     "f1": "F1 (weighted)",
@@ -52,21 +53,16 @@ def test_text(row: Mapping[str, Any], score: str) -> str:
 def score_table(summary: Mapping[str, Any]) -> Table:
     """Test scores of a run, and the validation score that chose its epochs."""
     several, others = summary["splits"] > 1, summary.get("test_without_twins")
-    table = Table()
-    table.add_column("score")
-    table.add_column("mean ± interval, %" if several else "%", justify="right")
-    if several:
-        table.add_column("sd", justify="right")
-        table.add_column("splits", justify="right")
-    if others:
-        table.add_column("without twins, %", justify="right")
+    header = ["score", *(("mean ± interval, %", "sd", "splits") if several else ("%",))]
+    rows = []
     for part, word in (("test", "test"), ("val", "validation")):
         for name, value in summary[part].items():
-            cells = [per_cent(value["sd"]), str(value["n"])] if several else []
+            cells = [f"{word} {SCORE_NAMES[name]}", with_interval(value)]
+            cells += [per_cent(value["sd"]), str(value["n"])] if several else []
             if others:
                 cells.append(with_interval(others[name]) if part == "test" else "-")
-            table.add_row(f"{word} {SCORE_NAMES[name]}", with_interval(value), *cells)
-    return table
+            rows.append(cells)
+    return rich_table([*header, *(["without twins, %"] if others else [])], rows, left=["score"])
 
 
 def twin_sentence(summary: Mapping[str, Any]) -> str | None:
@@ -83,69 +79,72 @@ def twin_sentence(summary: Mapping[str, Any]) -> str | None:
 
 def trial_table(trial: Mapping[str, Any]) -> Table:
     """The short runs that chose the switches; the choice is marked."""
-    table = Table(title="short runs on validation", title_justify="left")
-    for name in ("", "switches", "validation accuracy, %", "loss", "s"):
-        table.add_column(name, justify="left" if name in ("", "switches") else "right")
-    for run in trial["runs"]:
-        table.add_row(
+    rows = [
+        (
             "*" if run["name"] == trial["chosen"] else "",
             run["name"],
             per_cent(run["val_score"]),
             "diverged" if run["val_loss"] is None else f"{run['val_loss']:.3f}",
             f"{run['seconds']:.1f}",
         )
-    return table
+        for run in trial["runs"]
+    ]
+    header = ("", "switches", "validation accuracy, %", "loss", "s")
+    return rich_table(header, rows, left=header[:2], title="short runs on validation")
 
 
 def chosen_table(trials: Sequence[Mapping[str, Any]]) -> Table:
     """What the trial of each split chose."""
-    table = Table(title="chosen by short runs on validation", title_justify="left")
-    for name in ("split", "switches", "validation accuracy, %"):
-        table.add_column(name, justify="left" if name == "switches" else "right")
-    for trial in trials:
-        [run] = [run for run in trial["runs"] if run["name"] == trial["chosen"]]
-        table.add_row(str(trial["split"]), run["name"], per_cent(run["val_score"]))
-    return table
+    rows = [
+        (str(trial["split"]), run["name"], per_cent(run["val_score"]))
+        for trial in trials
+        for run in trial["runs"]
+        if run["name"] == trial["chosen"]
+    ]
+    header = ("split", "switches", "validation accuracy, %")
+    return rich_table(header, rows, left=header[1:2], title="chosen by short runs on validation")
 
 
 def dataset_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """All data sets."""
-    table = Table()
-    numbers = ("nodes", "edges", "features", "classes", "splits", "homophily")
-    for name in ("name", *numbers, "status", "citation"):
-        table.add_column(name, justify="right" if name in numbers else "left", no_wrap=True)
-    table.columns[-1].no_wrap = False
-    for row in rows:
-        homophily = "-" if row["homophily"] is None else f"{row['homophily']:.2f}"
-        sizes = [str(row[name]) for name in numbers[:-1]]
-        table.add_row(row["name"], *sizes, homophily, row["status"], row["citation"])
+    words, sizes = ("name", "status", "citation"), ("nodes", "edges", "features", "classes")
+    header = ("name", *sizes, "splits", "homophily", "status", "citation")
+    shown = [
+        {**row, "homophily": "-" if row["homophily"] is None else f"{row['homophily']:.2f}"}
+        for row in rows
+    ]
+    table = rich_table(header, [[str(row[name]) for name in header] for row in shown], left=words)
+    for column in table.columns[:-1]:
+        column.no_wrap = True
     return table
 
 
 def model_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """All models."""
-    table = Table(show_lines=True)
-    for name in ("name", "space", "citation", "search space"):
-        table.add_column(name)
+    header, cells = ("name", "space", "citation", "search space"), []
     for row in rows:
         choices = [
             f"{name}: {', '.join(str(value) for value in values)}"
             for name, values in row["search_space"].items()
         ]
-        table.add_row(row["name"], row["space"], row["citation"], "\n".join(choices))
+        cells.append((row["name"], row["space"], row["citation"], "\n".join(choices)))
+    table = rich_table(header, cells, left=header)
+    table.show_lines = True
     return table
 
 
 def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Several models side by side on the same splits; a result names data, model and summary."""
-    table = Table(title="test scores in per cent", title_justify="left")
     scores, selection = SCORES["node"], SELECTION["node"]
-    names = [SCORE_NAMES[name] for name in scores]
-    for name in ("data", "model", *names, f"validation {SCORE_NAMES[selection]}"):
-        table.add_column(name, justify="left" if name in ("data", "model") else "right")
-    for result in results:
-        summary = result["summary"]
-        cells = [per_cent(summary["test"][name]["mean"]) for name in scores]
-        cells.append(per_cent(summary["val"][selection]["mean"]))
-        table.add_row(result["data"], result["model"], *cells)
-    return table
+    header = ("data", "model", *(SCORE_NAMES[name] for name in scores))
+    rows = [
+        (
+            result["data"],
+            result["model"],
+            *(per_cent(result["summary"]["test"][name]["mean"]) for name in scores),
+            per_cent(result["summary"]["val"][selection]["mean"]),
+        )
+        for result in results
+    ]
+    header = (*header, f"validation {SCORE_NAMES[selection]}")
+    return rich_table(header, rows, left=header[:2], title="test scores in per cent")

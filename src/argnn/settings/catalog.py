@@ -24,14 +24,9 @@ def _dataset_row(spec: DatasetSpec, root: str | None) -> dict[str, Any]:
             homophily = edge_homophily(graph.edge_index, graph.y)
         except ArgnnError as error:
             status, problem = "damaged", str(error)
+    sizes = ("name", "nodes", "edges", "features", "classes", "splits", "directed")
     return {
-        "name": spec.name,
-        "nodes": spec.nodes,
-        "edges": spec.edges,
-        "features": spec.features,
-        "classes": spec.classes,
-        "splits": spec.splits,
-        "directed": spec.directed,
+        **{name: getattr(spec, name) for name in sizes},
         "homophily": homophily,
         "status": status,
         "problem": problem,

@@ -1,18 +1,20 @@
-"""From a name and plain options to a model, with errors that say which of them is wrong."""
+"""Build a model from its name and plain options; errors say which option is wrong."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from msgspec import Meta
 
 from argnn.errors import ConfigError
 from argnn.nn import AbstractNodeModel, LinkModel, model_class
 
-#: Model options beyond these are mistakes or traps; no method here has a use for them.
+#: Larger options are refused: no method needs them, and a hostile file could fill the memory.
 MAX_WIDTH = 2**16
 MAX_OPTION = 1024
+_Channels = Annotated[int, Meta(ge=1, le=2**24)]
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class ModelSpec:
     model: str
     options: dict[str, Any] = field(default_factory=dict)
     decoder: str | None = None
-    in_channels: int = 1
-    out_channels: int = 1
+    in_channels: _Channels = 1
+    out_channels: _Channels = 1
 
     def build(self) -> AbstractNodeModel:
         """A model with fresh weights."""
@@ -86,7 +88,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Torch's random numbers from a seed; afterwards the caller's go on as if nothing was drawn."""
+    """Seed torch's random numbers inside a block, and restore their state after it."""
     devices = list(range(torch.cuda.device_count()))
     with torch.random.fork_rng(devices):
         torch.manual_seed(seed)

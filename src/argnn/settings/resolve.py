@@ -144,7 +144,7 @@ def _tuned(request: Request, model: str, preset: str) -> BaseSettings:
     path = Path(str(request.settings_file))
     tuned = read_tuned(path)
     tuned.require(path, {"model": model, "preset": preset, "task": request.task})
-    decoder = None if tuned.link is None else tuned.link["decoder"]
+    decoder = None if tuned.link is None else tuned.link.decoder
     return BaseSettings(tuned.options, tuned.train, tuned.source, decoder)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from argnn.errors import ConfigError, RunError
+from argnn.checked import checked
+from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.settings.model_spec import ModelSpec
 from argnn.settings.options import recorded_options, resolve_options
 from argnn.train import TrainConfig
@@ -26,6 +27,16 @@ class LinkConfig:
     ratio: str
     spanning_forest: bool
     decoder: str
+
+
+@dataclass(frozen=True)
+class OwnSettings:
+    """What one split has instead of the settings of its run; see :class:`RunConfig`."""
+
+    options: dict[str, Any]
+    train: TrainConfig
+    source: str
+    trial: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -102,16 +113,11 @@ class RunConfig:
     @classmethod
     def from_json(cls, values: Mapping[str, Any], origin: str) -> "RunConfig":
         """Rebuild what :meth:`to_json` gave."""
-        try:
-            parts = {
-                "splits": tuple(values["splits"]),
-                "train": TrainConfig(**values["train"]),
-                "link": None if values["link"] is None else LinkConfig(**values["link"]),
-                "options": resolve_options(values["model"], values["preset"], values["options"]),
-            }
-            config = cls(**{**values, **parts})
-            for split in config.splits:
-                config.for_split(split)  # raises for what is damaged
-            return config
-        except (KeyError, TypeError, ConfigError) as error:
-            raise RunError(f"{origin}: not a configuration of this version ({error})") from error
+        with error_prefix(f"{origin}: not a configuration of this version:", RunError):
+            config = checked(dict(values), cls)
+            if (config.link is None) == (config.task == "link"):
+                raise ConfigError(f"link does not fit the task {config.task}")
+            options = resolve_options(config.model, config.preset, config.options)
+            for own in config.per_split.values():
+                checked(own, OwnSettings)
+        return replace(config, options=options)

@@ -1,15 +1,16 @@
 """Settings that were found for known graphs, stored as data with their source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from argnn.checked import Text, checked
 from argnn.data import DATASETS
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, error_prefix
 from argnn.nn import DECODERS, model_class
-from argnn.registry import resolve, suggestion
+from argnn.registry import resolve
 from argnn.yaml_files import parsed_yaml
 
 _FOLDER = "files"
@@ -39,7 +40,7 @@ class StoredSettings:
     data: str
     edges: str
     preset: str
-    source: str
+    source: Text
     model: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
     method: str = "argnn"
@@ -48,7 +49,7 @@ class StoredSettings:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What no other entry has in common."""
+        """What tells an entry from all others."""
         return (self.method, self.task, self.data, self.edges, self.preset)
 
     def __post_init__(self) -> None:
@@ -61,8 +62,6 @@ class StoredSettings:
             resolve(self.decoder, DECODERS, "decoder")
         if self.edges not in _EDGES:
             raise ConfigError(f"edges must be one of {', '.join(_EDGES)} (got {self.edges!r})")
-        if not self.source:
-            raise ConfigError(f"the settings of {self.data} have no source")
 
 
 @cache
@@ -74,42 +73,24 @@ def stored_settings() -> tuple[StoredSettings, ...]:
         for file in sorted(folder.iterdir(), key=lambda file: file.name)
         for entry in parsed_settings(file.read_text(encoding="utf-8"), f"{_FOLDER}/{file.name}")
     ]
-    _require_distinct(found, _FOLDER)
+    _require_distinct(found)
     return tuple(found)
 
 
 def parsed_settings(text: str, origin: str) -> tuple[StoredSettings, ...]:
     """Read a list of settings; an unknown key, or the same graph twice, is an error."""
-    entries = parsed_yaml(text, origin)
-    if not isinstance(entries, list):
-        raise ConfigError(f"{origin}: must hold a list (got {type(entries).__name__})")
-    found = [
-        _parsed_entry(entry, f"{origin}, entry {number}")
-        for number, entry in enumerate(entries, start=1)
-    ]
-    _require_distinct(found, origin)
-    return tuple(found)
+    with error_prefix(f"{origin}:"):
+        found = checked(parsed_yaml(text, origin), tuple[StoredSettings, ...])
+        _require_distinct(found)
+    return found
 
 
-def _require_distinct(entries: Sequence[StoredSettings], origin: str) -> None:
+def _require_distinct(entries: Sequence[StoredSettings]) -> None:
     seen: set[tuple[str, ...]] = set()
     for settings in entries:
         if settings.key in seen:
-            raise ConfigError(f"{origin}: {', '.join(settings.key)} is there twice")
+            raise ConfigError(f"{', '.join(settings.key)} is there twice")
         seen.add(settings.key)
-
-
-def _parsed_entry(entry: Any, origin: str) -> StoredSettings:
-    if not isinstance(entry, dict):
-        raise ConfigError(f"{origin}: must be a mapping (got {type(entry).__name__})")
-    known = [item.name for item in fields(StoredSettings)]
-    for key in entry:
-        if key not in known:
-            raise ConfigError(f"{origin}: unknown key '{key}'; {suggestion(str(key), known)}")
-    try:
-        return StoredSettings(**entry)
-    except (ConfigError, TypeError) as error:
-        raise ConfigError(f"{origin}: {error}") from error
 
 
 def edge_kinds(model: str, directed: bool) -> tuple[str, ...]:

@@ -2,14 +2,32 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
-from argnn.errors import RunError
+from argnn.checked import checked
+from argnn.errors import RunError, error_prefix
 from argnn.files import read_checked, write_checked
 from argnn.store.run_folder import RunFolder
 
-#: What is known of every observed epoch.
-COLUMNS = ("epoch", "ricci_energy", "smoothness_energy", "metric_change", "lyapunov")
+
+class EpochValues(TypedDict):
+    """Numbers of one epoch, of the training or of the metric."""
+
+    epoch: int
+    loss: NotRequired[float | None]
+    task_loss: NotRequired[float | None]
+    penalty: NotRequired[float | None]
+    gradient_norm: NotRequired[float | None]
+    val_score: NotRequired[float | None]
+    val_loss: NotRequired[float | None]
+    ricci_energy: NotRequired[float | None]
+    smoothness_energy: NotRequired[float | None]
+    metric_change: NotRequired[float | None]
+    lyapunov: NotRequired[float | None]
+
+
+class _GeometryFile(TypedDict):
+    epochs: list[EpochValues]
 
 
 def geometry_path(folder: RunFolder, split: int) -> Path:
@@ -27,29 +45,8 @@ def read_geometry(folder: RunFolder, split: int) -> list[dict[str, Any]]:
     path = geometry_path(folder, split)
     if not path.exists():
         return []
-    records = read_checked(path, ("epochs",))["epochs"]
-    return checked_records(records, COLUMNS, f"{path}: damaged, 'epochs'")
-
-
-def checked_records(records: Any, names: Sequence[str], what: str) -> list[dict[str, Any]]:
-    """Records of epochs as they were read from a file.
-
-    Args:
-        records: What the file holds.
-        names: Values that are numbers or missing.
-        what: Begins the error: the file and its field.
-
-    Raises:
-        RunError: They are no list of numbers by name.
-    """
-    if not isinstance(records, list) or not all(_is_record(record, names) for record in records):
-        raise RunError(f"{what} must hold a list of numbers by name")
+    document = read_checked(path)
+    with error_prefix(f"{path}: damaged,", RunError):
+        checked(document, _GeometryFile)
+    records: list[dict[str, Any]] = document["epochs"]
     return records
-
-
-def _is_record(record: object, names: Sequence[str]) -> bool:
-    return (
-        isinstance(record, dict)
-        and isinstance(record.get("epoch"), int)
-        and all(isinstance(record.get(name), int | float | None) for name in names)
-    )

@@ -1,4 +1,4 @@
-"""The model card: what a stranger has to know before trusting a model."""
+"""The model card: what a user has to know about a model that somebody else trained."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,7 @@ from typing import Any
 
 from argnn.nn import model_class
 from argnn.store.model_folder import Checkpoint
+from argnn.wording import one_line
 
 #: The validation score that chooses the epoch.
 SELECTION = {"node": "validation accuracy", "link": "validation AUROC"}
@@ -68,8 +69,7 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 def _inline(text: object) -> str:
     """One line that cannot change the layout of the card."""
-    plain = " ".join(str(text).split())
-    escaped = "".join(f"\\{c}" if c in "\\`*_[]<>#|" else c for c in plain)
+    escaped = "".join(f"\\{c}" if c in "\\`*_[]<>#|" else c for c in one_line(text))
     return escaped if len(escaped) <= 300 else escaped[:297] + "..."
 
 

@@ -1,28 +1,30 @@
 """A trained model as a folder: weights, a description, and a card for people.
 
-``model.json`` says what to build and carries a checksum of itself and of ``model.safetensors``.
-Nothing in it can run code, and nothing is built before it is known to fit the weights: a file
-that claims a huge model costs no memory.
+``model.json`` says what to build, with checksums of itself and of ``model.safetensors``. Reading
+them runs no code. The model is built only after its sizes were compared with the weights, so that
+a file that claims a huge model does not fill the memory.
 """
 
 import hashlib
-import math
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import torch
+from msgspec import Meta
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from argnn.checked import checked
 from argnn.errors import ConfigError, RunError
 from argnn.files import (
     digest_matches,
-    parse_json,
+    read_json,
     read_tensors,
+    refuse_link,
     write_bytes,
     write_checked,
     write_tensors,
@@ -38,28 +40,8 @@ FILES = WEIGHTS, DOCUMENT, CARD = "model.safetensors", "model.json", "README.md"
 TASKS = ("node", "link")
 
 _MAX_DOCUMENT = 64 * 2**20
-_MAX_CHANNELS = 2**24
+_HUGE = 1e300
 _MAX_LABEL = 1000
-_KEYS = (
-    "format",
-    "task",
-    "model",
-    "options",
-    "decoder",
-    "in_channels",
-    "out_channels",
-    "classes",
-    "temperature",
-    "threshold",
-    "precision",
-    "directed",
-    "row_normalize",
-    "schema",
-    "params",
-    "facts",
-    "weights",
-    "digest",
-)
 
 
 @dataclass(frozen=True)
@@ -82,8 +64,8 @@ class Checkpoint:
 
     spec: ModelSpec
     classes: list[Any]
-    temperature: float = 1.0
-    threshold: float = 0.0
+    temperature: Annotated[float, Meta(gt=0, lt=_HUGE)] = 1.0
+    threshold: Annotated[float, Meta(gt=-_HUGE, lt=_HUGE)] = 0.0
     precision: str = "float32"
     directed: bool = False
     row_normalize: bool = False
@@ -107,8 +89,8 @@ def write_folder(
 ) -> None:
     """Write a checkpoint folder, whole or not at all.
 
-    At every moment there is one whole model at ``path`` or, while an older one is replaced, at
-    :func:`set_aside`, of which :func:`require_model_folder` tells.
+    A crash leaves a whole model at ``path`` or, while an older one is being replaced, at
+    :func:`set_aside`; the error of :func:`require_model_folder` says so.
 
     Args:
         path: The folder; it must not exist, or hold nothing but a checkpoint to overwrite.
@@ -169,8 +151,7 @@ def _put_in_place(new: Path, path: Path, overwrite: bool) -> None:
 
 
 def _require_free(path: Path, overwrite: bool) -> None:
-    if path.is_symlink():
-        raise RunError(f"{path}: is a symbolic link, which is not written through")
+    refuse_link(path)
     if not path.exists():
         return
     if not path.is_dir():
@@ -193,25 +174,26 @@ def _write_files(
         raise RunError(f"{DOCUMENT}: cannot hold what describes the model ({error})") from error
 
 
+class _OwnEntries(TypedDict):
+    """What model.json says besides the fields of :class:`ModelSpec` and :class:`Checkpoint`."""
+
+    format: int
+    task: str
+    weights: str
+    digest: str
+
+
+_OWN_KEYS = tuple(_OwnEntries.__annotations__)
+_SPEC_KEYS = tuple(field.name for field in fields(ModelSpec))
+_CHECKPOINT_KEYS = tuple(field.name for field in fields(Checkpoint) if field.name != "spec")
+
+
 def _document(checkpoint: Checkpoint, weights: str) -> dict[str, Any]:
-    spec = checkpoint.spec
     return {
         "format": FORMAT,
         "task": checkpoint.task,
-        "model": spec.model,
-        "options": dict(spec.options),
-        "decoder": spec.decoder,
-        "in_channels": spec.in_channels,
-        "out_channels": spec.out_channels,
-        "classes": checkpoint.classes,
-        "temperature": checkpoint.temperature,
-        "threshold": checkpoint.threshold,
-        "precision": checkpoint.precision,
-        "directed": checkpoint.directed,
-        "row_normalize": checkpoint.row_normalize,
-        "schema": checkpoint.schema,
-        "params": checkpoint.params,
-        "facts": checkpoint.facts,
+        **{key: getattr(checkpoint.spec, key) for key in _SPEC_KEYS},
+        **{key: getattr(checkpoint, key) for key in _CHECKPOINT_KEYS},
         "weights": weights,
     }
 
@@ -224,149 +206,75 @@ def read_folder(path: Path) -> tuple[Checkpoint, AbstractNodeModel]:
     """
     document = _read_document(path / DOCUMENT)
     try:
-        checkpoint = _checked(document)
+        checkpoint = _checkpoint(document)
         model = _model(checkpoint.spec, path / WEIGHTS, document["weights"])
-    except _BadDocumentError as error:
+    except ConfigError as error:
         raise RunError(f"{path / DOCUMENT}: {shortened(error, 300)}") from error
     return checkpoint, model
 
 
-class _BadDocumentError(Exception):
-    """What is wrong with the description of a model."""
-
-
 def _read_document(path: Path) -> dict[str, Any]:
-    document = _parsed(path)
-    found = document.get("format")
-    if found != FORMAT or isinstance(found, bool):
-        raise RunError(
-            f"{path}: format {shortened(found)} is not known to this version, which reads {FORMAT}"
-        )
-    for key in _KEYS:
-        if key not in document:
-            raise RunError(f"{path}: damaged, has no '{key}'")
-    if not digest_matches(document):
-        raise RunError(f"{path}: damaged, its content does not match its checksum")
-    unknown = sorted(set(document) - set(_KEYS))
-    if unknown:
-        raise RunError(f"{path}: unknown entry '{shortened(unknown[0])}'")
-    return document
-
-
-def _parsed(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RunError(f"{path}: no such file")
     size = path.stat().st_size
     if size > _MAX_DOCUMENT:
         raise RunError(f"{path}: too large for a description ({size} bytes)")
-    try:
-        value = parse_json(path.read_bytes(), parse_constant=_refuse_constant)
-    except ValueError as error:
-        raise RunError(f"{path}: damaged, not JSON ({shortened(error)})") from error
-    if not isinstance(value, dict):
-        raise RunError(f"{path}: damaged, must hold an object (got {type(value).__name__})")
-    return value
+    document = read_json(path, finite=True)
+    found = document.get("format")
+    if found != FORMAT or isinstance(found, bool):
+        raise RunError(
+            f"{path}: format {shortened(found)} is not known to this version, which reads {FORMAT}"
+        )
+    for key in (*_OWN_KEYS, *_SPEC_KEYS, *_CHECKPOINT_KEYS):
+        if key not in document:
+            raise RunError(f"{path}: damaged, has no '{key}'")
+    if not digest_matches(document):
+        raise RunError(f"{path}: damaged, its content does not match its checksum")
+    return document
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _checked(document: Mapping[str, Any]) -> Checkpoint:
+def _checkpoint(document: Mapping[str, Any]) -> Checkpoint:
     """The description, if every entry has the right type and they fit together."""
-    for key, kinds in (
-        ("task", str),
-        ("model", str),
-        ("options", dict),
-        ("classes", list),
-        ("precision", str),
-        ("directed", bool),
-        ("row_normalize", bool),
-        ("params", dict),
-        ("facts", dict),
-        ("weights", str),
+    spec = checked({key: document[key] for key in _SPEC_KEYS}, ModelSpec)
+    rest = {key: document[key] for key in document if key not in (*_OWN_KEYS, *_SPEC_KEYS)}
+    found = replace(checked({"spec": {"model": spec.model}, **rest}, Checkpoint), spec=spec)
+    task = checked(document, _OwnEntries)["task"]
+    for name, value, choices in (
+        ("task", task, TASKS),
+        ("precision", found.precision, PRECISIONS),
+        ("decoder", spec.decoder, DECODERS if task == "link" else (None,)),
     ):
-        _require(isinstance(document[key], kinds), f"'{key}' must be a {kinds.__name__}")
-    _require(document["task"] in TASKS, f"unknown task '{shortened(document['task'])}'")
-    _require(is_model_name(document["model"]), f"unknown model '{shortened(document['model'])}'")
-    _require(document["precision"] in PRECISIONS, "unknown precision")
-    decoder = document["decoder"]
-    if document["task"] == "link":
-        known = isinstance(decoder, str) and decoder in DECODERS
-        _require(known, f"unknown decoder '{shortened(decoder)}'")
-    else:
-        _require(decoder is None, "'decoder' must be null where classes are predicted")
-    for key in ("in_channels", "out_channels"):
-        size = document[key]
-        whole = isinstance(size, int) and not isinstance(size, bool)
-        _require(whole and 0 < size <= _MAX_CHANNELS, f"'{key}' must be a positive whole number")
-    _check_schema(document["schema"], document["in_channels"])
-    temperature, threshold = (_number(document, key) for key in ("temperature", "threshold"))
-    _require(temperature > 0, "'temperature' must be positive")
-    _check_classes(document)
-    try:
-        check_options(document["options"])
-    except ConfigError as error:
-        raise _BadDocumentError(str(error)) from error
-    return Checkpoint(
-        spec=ModelSpec(
-            document["model"],
-            document["options"],
-            decoder,
-            document["in_channels"],
-            document["out_channels"],
-        ),
-        classes=document["classes"],
-        temperature=temperature,
-        threshold=threshold,
-        precision=document["precision"],
-        directed=document["directed"],
-        row_normalize=document["row_normalize"],
-        schema=document["schema"],
-        params=document["params"],
-        facts=document["facts"],
-    )
-
-
-def _check_schema(schema: Any, in_channels: Any) -> None:
-    _require(isinstance(schema, dict | None), "'schema' must be an object or null")
-    width = in_channels if schema is None else schema.get("num_features", in_channels)
-    _require(width == in_channels, f"'schema' has {shortened(width)} features, not {in_channels}")
+        _require(value in choices, f"unknown {name} '{shortened(value)}' for task {task}")
+    _require(is_model_name(spec.model), f"unknown model '{shortened(spec.model)}'")
+    expected = spec.in_channels
+    width = (found.schema or {}).get("num_features", expected)
+    _require(width == expected, f"schema has {shortened(width)} features, not {expected}")
+    _check_classes(found.classes, spec.out_channels if task == "node" else 0)
+    check_options(spec.options)
+    return found
 
 
 def _require(holds: bool, message: str) -> None:
     if not holds:
-        raise _BadDocumentError(message)
+        raise ConfigError(message)
 
 
-def _number(document: Mapping[str, Any], key: str) -> float:
-    value = document[key]
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    _require(plain and abs(value) < 1e300 and math.isfinite(value), f"'{key}' must be a number")
-    return float(value)
-
-
-def _check_classes(document: Mapping[str, Any]) -> None:
-    classes, task = document["classes"], document["task"]
+def _check_classes(classes: list[Any], expected: int) -> None:
     kinds = {type(label) for label in classes}
-    _require(kinds <= {str} or kinds <= {int, float, bool}, "'classes' mixes kinds of labels")
-    _require(len(set(classes)) == len(classes), "'classes' names a class twice")
-    expected = document["out_channels"] if task == "node" else 0
-    _require(len(classes) == expected, f"'classes' has {len(classes)} entries, not {expected}")
+    _require(kinds <= {str} or kinds <= {int, float, bool}, "classes mixes kinds of labels")
+    _require(len(set(classes)) == len(classes), "classes names a class twice")
+    _require(len(classes) == expected, f"classes has {len(classes)} entries, not {expected}")
     for label in classes:
-        _require(len(str(label)) <= _MAX_LABEL, "'classes' holds a text that is too long")
+        _require(len(str(label)) <= _MAX_LABEL, "classes holds a text that is too long")
         # Half a surrogate pair could not be written to any file.
         whole = not any("\ud800" <= c <= "\udfff" for c in str(label))
-        _require(whole, "'classes' holds a text that is no Unicode")
+        _require(whole, "classes holds a text that is no Unicode")
 
 
 def _model(spec: ModelSpec, path: Path, digest: str) -> AbstractNodeModel:
-    """A model with the weights of a file, which is looked into only as far as it is trusted."""
+    """A model with the weights of a file; its header is checked before its content is read."""
     shapes = _stored_shapes(path)
-    try:
-        _compare(_expected_shapes(spec, path), shapes, path)
-    except ConfigError as error:
-        raise _BadDocumentError(str(error)) from error
+    _compare(_expected_shapes(spec, path), shapes, path)
     if _file_digest(path) != digest:
         raise RunError(f"{path}: does not match the checksum in {DOCUMENT}")
     tensors, _ = read_tensors(path)

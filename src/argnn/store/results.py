@@ -7,14 +7,13 @@ aside, anything else that is damaged is an error, and a file of another version 
 import errno
 import json
 import logging
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, get_args
+from typing import Any, NotRequired, TypedDict
 
-from argnn.errors import RunError, naming
+from argnn.checked import checked
+from argnn.errors import ConfigError, RunError, naming
 from argnn.files import digest_matches, lock, make_folder, parse_json, with_digest
 
 Row = dict[str, Any]
@@ -22,51 +21,78 @@ Row = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
-_NUMBER = int | float
-#: Keys of every row, and the type of each.
-_KEYS: Mapping[str, Any] = {
-    "cell": str,
-    "experiment": str,
-    "task": str,
-    "data": str,
-    "directed": bool,
-    "method": str,
-    "model": str,
-    "preset": str,
-    "split": int,
-    "seed": int,
-    "config": dict,
-    "settings": str,
-}
-_FINISHED: Mapping[str, Any] = {
-    "test": dict | None,
-    "val": dict | None,
-    "oracle": dict | None,
-    "chosen_epoch": int,
-    "epochs_run": int,
-    "seconds": _NUMBER,
-}
-_FAILED: Mapping[str, Any] = {"error": str}
-#: Of rows that count twins; those of older versions do not.
-_TWINS: Mapping[str, Any] = {"test": int, "with_twin": int}
-#: What a row may hold besides, and where in it; not all versions wrote all of it.
-_IF_THERE: Mapping[tuple[str, ...], Mapping[str, Any]] = {
-    (): {
-        "num_parameters": int | None,
-        "peak_memory_mib": _NUMBER | None,
-        "peak_device_memory_mib": _NUMBER | None,
-        "device": str | None,
-        "versions": dict | None,
-        "git_commit": str | None,
-        "git_changed": bool | None,
-    },
-    ("versions",): {"argnn": str},
-    ("config",): {"graph": dict, "link": dict | None},
-    ("config", "graph"): {"nodes": int},
-    ("config", "link"): {"ratio": str | None},
-    ("test",): {"absent_classes": list | None},
-}
-#: How every line begins: tells a line of ours that was cut from a file of somebody else.
+
+
+class _ScoresEntry(TypedDict):
+    absent_classes: NotRequired[list[int] | None]
+
+
+class _OracleEntry(TypedDict):
+    test: dict[str, Any] | None
+
+
+class _TwinsEntry(TypedDict):
+    test: int
+    with_twin: int
+
+
+class _GraphEntry(TypedDict):
+    nodes: NotRequired[int]
+
+
+class _LinkEntry(TypedDict):
+    ratio: NotRequired[str | None]
+
+
+class _ConfigEntry(TypedDict):
+    graph: NotRequired[_GraphEntry]
+    link: NotRequired[_LinkEntry | None]
+
+
+class _VersionsEntry(TypedDict):
+    argnn: NotRequired[str]
+
+
+class _AnyRow(TypedDict):
+    """What every row holds; not all versions wrote the last ones."""
+
+    cell: str
+    experiment: str
+    task: str
+    data: str
+    directed: bool
+    method: str
+    model: str
+    preset: str
+    split: int
+    seed: int
+    config: _ConfigEntry
+    settings: str
+    num_parameters: NotRequired[int | None]
+    peak_memory_mib: NotRequired[float | None]
+    peak_device_memory_mib: NotRequired[float | None]
+    device: NotRequired[str | None]
+    versions: NotRequired[_VersionsEntry | None]
+    git_commit: NotRequired[str | None]
+    git_changed: NotRequired[bool | None]
+    twins: NotRequired[_TwinsEntry]
+    test_without_twins: NotRequired[dict[str, Any] | None]
+
+
+class _FailedRow(_AnyRow):
+    error: str
+
+
+class _FinishedRow(_AnyRow):
+    test: _ScoresEntry | None
+    val: dict[str, Any] | None
+    oracle: _OracleEntry | None
+    chosen_epoch: int
+    epochs_run: int
+    seconds: float
+
+
+#: How every row begins: tells a row that was cut off from a line of another program.
 _START = b'{"format": '
 
 
@@ -141,12 +167,7 @@ class ResultsFile:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._file)
 
     def _set_aside(self, content: bytes, size: int) -> None:
@@ -207,7 +228,7 @@ def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
         where = f"{path}, line {number + 1}"
         if line.strip():
             try:
-                row = parse_json(line, parse_constant=_refused, parse_float=_finite)
+                row = parse_json(line, finite=True)
             except ValueError as error:
                 if number == last and _is_cut(line, whole=number + 1 < len(lines)):
                     return rows, end
@@ -218,14 +239,14 @@ def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:
 
 
 def _is_cut(line: bytes, whole: bool) -> bool:
-    """Whether a line can be the beginning of one of ours; a crash may leave zeros."""
+    """Whether a line is the beginning of a row, or the zeros that a crash may leave."""
     if whole and line.endswith(b"}"):
         return False
     return line.startswith(_START) or _START.startswith(line) or not line.strip(b"\0")
 
 
 def _without_digests(rows: list[Row], path: Path) -> list[Row]:
-    """Rows as they were given to be written."""
+    """The rows without their checksums; warns where there are none."""
     bare = sum("digest" not in row for row in rows)
     if bare:
         logger.warning(
@@ -238,15 +259,6 @@ def _without_digests(rows: list[Row], path: Path) -> list[Row]:
     return [{key: value for key, value in row.items() if key != "digest"} for row in rows]
 
 
-def _refused(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    return value if math.isfinite(value) else _refused(text)
-
-
 def _checked(row: Any, where: str) -> Row:
     if not isinstance(row, dict) or "format" not in row:
         raise RunError(f"{where}: not a row of argnn bench; nothing was changed")
@@ -255,37 +267,15 @@ def _checked(row: Any, where: str) -> Row:
             f"{where}: has format {row['format']!r:.40}, {_writer(row)}; this version reads format "
             f"{FORMAT}; nothing was changed"
         )
-    if digest_matches(row) is False:
-        raise RunError(
-            f"{where}: damaged, its content does not match its checksum; nothing was changed"
-        )
-    _check_types(row, {**_KEYS, **(_FAILED if "error" in row else _FINISHED)}, where)
-    for place, kinds in _IF_THERE.items():
-        part: Any = row
-        for key in place:
-            part = part.get(key) if isinstance(part, dict) else None
-        if isinstance(part, dict):
-            _check_types(part, {key: kinds[key] for key in kinds if key in part}, where)
-    if isinstance(row.get("oracle"), dict):
-        _check_types(row["oracle"], {"test": dict | None}, where)
-    for label in (row.get("test") or {}).get("absent_classes") or ():
-        _check_types({"absent_classes": label}, {"absent_classes": int}, where)
-    if "twins" in row:
-        _check_types(row, {"twins": dict}, where)
-        _check_types(row["twins"], _TWINS, where)
-        if row["twins"]["with_twin"]:
-            _check_types(row, {"test_without_twins": dict | None}, where)
+    try:
+        if digest_matches(row) is False:
+            raise ConfigError("its content does not match its checksum")
+        checked(row, _FailedRow if "error" in row else _FinishedRow)
+        if row.get("twins", {}).get("with_twin") and "test_without_twins" not in row:
+            raise ConfigError("has no 'test_without_twins'")
+    except ConfigError as error:
+        raise RunError(f"{where}: damaged, {error}; nothing was changed") from error
     return row
-
-
-def _check_types(values: Row, kinds: Mapping[str, Any], where: str) -> None:
-    for key, kind in kinds.items():
-        if key not in values:
-            raise RunError(f"{where}: damaged, has no '{key}'; nothing was changed")
-        value = values[key]
-        is_flag = isinstance(value, bool) and bool not in (get_args(kind) or (kind,))
-        if is_flag or not isinstance(value, kind):
-            raise RunError(f"{where}: damaged, '{key}' is {value!r:.40}; nothing was changed")
 
 
 def _writer(row: Row) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from argnn.errors import RunError, naming
+from argnn.checked import checked
+from argnn.errors import RunError, error_prefix, naming
 from argnn.files import (
     fingerprint,
     lock,
@@ -18,11 +19,13 @@ from argnn.files import (
     read_checked,
     read_json,
     read_tensors,
+    refuse_link,
     require_place,
     write_checked,
     write_json,
     write_tensors,
 )
+from argnn.wording import file_stem
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +104,7 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from running here; the system ends that when this one dies."""
+        """Lock the folder against other processes; the lock ends with this process."""
         with self.log.open("ab") as file:
             lock(file, self.root)
             yield
@@ -109,8 +112,7 @@ class RunFolder:
 
 def require_free(path: Path) -> None:
     """Raise unless a new run can be put at ``path`` without touching anything."""
-    if path.is_symlink():
-        raise RunError(f"{path}: is a symbolic link, which is not written through")
+    refuse_link(path)
     if path.is_dir():
         if (path / "config.json").exists():
             raise RunError(f"{path}: holds a run already; continue it with --resume {path}")
@@ -122,7 +124,7 @@ def require_free(path: Path) -> None:
 
 
 def _is_remainder(entry: Path) -> bool:
-    """Whether a full disk or a kill left this while a run was created."""
+    """Whether a run that could not be created left this behind."""
     empty_log = entry.name == "log.txt" and entry.lstat().st_size == 0
     return empty_log or entry.name.startswith(".writing-")
 
@@ -155,8 +157,8 @@ def record_code(folder: RunFolder, code: Mapping[str, Any]) -> None:
         known = read_checked(folder.code, ("sessions",))["sessions"]
     elif folder.log.stat().st_size:
         known = [{"argnn": "of an earlier version"}]  # which did not write it down
-    if not isinstance(known, list) or not all(isinstance(entry, dict) for entry in known):
-        raise RunError(f"{folder.code}: damaged, 'sessions' must hold a list of objects")
+    with error_prefix(f"{folder.code}: damaged, sessions,", RunError):
+        known = checked(known, list[dict[str, Any]])
     if known and known[-1] != code:
         before = known[-1]
         changed = [name for name in code if before.get(name) != code[name]]
@@ -174,9 +176,8 @@ def open_run(path: Path) -> tuple[RunFolder, dict[str, Any]]:
         raise RunError(f"{path}: no such run folder")
     folder = RunFolder(path)
     stored = read_json(folder.config, ("fingerprint", "run"))
-    config = stored["run"]
-    if not isinstance(config, dict):
-        raise RunError(f"{folder.config}: damaged, 'run' must hold an object")
+    with error_prefix(f"{folder.config}: damaged, run", RunError):
+        config = checked(stored["run"], dict[str, Any])
     if stored["fingerprint"] != fingerprint(config):
         raise RunError(
             f"{folder.config}: was changed after the run began; start a new run with --set instead"
@@ -186,7 +187,7 @@ def open_run(path: Path) -> tuple[RunFolder, dict[str, Any]]:
 
 def default_run_path(data: str, model: str, preset: str, root: Path = Path("runs")) -> Path:
     """A free path that says what was run and when."""
-    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(data).stem)
+    name = file_stem(Path(data).stem)
     path = root / f"{name}-{model}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
     count, free = 1, path
     while free.exists():

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from argnn.analysis.properties import class_names, labels_of
-from argnn.data.tables import printable
 from argnn.errors import ConfigError
 from argnn.files import write_output
+from argnn.wording import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
-from argnn.errors import ConfigError, RunError
+from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import fingerprint
 from argnn.runs.machine import threads_for
 from argnn.runs.parallel import Job, Watcher, run_jobs
@@ -26,7 +26,7 @@ from argnn.train.devices import resolve_device
 #: A cell's results file and identity.
 CellKey = tuple[Path, str]
 
-#: Of a configuration: where it ran, and how its settings were found. Neither is a setting.
+#: Entries of a configuration that are no settings: where it ran, how its settings were found.
 _CIRCUMSTANCES = ("threads", "device", "splits", "source", "trial")
 _CELL_DIGITS = 16
 _ATTEMPTS = 2
@@ -88,7 +88,7 @@ class Cell:
 
     @property
     def cost(self) -> float:
-        """A rough count of multiplications, to begin with the longest and to foresee the end."""
+        """A rough count of multiplications, to order the cells and to estimate the time left."""
         config = self.job.config
         facts, width = config.graph, config.options.get("hidden_channels", 64)
         layer = width * (facts["nodes"] * width + facts["edges"])
@@ -173,7 +173,8 @@ def plan_bench(
                 tell(f"{Path(request.data).stem}, {method.label}")
             graph = _loaded(experiment, request, shelf)
             for seed in experiment.seeds_for(graph.x.size(0)):
-                made = _drafted(experiment, replace(request, seed=seed), graph)
+                with error_prefix(f"experiment {experiment.name}:"):
+                    made = draft(replace(request, seed=seed), graph)
                 drafts.append((experiment, path, method.label, made))
     trials = sum(len(made.jobs) for *_, made in drafts)
     if trials and tell is not None:
@@ -226,15 +227,8 @@ def _loaded(
     return shelf[key]
 
 
-def _drafted(experiment: Experiment, request: Request, graph: Data) -> Draft:
-    try:
-        return draft(request, graph)
-    except ConfigError as error:
-        raise ConfigError(f"experiment {experiment.name}: {error}") from error
-
-
 def _add(cell: Cell, found: dict[CellKey, Cell]) -> None:
-    """Put a cell to the others; two experiments may share one if they mean the same."""
+    """Add a cell; two experiments may share one if its settings are the same in both."""
     other = found.setdefault(cell.key, cell)
     if other.settings != cell.settings:
         what = first_difference(other.job.config.to_json(), cell.job.config.to_json())
@@ -304,7 +298,7 @@ def _is_to_do(cell: Cell, row: Row | None, retry_failed: bool) -> bool:
 
 
 class CellWatcher(Watcher, Protocol):
-    """Who wants to know how a bench is going."""
+    """Is told how far a bench is."""
 
     def begin(self, todo: Sequence[Cell], skipped: int, workers: int) -> None:
         """These cells will run; others were skipped."""

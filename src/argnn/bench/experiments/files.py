@@ -6,42 +6,29 @@ The package has one file per table of the paper; a user's own file has the same 
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Literal, TypeVar
 
+from msgspec import Meta
+
+from argnn.checked import Count, Text, checked
 from argnn.data import DATASETS
 from argnn.data.links import NUM_LINK_SPLITS, parse_ratio
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, error_prefix
 from argnn.nn import DECODERS, MODELS, model_name
 from argnn.registry import canonical_name, suggestion
 from argnn.runs.summary import LEAST_SEEDS, SCORES, SMALL_GRAPH
 from argnn.settings.options import check_preset, parse_overrides
+from argnn.wording import quoted
 from argnn.yaml_files import parsed_yaml, yaml_content
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 ALL = "all"
 _SUFFIXES = (".yaml", ".yml")
-_KEYS = (
-    "name",
-    "title",
-    "task",
-    "tables",
-    "data",
-    "models",
-    "methods",
-    "splits",
-    "seeds",
-    "score",
-    "oracle",
-    "ratio",
-    "spanning_forest",
-)
-_DATA_KEYS = ("name", "directed")
-_METHOD_KEYS = ("model", "preset", "label", "set", "settings_file", "decoder")
-_REQUIRED = object()
 
 
 @dataclass(frozen=True)
@@ -53,7 +40,7 @@ class DataChoice:
         directed: Whether directions of edges are kept.
     """
 
-    name: str
+    name: Text
     directed: bool = False
 
 
@@ -142,6 +129,90 @@ def _num_nodes(data: str) -> int | None:
     return DATASETS[data].nodes if data in DATASETS else None
 
 
+_NotEmpty = Meta(min_length=1)
+
+
+@dataclass(frozen=True)
+class _MethodEntry:
+    """A method in a file."""
+
+    model: Text
+    preset: Text = "default"
+    label: Text | None = None
+    set: tuple[Text, ...] = ()
+    settings_file: Text | None = None
+    decoder: Text | None = None
+
+    def __post_init__(self) -> None:
+        self.method(Path())
+        _each("set", self.set, str)
+
+    def method(self, folder: Path) -> Method:
+        """With names in their own spelling; relative paths begin in a folder."""
+        model = model_name(self.model)
+        preset = check_preset(model, self.preset)
+        parse_overrides(self.set, model)
+        path = self.settings_file and folder / Path(self.settings_file).expanduser()
+        return Method(
+            label=self.label or (model if preset == "default" else f"{model} ({preset})"),
+            model=model,
+            preset=preset,
+            overrides=self.set,
+            settings_file=str(path.resolve()) if isinstance(path, Path) else None,
+            decoder=self.decoder and canonical_name(self.decoder, DECODERS, "decoder"),
+        )
+
+
+@dataclass(frozen=True)
+class _ExperimentFile:
+    """The keys of a file; those without a default are required."""
+
+    name: Text
+    title: Text
+    task: Literal["node", "link"]
+    data: Annotated[tuple[Text | DataChoice, ...], _NotEmpty]
+    models: Text | Annotated[tuple[Text, ...], _NotEmpty] | None = None
+    methods: tuple[_MethodEntry, ...] = ()
+    splits: Text | Annotated[tuple[Count, ...], _NotEmpty] = ALL
+    seeds: Annotated[tuple[Count, ...], _NotEmpty] | None = None
+    score: Text | None = None
+    oracle: bool = False
+    ratio: Text | None = None
+    spanning_forest: bool = False
+    tables: tuple[Text, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
+            raise ConfigError(
+                "name must have letters, digits, '-', '_' and '.' only, as it names a file "
+                f"(got {quoted(self.name)})"
+            )
+        for key in ("models", "splits"):
+            value = getattr(self, key)
+            if isinstance(value, str) and value != ALL:
+                raise ConfigError(f"{key} must be a list or '{ALL}' (got {quoted(value)})")
+        if self.models is None and not self.methods:
+            raise ConfigError("names no 'models' and no 'methods'")
+        for key in ("splits", "seeds", "tables"):
+            value = getattr(self, key) or ()
+            _each(key, () if isinstance(value, str) else value, repr)
+        if self.score is not None and self.score not in SCORES[self.task]:
+            hint = suggestion(self.score, SCORES[self.task])
+            raise ConfigError(f"unknown score '{self.score}'; {hint}")
+        for key in ("ratio", "spanning_forest"):
+            if getattr(self, key):
+                self.require_link(key)
+        if self.task == "link":
+            if self.ratio is None:
+                raise ConfigError("has no 'ratio', which task link needs")
+            parse_ratio(self.ratio)
+
+    def require_link(self, key: str) -> None:
+        """Raise unless the task has a use for a key."""
+        if self.task != "link":
+            raise ConfigError(f"{key} belongs to task link, not to {self.task}")
+
+
 def packaged_experiments() -> dict[str, Experiment]:
     """The package's own experiments, by name."""
     folder = files("argnn.bench").joinpath("experiments")
@@ -174,216 +245,63 @@ def parsed_experiment(text: str | bytes, origin: str, folder: Path) -> Experimen
         origin: The file, for error messages.
         folder: Where relative paths in the file begin.
     """
-    section = _Section(parsed_yaml(text, origin), f"{origin}:", _KEYS)
-    task = section.choice("task", tuple(SCORES))
-    data = section.each("data", lambda entry, where: _data_choice(entry, where, folder))
-    return Experiment(
-        name=_file_name(section),
-        title=section.text("title"),
-        task=task,
-        data=data,
-        methods=_methods(section, task, data, folder),
-        splits=None if section.take("splits", ALL) == ALL else section.each("splits", _number),
-        seeds=section.each("seeds", _number) if "seeds" in section.values else None,
-        score=section.choice("score", SCORES[task], SCORES[task][0]),
-        oracle=section.flag("oracle"),
-        ratio=_ratio(section, task),
-        spanning_forest=_spanning_forest(section, task),
-        tables=section.each("tables", _word, []),
-    )
+    document = parsed_yaml(text, origin)
+    with error_prefix(f"{origin}:"):
+        file = checked(document, _ExperimentFile)
+        data = tuple(_each("data", file.data, lambda entry: _data_choice(entry, folder)))
+        found = {
+            "data": data,
+            "methods": _methods(file, data, folder),
+            "splits": None if isinstance(file.splits, str) else file.splits,
+            "score": file.score or SCORES[file.task][0],
+        }
+        same = {field.name: getattr(file, field.name) for field in fields(Experiment)}
+        return Experiment(**{**same, **found})
 
 
-class _Section:
-    """A mapping in a file, and where it stands there."""
-
-    def __init__(self, values: Any, where: str, known: Sequence[str]) -> None:
-        if not isinstance(values, dict):
-            raise ConfigError(f"{where} must be a mapping of keys to values (got {_shown(values)})")
-        for key in values:
-            if key not in known:
-                hint = suggestion(str(key), known)
-                raise ConfigError(f"{where} unknown key '{key}'; {hint}")
-        self.values, self.where = values, where
-
-    def take(self, key: str, default: Any = _REQUIRED) -> Any:
-        """The value of a key, unchecked."""
-        value = self.values.get(key, default)
-        if value is _REQUIRED:
-            raise ConfigError(f"{self.where} has no '{key}'")
-        return value
-
-    def text(self, key: str, default: Any = _REQUIRED) -> Any:
-        """A text; the default may be None."""
-        value = self.take(key, default)
-        return value if value is default else _word(value, f"{self.where} {key}")
-
-    def flag(self, key: str) -> bool:
-        """True or false."""
-        value = self.take(key, False)
-        if not isinstance(value, bool):
-            raise ConfigError(f"{self.where} {key} must be true or false (got {_shown(value)})")
-        return value
-
-    def choice(self, key: str, choices: Sequence[str], default: Any = _REQUIRED) -> str:
-        """One of some words."""
-        value: str = self.text(key, default)
-        if value not in choices:
-            raise ConfigError(f"{self.where} unknown {key} '{value}'; {suggestion(value, choices)}")
-        return value
-
-    def each(
-        self, key: str, read: Callable[[Any, str], T], default: Any = _REQUIRED
-    ) -> tuple[T, ...]:
-        """A list, each entry read by a function, and none of them twice."""
-        values = self.take(key, default)
-        if not isinstance(values, list) or (not values and values is not default):
-            raise ConfigError(f"{self.where} {key} must be a list (got {_shown(values)})")
-        found: list[T] = []
-        for number, value in enumerate(values, start=1):
-            where = f"{self.where} {key}, entry {number}:"
-            item = read(value, where)
-            if item in found:
-                raise ConfigError(f"{where} {_shown(value)} is there twice")
-            found.append(item)
-        return tuple(found)
-
-
-def _shown(value: Any) -> str:
-    """A value for an error message; long ones are cut."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _word(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"{where} must be a text (got {_shown(value)})")
-    return value.strip()
-
-
-def _number(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigError(f"{where} must be a whole number from 0 (got {_shown(value)})")
-    return value
-
-
-def _file_name(section: _Section) -> str:
-    name: str = section.text("name")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise ConfigError(
-            f"{section.where} name must have letters, digits, '-', '_' and '.' only, as it names "
-            f"a file (got {_shown(name)})"
-        )
-    return name
-
-
-def _data_choice(entry: Any, where: str, folder: Path) -> DataChoice:
-    values = {"name": entry} if isinstance(entry, str) else entry
-    section = _Section(values, where, _DATA_KEYS)
-    name = section.text("name")
+def _data_choice(entry: str | DataChoice, folder: Path) -> DataChoice:
+    choice = DataChoice(entry) if isinstance(entry, str) else entry
     try:
-        name = canonical_name(name, DATASETS, "data set")
+        name = canonical_name(choice.name, DATASETS, "data set")
     except ConfigError as error:
-        if os.sep not in name and not Path(name).suffix:
-            raise ConfigError(f"{where} {error}") from error
-        path = folder / Path(name).expanduser()
+        if os.sep not in choice.name and not Path(choice.name).suffix:
+            raise
+        path = folder / Path(choice.name).expanduser()
         if not path.exists():
-            raise ConfigError(f"{where} {path}: no such file") from error
+            raise ConfigError(f"{path}: no such file") from error
         name = str(path.resolve())
-    return DataChoice(name, section.flag("directed"))
+    return DataChoice(name, choice.directed)
 
 
-def _methods(
-    section: _Section, task: str, data: Sequence[DataChoice], folder: Path
-) -> tuple[Method, ...]:
+def _methods(file: _ExperimentFile, data: Sequence[DataChoice], folder: Path) -> tuple[Method, ...]:
     """Plain models first, then those with settings of their own."""
-    if section.take("models", None) == ALL:
-        plain = tuple(Method(model, model) for model in MODELS)
-    else:
-        plain = section.each("models", _plain_method, [])
+    models = tuple(MODELS) if file.models == ALL else file.models or ()
+    plain = _each("models", models, model_name)
 
-    def read(entry: Any, where: str) -> Method:
-        method = _method(entry, where, task, folder)
+    def read(entry: _MethodEntry) -> Method:
+        method = entry.method(folder)
+        if method.decoder is not None:
+            file.require_link("decoder")
         for path in [method.settings_for(choice) for choice in data]:
             if path is not None and not Path(path).is_file():
-                raise ConfigError(f"{where} settings_file {path}: no such file")
+                raise ConfigError(f"settings_file {path}: no such file")
         return method
 
-    methods = plain + section.each("methods", read, [])
-    if not methods:
-        raise ConfigError(f"{section.where} names no 'models' and no 'methods'")
+    methods = (*(Method(model, model) for model in plain), *_each("methods", file.methods, read))
     labels = [method.label for method in methods]
     twice = [label for label in labels if labels.count(label) > 1]
     if twice:
-        raise ConfigError(
-            f"{section.where} two methods are called '{twice[0]}'; give one of them a 'label'"
-        )
+        raise ConfigError(f"two methods are called '{twice[0]}'; give one of them a 'label'")
     return methods
 
 
-def _plain_method(entry: Any, where: str) -> Method:
-    model = _model(_word(entry, where), where)
-    return Method(model, model)
-
-
-def _model(name: str, where: str) -> str:
-    try:
-        return model_name(name)
-    except ConfigError as error:
-        raise ConfigError(f"{where} {error}") from error
-
-
-def _method(entry: Any, where: str, task: str, folder: Path) -> Method:
-    section = _Section(entry, where, _METHOD_KEYS)
-    model = _model(section.text("model"), where)
-    overrides = section.each("set", _word, [])
-    try:
-        preset = check_preset(model, section.text("preset", "default"))
-        parse_overrides(overrides, model)
-    except ConfigError as error:
-        raise ConfigError(f"{where} {error}") from error
-    settings = section.text("settings_file", None)
-    return Method(
-        label=section.text("label", model if preset == "default" else f"{model} ({preset})"),
-        model=model,
-        preset=preset,
-        overrides=overrides,
-        settings_file=settings and str((folder / Path(settings).expanduser()).resolve()),
-        decoder=_decoder(section, task),
-    )
-
-
-def _decoder(section: _Section, task: str) -> str | None:
-    name = section.text("decoder", None)
-    if name is None:
-        return None
-    _require_link(section, "decoder", task)
-    try:
-        return canonical_name(name, DECODERS, "decoder")
-    except ConfigError as error:
-        raise ConfigError(f"{section.where} {error}") from error
-
-
-def _require_link(section: _Section, key: str, task: str) -> None:
-    if task != "link":
-        raise ConfigError(f"{section.where} {key} belongs to task link, not to {task}")
-
-
-def _spanning_forest(section: _Section, task: str) -> bool:
-    asked = section.flag("spanning_forest")
-    if asked:
-        _require_link(section, "spanning_forest", task)
-    return asked
-
-
-def _ratio(section: _Section, task: str) -> str | None:
-    ratio: str | None = section.text("ratio", None)
-    if task == "link" and ratio is None:
-        raise ConfigError(f"{section.where} has no 'ratio', which task link needs")
-    if ratio is None:
-        return None
-    _require_link(section, "ratio", task)
-    try:
-        parse_ratio(ratio)
-    except ConfigError as error:
-        raise ConfigError(f"{section.where} {error}") from error
-    return ratio
+def _each(key: str, entries: Sequence[T], read: Callable[[T], R]) -> list[R]:
+    """What a function reads from each entry of a list; none may be there twice."""
+    found: list[R] = []
+    for number, entry in enumerate(entries, start=1):
+        with error_prefix(f"{key}, entry {number}:"):
+            item = read(entry)
+            if item in found:
+                raise ConfigError(f"{quoted(entry)} is there twice")
+        found.append(item)
+    return found

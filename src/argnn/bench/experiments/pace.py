@@ -1,4 +1,4 @@
-"""How long a bench will still take, judged by the cells that are over."""
+"""How long a bench will still take, estimated from its finished cells."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from argnn.bench.experiments.cells import Cell
 
 
 class Pace:
-    """Foresees the end from seconds per unit of cost, by method where one of its cells is over.
+    """Estimates the time left from seconds per unit of cost, by method where a cell is finished.
 
     Args:
         cells: What is to do.
@@ -26,7 +26,7 @@ class Pace:
         self._shares[id(cell)] = share
 
     def finished(self, cell: Cell, seconds: float | None) -> None:
-        """A cell is over; one that failed has no seconds and teaches nothing."""
+        """A cell is over; a failed one has no seconds and is not counted."""
         self._left.pop(id(cell), None)
         if seconds is not None:
             self._seconds[cell.method] += seconds
@@ -43,5 +43,5 @@ class Pace:
             known = self._cost.get(cell.method)
             rate = self._seconds[cell.method] / known if known else usual
             rests.append(rate * cell.cost * (1 - self._shares.get(key, 0.0)))
-        # However many workers there are, the longest cell has to come to its end.
+        # With any number of workers, the longest cell has to finish.
         return max(sum(rests) / self.workers, max(rests))

@@ -1,6 +1,7 @@
 """One score of one task: means, marks, paired tests, ranks, and what was published."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from argnn.bench.leaderboard.compare import (
@@ -16,7 +17,7 @@ from argnn.bench.leaderboard.compare import (
 )
 from argnn.bench.leaderboard.gather import Column, Results, score_of
 from argnn.bench.leaderboard.notes import board_notes
-from argnn.bench.leaderboard.published import Published, find_published
+from argnn.bench.leaderboard.published import PublishedValue, find_published
 from argnn.runs.summary import PROTOCOLS, statistic
 
 Values = Mapping[tuple[str, Column], Mapping[Pair, float]]
@@ -43,14 +44,7 @@ def board(results: Results, score: str, reference: str | None, published: bool) 
         "score": score,
         "protocol": PROTOCOLS[results.task],
         "columns": [
-            {
-                "name": column.name,
-                "data": column.data,
-                "directed": column.directed,
-                "ratio": column.ratio,
-                "without_twins": column.without_twins,
-                "expected": len(expected[column]),
-            }
+            {"name": column.name, **asdict(column), "expected": len(expected[column])}
             for column in results.shown
         ],
         "methods": [{"name": name, "model": model} for name, model in results.models.items()],
@@ -192,21 +186,14 @@ def _published(results: Results, score: str) -> list[dict[str, Any]]:
     for model in dict.fromkeys(results.models.values()):
         for column in results.columns:
             for value in find_published(results.task, score, model, column.data):
-                entry = found.setdefault(
-                    (model, value.source, value.protocol),
-                    {
-                        "model": model,
-                        "source": value.source,
-                        "protocol": value.protocol,
-                        "note": value.note,
-                        "values": {},
-                    },
-                )
+                key = {"model": model, "source": value.source, "protocol": value.protocol}
+                new: dict[str, Any] = {**key, "note": value.note, "values": {}}
+                entry = found.setdefault(tuple(key.values()), new)
                 entry["values"][column.name] = _share(value)
     return list(found.values())
 
 
-def _share(value: Published) -> dict[str, Any]:
+def _share(value: PublishedValue) -> dict[str, Any]:
     """A figure printed in per cent as a share, as all scores here."""
     parts = {"value": value.value, "interval": value.interval, "sd": value.sd}
     # Two decimals of the per cent are printed: more digits would be noise of the division.

@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argnn.bench.leaderboard.compare import LEVEL
-from argnn.bench.leaderboard.grid import Entry, Grid, GridRow, board_title, p_text, points, text
+from argnn.bench.leaderboard.grid import (
+    Entry,
+    Grid,
+    GridRow,
+    board_title,
+    p_text,
+    points,
+    text,
+    texts,
+)
 from argnn.runs.tables import SCORE_NAMES, per_cent
 from argnn.settings.run_config import MAIN_SCORES
 
@@ -36,7 +45,7 @@ def paired_grid(board: Mapping[str, Any]) -> Grid:
         notes.append("With fewer than 6 pairs the Wilcoxon test cannot go below 0.05.")
     return Grid(
         title=title,
-        header=(text("rival"), *(text(column) for column in columns)),
+        header=texts("rival", *columns),
         rows=rows,
         notes=tuple(notes),
         legend={"strong": f"W below {LEVEL} after correction"},
@@ -76,10 +85,8 @@ def rank_grid(board: Mapping[str, Any]) -> Grid:
     groups = "; ".join(", ".join(group) for group in ranks["alike"]) or "none"
     return Grid(
         title=title,
-        header=(text("method"), text("average rank")),
-        rows=tuple(
-            GridRow((text(name), text(f"{rank:.2f}"))) for name, rank in ranks["ranks"].items()
-        ),
+        header=texts("method", "average rank"),
+        rows=tuple(GridRow(texts(name, f"{rank:.2f}")) for name, rank in ranks["ranks"].items()),
         notes=(
             f"1 is best; over {len(ranks['columns'])} data sets: {'; '.join(ranks['columns'])}.",
             f"Friedman test: statistic {test['statistic']:.2f}, p {p_text(test['p'])}. "
@@ -105,19 +112,10 @@ def _same_graph(board: Mapping[str, Any]) -> list[str]:
 def comparability_grid(board: Mapping[str, Any]) -> Grid:
     """How much of a published figure is the choice of the epoch by test score."""
     entries = board["comparability"]
-    header = (
-        ("data",),
-        ("method",),
-        ("n",),
-        ("validation-selected",),
-        ("oracle", "(test-selected)"),
-        ("oracle minus", "validation"),
-        ("published",),
-        ("published", "minus oracle"),
-    )
+    ours = ("validation-selected", "oracle\n(test-selected)", "oracle minus\nvalidation")
     return Grid(
         title=f"{board_title(board)}: comparability, %",
-        header=tuple(Entry(lines) for lines in header),
+        header=texts("data", "method", "n", *ours, "published", "published\nminus oracle"),
         rows=tuple(GridRow(_comparable(entry)) for entry in entries),
         notes=(
             f"{ORACLE}: what the same n runs would print if the epoch were chosen by its test "
@@ -133,15 +131,15 @@ def comparability_grid(board: Mapping[str, Any]) -> Grid:
 def _comparable(entry: Mapping[str, Any]) -> tuple[Entry, ...]:
     oracle, published = entry[ORACLE], entry["published"]
     rest = "-" if published is None else points(published - oracle)
-    return (
-        text(entry["column"]),
-        text(entry["method"]),
-        text(str(entry["n"])),
-        text(per_cent(entry["validation_selected"])),
-        text(per_cent(oracle)),
-        text(points(entry["selection"])),
-        text(per_cent(published)),
-        text(rest),
+    return texts(
+        entry["column"],
+        entry["method"],
+        str(entry["n"]),
+        per_cent(entry["validation_selected"]),
+        per_cent(oracle),
+        points(entry["selection"]),
+        per_cent(published),
+        rest,
     )
 
 

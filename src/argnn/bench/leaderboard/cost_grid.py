@@ -3,23 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from argnn.bench.leaderboard.grid import TASK_NAMES, Entry, Grid, GridRow, letters, text
+from argnn.bench.leaderboard.grid import TASK_NAMES, Entry, Grid, GridRow, letters, texts
 from argnn.bench.perf.tables import number
 
 
 def cost_grid(cost: Mapping[str, Any]) -> Grid:
     """Time, memory and size of every method on every data set."""
-    header = (
-        ("data",),
-        ("method",),
-        ("n",),
-        ("seconds", "per run"),
-        ("seconds", "per epoch"),
-        ("epochs",),
-        ("parameters",),
-        ("peak memory,", "MiB"),
-        ("device",),
-    )
+    costs = ("seconds\nper run", "seconds\nper epoch", "epochs", "parameters", "peak memory,\nMiB")
     marks = letters(cost["published"])
     rows: list[GridRow] = []
     for column in dict.fromkeys(row["column"] for row in cost["rows"]):
@@ -30,7 +20,7 @@ def cost_grid(cost: Mapping[str, Any]) -> Grid:
                 rows.append(GridRow(_quoted_cost(entry, letter), quoted=True))
     return Grid(
         title=f"{TASK_NAMES[cost['task']]}, efficiency",
-        header=tuple(Entry(lines) for lines in header),
+        header=texts("data", "method", "n", *costs, "device"),
         rows=tuple(rows),
         notes=(
             "Means over finished runs, memory the largest. Wall clock as it was, other runs on the "
@@ -44,29 +34,18 @@ def cost_grid(cost: Mapping[str, Any]) -> Grid:
 
 def _cost(row: Mapping[str, Any]) -> tuple[Entry, ...]:
     parameters = row["parameters"]
-    return (
-        text(row["column"]),
-        text(row["method"]),
-        text(str(row["n"])),
-        text(number(row["seconds"])),
-        text(number(row["seconds_per_epoch"])),
-        text(number(row["epochs"])),
-        text("-" if parameters is None else f"{parameters:,.0f}"),
-        text(number(row["peak_memory_mib"])),
-        text(", ".join(row["devices"])),
+    return texts(
+        row["column"],
+        row["method"],
+        str(row["n"]),
+        *(number(row[name]) for name in ("seconds", "seconds_per_epoch", "epochs")),
+        "-" if parameters is None else f"{parameters:,.0f}",
+        number(row["peak_memory_mib"]),
+        ", ".join(row["devices"]),
     )
 
 
 def _quoted_cost(entry: Mapping[str, Any], letter: str) -> tuple[Entry, ...]:
-    memory = entry["memory_gb"]
-    return (
-        text(entry["column"]),
-        text(f"{entry['model']}, published [{letter}]"),
-        text("-"),
-        text("-"),
-        text(number(entry["seconds_per_epoch"])),
-        text("-"),
-        text("-"),
-        text("-" if memory is None else f"{memory} GB"),
-        text("-"),
-    )
+    memory = "-" if entry["memory_gb"] is None else f"{entry['memory_gb']} GB"
+    name, seconds = f"{entry['model']}, published [{letter}]", number(entry["seconds_per_epoch"])
+    return texts(entry["column"], name, "-", "-", seconds, "-", "-", memory, "-")

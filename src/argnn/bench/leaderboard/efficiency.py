@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argnn.bench.leaderboard.gather import Column, ResultRow, Results
-from argnn.bench.leaderboard.published import Published, find_published
+from argnn.bench.leaderboard.published import PublishedValue, find_published
 from argnn.runs.summary import statistic
 
 #: The paper prints these two.
@@ -65,7 +65,7 @@ def _published(results: Results) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for column in results.columns:
         for model in dict.fromkeys(results.models.values()):
-            values: Mapping[str, list[Published]] = {
+            values: Mapping[str, list[PublishedValue]] = {
                 score: find_published(results.task, score, model, column.data)
                 for score in _PUBLISHED
             }

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from rich.console import Group, JustifyMethod, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from argnn.bench.leaderboard.grid import Entry, Grid
+from argnn.tables import markdown_table, rich_table
+from argnn.wording import one_line
 
 _Marks = Mapping[str, tuple[str, str]]
 
@@ -58,7 +60,7 @@ def markdown_text(text: str) -> str:
         >>> print(markdown_text("a|b *c* d_e"))
         a\|b \*c\* d\_e
     """
-    return "".join(f"\\{c}" if c in _MARKDOWN_SPECIAL else c for c in _one_line(text))
+    return "".join(f"\\{c}" if c in _MARKDOWN_SPECIAL else c for c in one_line(text))
 
 
 def latex_text(text: str) -> str:
@@ -68,11 +70,7 @@ def latex_text(text: str) -> str:
         >>> print(latex_text("50 % of x_1 & {y}"))
         50 \% of x\_1 \& \{y\}
     """
-    return "".join(_LATEX_SPECIAL.get(c, c) for c in _one_line(text))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return "".join(_LATEX_SPECIAL.get(c, c) for c in one_line(text))
 
 
 def to_markdown(grids: Sequence[Grid]) -> str:
@@ -83,20 +81,15 @@ def to_markdown(grids: Sequence[Grid]) -> str:
 def _markdown(grid: Grid) -> list[str]:
     lines = [f"{'#' * (grid.level + 1)} {markdown_text(grid.title)}", ""]
     if grid.rows:
-        aligned = ["---"] * grid.names + ["---:"] * (len(grid.header) - grid.names)
-        lines += [_pipes(_markdown_cells(grid.header, " ")), _pipes(aligned)]
-        lines += [_pipes(_markdown_cells(row.entries, grid.joint)) for row in grid.rows]
-        lines.append("")
+        cells = [_markdown_cells(row.entries, grid.joint) for row in grid.rows]
+        header = _markdown_cells(grid.header, " ")
+        lines += [*markdown_table(header, cells, words=grid.names), ""]
     notes = [*_legend(grid, _MARKDOWN_MARKS), *(markdown_text(note) for note in grid.notes)]
     return [*lines, *(f"- {note}" for note in notes), ""]
 
 
 def _markdown_cells(entries: Sequence[Entry], joint: str) -> list[str]:
     return [joint.join(_parts(entry, markdown_text, _MARKDOWN_MARKS)) for entry in entries]
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _parts(entry: Entry, escape: Callable[[str], str], marks: _Marks) -> list[str]:
@@ -107,13 +100,14 @@ def _parts(entry: Entry, escape: Callable[[str], str], marks: _Marks) -> list[st
 
 
 def _legend(grid: Grid, marks: _Marks) -> list[str]:
-    used = {entry.mark for row in grid.rows for entry in row.entries}
     words = {"best": "bold", "strong": "bold", "second": "underlined"}
-    known = [
-        f"{marks[mark][0]}{words[mark]}{marks[mark][1]}: {meaning}"
-        for mark, meaning in grid.legend.items()
-        if mark in used
-    ]
+    return _used(grid, {mark: f"{marks[mark][0]}{words[mark]}{marks[mark][1]}:" for mark in words})
+
+
+def _used(grid: Grid, signs: Mapping[str, str]) -> list[str]:
+    """What the marks of a table mean, as one sentence; none where it has no marks."""
+    used = {entry.mark for row in grid.rows for entry in row.entries}
+    known = [f"{signs[mark]} {meaning}" for mark, meaning in grid.legend.items() if mark in used]
     return ["; ".join(known) + "."] if known else []
 
 
@@ -125,7 +119,7 @@ def to_latex(grids: Sequence[Grid]) -> str:
 def _latex(grid: Grid) -> list[str]:
     notes = [*_legend(grid, _LATEX_MARKS), *(latex_text(note) for note in grid.notes)]
     if not grid.rows:
-        return [f"% {grid.title}", *(f"% {_one_line(note)}" for note in grid.notes), ""]
+        return [f"% {grid.title}", *(f"% {one_line(note)}" for note in grid.notes), ""]
     alignment = "l" * grid.names + "r" * (len(grid.header) - grid.names)
     lines = [
         r"\begin{table*}[ht]",
@@ -162,7 +156,7 @@ def to_rich(grid: Grid) -> RenderableType:
     """A table and its notes for a terminal; a wide table comes in several parts."""
     notes = [
         Padding(Text(note, style="dim"), (0, 0, 0, 2), expand=False)
-        for note in (*_star_legend(grid), *grid.notes)
+        for note in (*_used(grid, _STARS), *grid.notes)
     ]
     tables = _rich_tables(grid) if grid.rows else []
     return Group(Text(grid.title, style="bold"), *tables, *notes, Text(""))
@@ -178,13 +172,12 @@ def _rich_tables(grid: Grid) -> list[Table]:
 
 
 def _rich_table(grid: Grid, numbers: range) -> Table:
-    table = Table()
     places = (*range(grid.names), *numbers)
     between = "\n" if len(numbers) > _MOST_LONG else grid.joint
-    for place in places:
-        header = Text("\n".join(grid.header[place].lines))
-        justify: JustifyMethod = "left" if place < grid.names else "right"
-        table.add_column(header, justify=justify, overflow="fold")
+    header = [Text("\n".join(grid.header[place].lines)) for place in places]
+    table = rich_table(header, left=header[: grid.names])
+    for column in table.columns:
+        column.overflow = "fold"
     for row in grid.rows:
         entries = [_styled(row.entries[place], between) for place in places]
         table.add_row(*entries, style="dim" if row.quoted else None)
@@ -197,9 +190,3 @@ def _styled(entry: Entry, between: str) -> Text:
     for line in rest:
         text.append(f"{between}{line}", style="not bold not underline default")
     return text
-
-
-def _star_legend(grid: Grid) -> list[str]:
-    used = {entry.mark for row in grid.rows for entry in row.entries}
-    known = [f"{_STARS[mark]} {word}" for mark, word in grid.legend.items() if mark in used]
-    return ["; ".join(known) + "."] if known else []

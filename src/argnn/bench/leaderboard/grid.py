@@ -1,4 +1,4 @@
-"""A table of text before any format: what to print where, how it is marked, and its notes."""
+"""A table before it is printed in some format: cells with marks, and notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,6 +59,11 @@ class Grid:
 def text(*lines: str, mark: str | None = None) -> Entry:
     """An entry of some lines."""
     return Entry(lines, mark or "")
+
+
+def texts(*cells: str) -> tuple[Entry, ...]:
+    """Entries of a row or a header; a cell may have several lines."""
+    return tuple(text(*cell.split("\n")) for cell in cells)
 
 
 def board_title(board: Mapping[str, Any]) -> str:

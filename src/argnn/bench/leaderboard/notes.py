@@ -1,4 +1,4 @@
-"""What a table must not hide: failed runs, classes without test nodes, mixed settings."""
+"""Notes below a table: failed runs, classes without test nodes, mixed settings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from argnn.bench.leaderboard.compare import Pair
 from argnn.bench.leaderboard.gather import Column, ResultRow, Results
 from argnn.runs.summary import LEAST_SEEDS, SMALL_GRAPH
+from argnn.wording import one_line
 
 
 def board_notes(results: Results, score: str, expected: Mapping[Column, set[Pair]]) -> list[str]:
@@ -70,7 +71,7 @@ def _failures(method: str, column: Column, runs: Mapping[Pair, ResultRow]) -> li
     by_error: dict[str, list[int]] = {}
     for (split, _), row in sorted(runs.items()):
         if "error" in row:
-            by_error.setdefault(_one_line(row["error"]), []).append(split)
+            by_error.setdefault(one_line(row["error"]), []).append(split)
     return [
         f"{method} on {column.name}: {_splits(splits)} failed ({error})."
         for error, splits in by_error.items()
@@ -97,7 +98,3 @@ def _splits(splits: Iterable[int]) -> str:
     """
     known = sorted(set(splits))
     return ("split " if len(known) == 1 else "splits ") + ", ".join(str(split) for split in known)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(str(text).split())

@@ -1,29 +1,28 @@
-"""Figures that others have published, stored as data with source and protocol."""
+"""Published results of other papers, stored with source and protocol."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
+from argnn.checked import checked
 from argnn.data import DATASETS
-from argnn.errors import ConfigError
-from argnn.registry import canonical_name, suggestion
+from argnn.errors import ConfigError, error_prefix
+from argnn.registry import canonical_name
 
 #: The method's own paper comes first: its figures are the ones to explain.
 _FILES = ("argnn-paper.yaml", "literature.yaml")
-_TASKS = ("node", "link")
-_SPREADS = ("interval", "sd")
 _VALUE = re.compile(r"(\d+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 #: Figures for the data set on the right are shown beside ours on the one on the left as well.
 _STANDS_FOR = {"cornell-old": "cornell"}
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedValue:
     """One figure as printed: scores in per cent, efficiency in the unit its name ends with.
 
     Attributes:
@@ -54,76 +53,58 @@ class Published:
 
 
 @dataclass(frozen=True)
-class _Table:
+class _PublishedTable:
     """One table of a file: a row per method, a column per data set."""
 
-    task: str
+    task: Literal["node", "link"]
     score: str
     source: str
     protocol: str
     data: list[str]
     methods: dict[str, list[Any]]
-    spread: str = "interval"
+    spread: Literal["interval", "sd"] = "interval"
     protocols: dict[str, str] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
     note: str | None = None
 
+    def __post_init__(self) -> None:
+        for data in (*self.data, *self.remarks):
+            canonical_name(data, DATASETS, "data set")
+        for method in self.protocols:
+            if method not in self.methods:
+                raise ConfigError(f"a protocol of '{method}', which has no row")
+        for method, row in self.methods.items():
+            if len(row) != len(self.data):
+                raise ConfigError(f"{method}: expected {len(self.data)} values (got {len(row)})")
+
 
 @cache
-def published_values() -> tuple[Published, ...]:
+def published_values() -> tuple[PublishedValue, ...]:
     """Everything that is stored, the method's own paper first."""
     folder = files("argnn.bench.leaderboard").joinpath("published")
-    found: list[Published] = []
+    found: list[PublishedValue] = []
     for name in _FILES:
         found += parsed_tables(folder.joinpath(name).read_text(encoding="utf-8"), name)
     return tuple(found)
 
 
-def parsed_tables(text: str, origin: str) -> list[Published]:
+def parsed_tables(text: str, origin: str) -> list[PublishedValue]:
     """Read a list of tables; unknown keys, unknown data sets and odd values are errors."""
-    entries = yaml.safe_load(text)  # files of the package, which use aliases
-    if not isinstance(entries, list):
-        raise ConfigError(f"{origin}: must hold a list (got {type(entries).__name__})")
-    found: list[Published] = []
-    for number, entry in enumerate(entries, start=1):
-        where = f"{origin}, table {number}"
-        try:
-            found += _values(_table(entry))
-        except (ConfigError, TypeError) as error:
-            raise ConfigError(f"{where}: {error}") from error
-    return found
+    with error_prefix(f"{origin}:"):
+        # Files of the package, which use aliases: not for the reader of users' files.
+        tables = checked(yaml.safe_load(text), list[_PublishedTable])
+        return [value for table in tables for value in _values(table)]
 
 
-def _table(entry: Any) -> _Table:
-    if not isinstance(entry, dict):
-        raise ConfigError(f"must be a mapping (got {type(entry).__name__})")
-    known = [item.name for item in fields(_Table)]
-    for key in entry:
-        if key not in known:
-            raise ConfigError(f"unknown key '{key}'; {suggestion(str(key), known)}")
-    table = _Table(**entry)
-    for name, value, choices in (("task", table.task, _TASKS), ("spread", table.spread, _SPREADS)):
-        if value not in choices:
-            raise ConfigError(f"{name} must be one of {', '.join(choices)} (got {value!r})")
-    for data in (*table.data, *table.remarks):
-        canonical_name(data, DATASETS, "data set")
-    for method in table.protocols:
-        if method not in table.methods:
-            raise ConfigError(f"a protocol of '{method}', which has no row")
-    return table
-
-
-def _values(table: _Table) -> list[Published]:
+def _values(table: _PublishedTable) -> list[PublishedValue]:
     found = []
     for method, row in table.methods.items():
-        if len(row) != len(table.data):
-            raise ConfigError(f"{method}: expected {len(table.data)} values (got {len(row)})")
         for data, printed in zip(table.data, row, strict=True):
             if printed == "-":
                 continue
             value, spread = _numbers(f"{method}, {data}", printed)
             found.append(
-                Published(
+                PublishedValue(
                     task=table.task,
                     score=table.score,
                     method=method,
@@ -149,7 +130,7 @@ def _numbers(where: str, printed: Any) -> tuple[float, float | None]:
     return float(value), None if spread is None else float(spread)
 
 
-def find_published(task: str, score: str, model: str, data: str) -> list[Published]:
+def find_published(task: str, score: str, model: str, data: str) -> list[PublishedValue]:
     """All figures of a model on a data set; dashes and case of the model's name do not matter.
 
     Example:
@@ -161,8 +142,8 @@ def find_published(task: str, score: str, model: str, data: str) -> list[Publish
 
 
 @cache
-def _index() -> Mapping[tuple[str, str, str, str], list[Published]]:
-    index: dict[tuple[str, str, str, str], list[Published]] = {}
+def _index() -> Mapping[tuple[str, str, str, str], list[PublishedValue]]:
+    index: dict[tuple[str, str, str, str], list[PublishedValue]] = {}
     for value in published_values():
         key = (value.task, value.score, _folded(value.method), value.data)
         index.setdefault(key, []).append(value)

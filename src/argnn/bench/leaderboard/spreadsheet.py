@@ -9,33 +9,11 @@ from typing import Any
 from argnn.csv_cells import safe_cell
 
 _COLUMNS = (
-    "kind",
-    "task",
-    "score",
-    "unit",
-    "data",
-    "method",
-    "mean",
-    "interval",
-    "sd",
-    "n",
-    "expected",
-    "failed",
-    "mark",
-    "reference",
-    "pairs",
-    "difference",
-    "difference_interval",
-    "wilcoxon_p",
-    "wilcoxon_p_holm",
-    "t_p",
-    "t_p_holm",
-    "average_rank",
-    "oracle (test-selected)",
-    "oracle_n",
-    "validation_selected_same_runs",
-    "source",
-    "protocol",
+    *("kind", "task", "score", "unit", "data", "method", "mean", "interval", "sd", "n"),
+    *("expected", "failed", "mark", "reference", "pairs", "difference", "difference_interval"),
+    *("wilcoxon_p", "wilcoxon_p_holm", "t_p", "t_p_holm", "average_rank"),
+    *("oracle (test-selected)", "oracle_n", "validation_selected_same_runs"),
+    *("source", "protocol"),
 )
 #: Of the costs: where each stands in a row of the efficiency table, and its unit.
 _COSTS = {
@@ -112,18 +90,26 @@ def _quoted(board: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for entry in board["published"]:
         for column, value in entry["values"].items():
             yield {
-                "kind": "published",
-                "task": board["task"],
-                "score": board["score"],
-                "unit": "%",
-                "data": column,
-                "method": entry["model"],
+                **_published(board["task"], board["score"], "%", column, entry),
                 "mean": _per_cent(value["value"]),
                 "interval": _per_cent(value["interval"]),
                 "sd": _per_cent(value["sd"]),
-                "source": entry["source"],
-                "protocol": entry["protocol"],
             }
+
+
+def _published(
+    task: str, score: str, unit: str, column: str, entry: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "kind": "published",
+        "task": task,
+        "score": score,
+        "unit": unit,
+        "data": column,
+        "method": entry["model"],
+        "source": entry["source"],
+        "protocol": entry["protocol"],
+    }
 
 
 def _costs(cost: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -141,17 +127,8 @@ def _costs(cost: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             }
     for entry in cost["published"]:
         for name, unit in (("seconds_per_epoch", "s"), ("memory_gb", "GB")):
-            yield {
-                "kind": "published",
-                "task": cost["task"],
-                "score": name,
-                "unit": unit,
-                "data": entry["column"],
-                "method": entry["model"],
-                "mean": entry[name],
-                "source": entry["source"],
-                "protocol": entry["protocol"],
-            }
+            fields = _published(cost["task"], name, unit, entry["column"], entry)
+            yield {**fields, "mean": entry[name]}
 
 
 def _per_cent(share: float | None) -> float | str:

@@ -10,6 +10,7 @@ import sys
 from typing import Any, TextIO
 
 from argnn.bench.perf.config import PerfConfig
+from argnn.checked import checked
 from argnn.runs.machine import keep_freed_memory
 
 
@@ -24,7 +25,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _result(spec: dict[str, Any], channel: TextIO) -> dict[str, Any]:
-    config = PerfConfig.from_json(spec["config"])
+    config = checked(spec["config"], PerfConfig)
     if spec["memory_of"] is not None:
         from argnn.bench.perf.memory import host_memory
         from argnn.runs.machine import using_threads

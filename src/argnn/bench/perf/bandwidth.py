@@ -8,6 +8,7 @@ cache are counted all the same, so on a small graph the share can exceed 1.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,73 +32,61 @@ _COPY_REPEATS = 15
 _SAMPLE_SECONDS, _MOST_CALLS = 0.02, 100
 
 
-def propagate_forward_bytes(
-    nodes: int, edges: int, channels: int, element: int, *, saved: bool
-) -> int:
-    """Useful bytes of the fused forward with ``messages = h``.
+@dataclass(frozen=True)
+class EdgeTraffic:
+    """Useful bytes of one layer, with ``messages = h``.
 
-    An edge gathers ``h_j`` and the norm of node ``j``; a node reads ``h_i`` and ``g_i`` and writes
-    its sum. Before that it reads both to compute its norm, which must be known before its
-    neighbours can be summed.
-
-    Args:
-        nodes: Number of nodes.
-        edges: Number of listed edges.
-        channels: Number of channels.
-        element: Bytes of a number.
-        saved: Whether scalars are saved for a backward.
-
-    Example:
-        >>> propagate_forward_bytes(1, 1, 1, 4, saved=False)
-        44
-    """
-    row = channels * element
-    edge = row + INDEX_BYTES + NORM_BYTES + (SAVED_BYTES if saved else 0)
-    return edges * edge + nodes * ((2 + 3) * row + NORM_BYTES + OFFSET_BYTES)
-
-
-def propagate_backward_bytes(nodes: int, edges: int, channels: int, element: int) -> int:
-    """Useful bytes of the fused backward with ``messages = h``, in two passes.
-
-    The pass over targets gathers ``h_j`` and reads ``h_i``, ``g_i`` and the gradient of node
-    ``i``; the pass over sources gathers the gradient, ``h_i`` and ``g_i`` and reads ``h_j``. The
-    first reads the saved scalars and leaves five numbers per edge, which the second reads.
-    Written are the gradients of ``h`` and ``g``.
-
-    Args:
+    Attributes:
         nodes: Number of nodes.
         edges: Number of listed edges.
         channels: Number of channels.
         element: Bytes of a number.
 
     Example:
-        >>> propagate_backward_bytes(1, 1, 1, 4)
-        128
+        >>> one = EdgeTraffic(nodes=1, edges=1, channels=1, element=4)
+        >>> one.propagate_forward(saved=False), one.propagate_backward(), one.aggregate_forward()
+        (44, 128, 20)
     """
-    row = channels * element
-    scalars = SAVED_BYTES + 2 * EDGE_GRADIENT_BYTES + POSITION_BYTES
-    edge = (1 + 3) * row + 2 * INDEX_BYTES + scalars
-    return edges * edge + nodes * ((3 + 1 + 2) * row + 2 * OFFSET_BYTES)
 
+    nodes: int
+    edges: int
+    channels: int
+    element: int
 
-def aggregate_forward_bytes(nodes: int, edges: int, channels: int, element: int) -> int:
-    """Useful bytes of a sum over neighbours with constant weights.
+    def propagate_forward(self, *, saved: bool) -> int:
+        """The fused forward; ``saved`` says whether scalars are saved for a backward.
 
-    An edge gathers ``x_j``, a node writes its sum; weights are not counted, as they can be
-    taken apart into factors of the nodes.
+        An edge gathers ``h_j`` and the norm of node ``j``; a node reads ``h_i`` and ``g_i`` and
+        writes its sum. Before that it reads both to compute its norm, which must be known before
+        its neighbours can be summed.
+        """
+        edge = self._row + INDEX_BYTES + NORM_BYTES + (SAVED_BYTES if saved else 0)
+        return self.edges * edge + self.nodes * ((2 + 3) * self._row + NORM_BYTES + OFFSET_BYTES)
 
-    Args:
-        nodes: Number of nodes.
-        edges: Number of listed edges.
-        channels: Number of channels.
-        element: Bytes of a number.
+    def propagate_backward(self) -> int:
+        """The fused backward, in two passes.
 
-    Example:
-        >>> aggregate_forward_bytes(1, 1, 1, 4)
-        20
-    """
-    row = channels * element
-    return edges * (row + INDEX_BYTES) + nodes * (row + OFFSET_BYTES)
+        The pass over targets gathers ``h_j`` and reads ``h_i``, ``g_i`` and the gradient of node
+        ``i``; the pass over sources gathers the gradient, ``h_i`` and ``g_i`` and reads ``h_j``.
+        The first reads the saved scalars and leaves five numbers per edge, which the second
+        reads. Written are the gradients of ``h`` and ``g``.
+        """
+        scalars = SAVED_BYTES + 2 * EDGE_GRADIENT_BYTES + POSITION_BYTES
+        edge = (1 + 3) * self._row + 2 * INDEX_BYTES + scalars
+        return self.edges * edge + self.nodes * ((3 + 1 + 2) * self._row + 2 * OFFSET_BYTES)
+
+    def aggregate_forward(self) -> int:
+        """A sum over neighbours with constant weights.
+
+        An edge gathers ``x_j``, a node writes its sum; weights are not counted, as they can be
+        taken apart into factors of the nodes.
+        """
+        edge, node = self._row + INDEX_BYTES, self._row + OFFSET_BYTES
+        return self.edges * edge + self.nodes * node
+
+    @property
+    def _row(self) -> int:
+        return self.channels * self.element
 
 
 def copy_bandwidth(device: torch.device) -> dict[str, Any]:
@@ -147,7 +136,7 @@ def _actions(config: PerfConfig, work: Workload) -> dict[str, tuple[Callable[[],
     h, g, grad = (drawn[0] - 0.5), drawn[1] + 0.5, drawn[2]
     h_, g_ = h.clone().requires_grad_(), g.clone().requires_grad_()
     saved: list[Tensor] = []
-    sizes = (config.nodes, edge_index.num_edges, config.channels, h.element_size())
+    traffic = EdgeTraffic(config.nodes, edge_index.num_edges, config.channels, h.element_size())
 
     def forward() -> None:
         with torch.no_grad():
@@ -168,17 +157,13 @@ def _actions(config: PerfConfig, work: Workload) -> dict[str, tuple[Callable[[],
         with torch.no_grad():
             AF.aggregate(h, edge_index, "sym")
 
-    back = propagate_backward_bytes(*sizes)
-    both = propagate_forward_bytes(*sizes, saved=True) + back
+    back, with_saved = traffic.propagate_backward(), traffic.propagate_forward(saved=True)
     return {
-        "propagate, forward": (forward, propagate_forward_bytes(*sizes, saved=False)),
-        "propagate, forward in training": (
-            training_forward,
-            propagate_forward_bytes(*sizes, saved=True),
-        ),
+        "propagate, forward": (forward, traffic.propagate_forward(saved=False)),
+        "propagate, forward in training": (training_forward, with_saved),
         "propagate, backward": (backward, back),
-        "propagate, forward + backward": (forward_backward, both),
-        "aggregate, forward": (aggregate, aggregate_forward_bytes(*sizes)),
+        "propagate, forward + backward": (forward_backward, with_saved + back),
+        "aggregate, forward": (aggregate, traffic.aggregate_forward()),
     }
 
 

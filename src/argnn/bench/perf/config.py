@@ -1,4 +1,4 @@
-"""What to measure: sizes, rows and how patiently."""
+"""What to measure: sizes, rows, and how often."""
 
 import math
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ YARDSTICKS = ("gcn", "gcn-sparse")
 
 @dataclass(frozen=True)
 class PerfConfig:
-    """A complete order; nothing is left to a default elsewhere.
+    """All settings of a measurement; no default is added elsewhere.
 
     Attributes:
         nodes: Number of nodes.
@@ -66,7 +66,7 @@ class PerfConfig:
         dtype: ``"float32"``, or ``"bfloat16"`` for autocast.
         dropout: Dropout of every model.
         repeats: Most measured steps of a row.
-        budget: Seconds after which a row gets no more steps than it must.
+        budget: Seconds for a row; a slow row gets the smallest number of steps all the same.
         threads: CPU threads.
         seed: Seed of graph, features and weights.
         memory: Whether peak memory is measured.
@@ -116,7 +116,7 @@ class PerfConfig:
         require(self.graph == "random", "--graph", expected, f"'{self.graph}'")
 
     def sizes(self) -> "list[PerfConfig]":
-        """One order per size: this one, or those that ``--scaling`` goes through."""
+        """One configuration per size: this one, or those that ``--scaling`` goes through."""
         if not self.scaling:
             return [self]
         one = {
@@ -130,11 +130,6 @@ class PerfConfig:
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
         return {**asdict(self), "models": list(self.models)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "PerfConfig":
-        """Rebuild what :meth:`to_json` gave."""
-        return cls(**{**values, "models": tuple(values["models"])})
 
 
 def chosen_rows(text: str | None, scaling: bool) -> tuple[str, ...]:
@@ -161,7 +156,7 @@ def hub_degree(nodes: int) -> int:
 
 
 def _check_edges(graph: str, nodes: int, edges: int) -> None:
-    """Edges are drawn until enough are distinct: that ends only in a graph that is not dense."""
+    """Raise for a dense graph: drawing random edges until enough differ would take too long."""
     if graph == "random":
         most = nodes * (nodes - 1) // 2
         require(edges <= most, "--edges", f"at most {most} for {nodes} nodes", edges)

@@ -26,7 +26,7 @@ def cuda_peak_mib(action: Callable[[], object], before: int) -> float:
 
 
 def free_memory(device: torch.device) -> None:
-    """Give back what nobody uses any more."""
+    """Return unused memory to the system."""
     gc.collect()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -73,7 +73,7 @@ def _tiny_step(name: str, config: PerfConfig) -> None:
 
 
 def _trim_heap() -> None:
-    """Return freed pages: what the making of the graph left behind would hide the row's use."""
+    """Return freed pages: the row would reuse what the graph left, and seem to need less."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (AttributeError, OSError):

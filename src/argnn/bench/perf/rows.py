@@ -23,8 +23,8 @@ class PerfRow:
     Args:
         name: Its name in :data:`~argnn.bench.perf.config.ROWS`.
         config: Sizes and options.
-        work: Graph and features. Rows must not share ``edge_index``: what one prepares for its
-            graph would be a gift to the next.
+        work: Graph and features. Rows must not share ``edge_index``: the next row would find
+            prepared what the first one had to prepare.
     """
 
     def __init__(self, name: str, config: PerfConfig, work: Workload) -> None:
@@ -80,7 +80,7 @@ class PerfRow:
 
 
 def kernels(mode: str | None) -> AbstractContextManager[None]:
-    """Use fused or plain kernels for a while; nothing to switch for a rival."""
+    """Use fused or plain kernels inside a block; other models (None) have no such choice."""
     if mode is None:
         return nullcontext()
     chosen: AbstractContextManager[None] = argnn.kernels.use(mode)
@@ -102,7 +102,7 @@ def _model(name: str, config: PerfConfig) -> nn.Module:
     if name == "gcn-sparse":
         return MODELS["gcn"](*sizes, CLASSES, config.layers, dropout=dropout)
     if name == "gcn":
-        # Cached: without it PyG normalises anew in every layer, and would be easier to beat.
+        # Cached: otherwise PyG normalises again in every step, which would slow it down.
         rival: nn.Module = GCN(*sizes, config.layers, CLASSES, dropout=dropout, cached=True)
     else:
         rival = GAT(*sizes, config.layers, CLASSES, dropout=dropout)

@@ -15,7 +15,7 @@ from argnn.bench.perf.config import ROWS, YARDSTICKS, PerfConfig
 from argnn.errors import RunError
 from argnn.runs.machine import git_state, versions
 
-#: Is told how many of how many turns are over (0 of 0: unknown), and what comes next.
+#: Called with the number of finished turns, that of all turns (0: unknown), and what comes next.
 OnProgress = Callable[[int, int, str], None]
 
 _KERNEL_PACKAGES = ("numba", "llvmlite", "triton")

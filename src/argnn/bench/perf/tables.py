@@ -5,14 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-_LEFT = ("model", "part", "graph")
-
-
-def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for name in columns:
-        table.add_column(name, justify="left" if name in _LEFT else "right")
-    return table
+from argnn.tables import rich_table
 
 
 def number(value: float | None) -> str:
@@ -48,49 +41,43 @@ def graph_title(graph: Mapping[str, Any]) -> str:
 
 def row_table(measurement: Mapping[str, Any]) -> Table:
     """Time and memory of every row; in brackets the 10 % and 90 % quantiles."""
-    table = _table(
-        graph_title(measurement["graph"]),
-        (
-            "model",
-            "forward ms\n[10 %, 90 %]",
-            "step ms\n[10 %, 90 %]",
-            "step x\nPyG GCN",
-            "step x\nsparse GCN",
-            "x faster\nthan plain",
-            "extra peak\nMiB",
-            "memory x\nPyG GCN",
-            "repeats",
-        ),
+    header = (
+        "model",
+        "forward ms\n[10 %, 90 %]",
+        "step ms\n[10 %, 90 %]",
+        "step x\nPyG GCN",
+        "step x\nsparse GCN",
+        "x faster\nthan plain",
+        "extra peak\nMiB",
+        "memory x\nPyG GCN",
+        "repeats",
     )
-    for row in measurement["rows"]:
-        step = with_spread(row["step"])
-        if "error" in row:
-            step = "out of memory" if row["out_of_memory"] else "failed"
-        memory = row["memory"]
-        table.add_row(
+    rows = [
+        (
             row["label"],
             with_spread(row["forward"]),
-            step,
+            _failure(row) if "error" in row else with_spread(row["step"]),
             number(row["step_vs_gcn"]),
             number(row["step_vs_sparse_gcn"]),
             number(row["speedup_over_plain"]),
-            number(memory["extra_peak_mib"]) if memory else "-",
+            number(row["memory"]["extra_peak_mib"]) if row["memory"] else "-",
             number(row["memory_vs_gcn"]),
             str(row["step"]["repeats"]) if row["step"] else "-",
         )
-    return table
+        for row in measurement["rows"]
+    ]
+    return rich_table(header, rows, left=header[:1], title=graph_title(measurement["graph"]))
+
+
+def _failure(row: Mapping[str, Any]) -> str:
+    return "out of memory" if row["out_of_memory"] else "failed"
 
 
 def edge_table(measurement: Mapping[str, Any]) -> Table:
     """The fused edge part of one layer beside a plain copy."""
-    copy = measurement["copy"]
-    table = _table(
-        "edge part of one layer, fused; useful bytes beside a plain copy",
-        ("part", "ms [10 %, 90 %]", "MB", "GB/s", "% of copy", "repeats"),
-    )
-    parts = measurement["edge_part"]["parts"]
-    for part in ({"name": "copy", **copy, "share_of_copy": 1.0}, *parts):
-        table.add_row(
+    copy = {"name": "copy", **measurement["copy"], "share_of_copy": 1.0}
+    rows = [
+        (
             part["name"],
             with_spread(part),
             number(part["bytes"] / 1e6),
@@ -98,24 +85,28 @@ def edge_table(measurement: Mapping[str, Any]) -> Table:
             number(100 * part["share_of_copy"]),
             str(part["repeats"]),
         )
-    return table
+        for part in (copy, *measurement["edge_part"]["parts"])
+    ]
+    title = "edge part of one layer, fused; useful bytes beside a plain copy"
+    header = ("part", "ms [10 %, 90 %]", "MB", "GB/s", "% of copy", "repeats")
+    return rich_table(header, rows, left=header[:1], title=title)
 
 
 def scaling_table(measurements: Sequence[Mapping[str, Any]]) -> Table:
     """Step time and time per edge over the sizes."""
     names = [row["name"] for row in measurements[0]["rows"]]
-    columns = [f"{name}\n{unit}" for name in names for unit in ("step ms", "ns per edge")]
-    table = _table(
-        "one training step, fused kernels beside PyG's GCN", ("graph", "nodes", "edges", *columns)
-    )
+    header = ["graph", "nodes", "edges"]
+    header += [f"{name}\n{unit}" for name in names for unit in ("step ms", "ns per edge")]
+    rows = []
     for found in measurements:
         graph = found["graph"]
-        cells = []
+        cells = [graph["kind"], f"{graph['nodes']:,}", f"{graph['edges']:,}"]
         for row in found["rows"]:
             step = row["step"]["median_ms"] if row["step"] else None
             cells += [number(step), number(row["ns_per_edge"])]
-        table.add_row(graph["kind"], f"{graph['nodes']:,}", f"{graph['edges']:,}", *cells)
-    return table
+        rows.append(cells)
+    title = "one training step, fused kernels beside PyG's GCN"
+    return rich_table(header, rows, left=header[:1], title=title)
 
 
 def first_steps(measurement: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Clocks, and rows that take turns."""
+"""Time measurements, and the order in which rows are measured."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ import torch
 
 from argnn.bench.perf.config import PerfConfig
 
-#: Steps that are measured however long they take, where a step takes this many seconds or more.
+#: A step of so many seconds or more is slow. A slow row is measured at least twice, others thrice.
 SLOW_SECONDS = 5.0
 _LEAST_SLOW, _LEAST = 2, 3
 
@@ -62,10 +62,10 @@ def repeats_for(step_seconds: float, visit_seconds: float, config: PerfConfig) -
 
 
 def turns(repeats: Sequence[int]) -> list[int]:
-    """Who is measured when: round after round, the rows in their order.
+    """The order of measurements: round after round, the rows in their order.
 
-    A row with fewer repeats sits out some rounds, evenly: whatever else the machine does in the
-    meantime hits all rows alike.
+    A row with fewer repeats is left out of some rounds, evenly: whatever else the machine does
+    meanwhile slows all rows alike.
 
     Args:
         repeats: How often each row is measured.

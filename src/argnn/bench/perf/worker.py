@@ -16,16 +16,17 @@ from argnn.bench.perf.memory import cuda_peak_mib, free_memory
 from argnn.bench.perf.rows import PerfRow
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread, turns
 from argnn.runs.machine import device_name, using_threads
+from argnn.wording import one_line
 
 # Of libraries below torch's own allocator, and of the host's.
 _NO_MEMORY = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "can't allocate memory")
 
-#: Is told how many of how many turns are over, and what comes next.
+#: Called with the number of finished turns, the number of all turns, and what comes next.
 Tell = Callable[[int, int, str], None]
 
 
 @dataclass
-class _Measured:
+class _RowMeasurement:
     """What is known of a row so far; ``row`` is None once it has failed."""
 
     name: str
@@ -86,7 +87,7 @@ def measure(config: PerfConfig, tell: Tell) -> dict[str, Any]:
 
 
 def _load_libraries(device: torch.device) -> None:
-    """One step of nothing in particular: the first row shall not pay for what all of them use."""
+    """Train a small layer once, so that the first row does not pay for loading the libraries."""
     lin = nn.Linear(8, 8).to(device)
     optimizer = torch.optim.Adam(lin.parameters())
     lin(torch.ones(8, 8, device=device)).sum().backward()
@@ -110,11 +111,11 @@ def _rows(config: PerfConfig, work: Workload, tell: Tell) -> list[dict[str, Any]
     return [state.to_json() for state in measured]
 
 
-def _warmed_up(name: str, config: PerfConfig, work: Workload) -> _Measured:
-    state = _Measured(name)
+def _warmed_up(name: str, config: PerfConfig, work: Workload) -> _RowMeasurement:
+    state = _RowMeasurement(name)
     device = work.x.device
 
-    def warm_up(state: _Measured, device: torch.device) -> None:
+    def warm_up(state: _RowMeasurement, device: torch.device) -> None:
         # An edge_index of its own: whatever is prepared for a graph is prepared per row.
         own = Workload(work.x, work.edge_index.clone(), work.y)
         before = _allocated(device)
@@ -160,15 +161,15 @@ def _two_steps(row: PerfRow, before: int) -> tuple[list[float], list[float]]:
     return peaks, seconds
 
 
-def _visit(state: _Measured, device: torch.device) -> None:
+def _visit(state: _RowMeasurement, device: torch.device) -> None:
     assert state.row is not None
     state.steps.append(seconds_of(state.row.step, device))
     state.forwards.append(seconds_of(state.row.forward, device))
 
 
 def _guarded(
-    state: _Measured,
-    action: Callable[[_Measured, torch.device], None],
+    state: _RowMeasurement,
+    action: Callable[[_RowMeasurement, torch.device], None],
     device: torch.device,
 ) -> None:
     """Do something with a row; a failure is noted, and the row dropped with all it holds."""
@@ -184,7 +185,7 @@ def _guarded(
 
 def error_fields(error: Exception) -> dict[str, Any]:
     """What a row says about its failure; running out of memory is a result, not a bug."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     if is_out_of_memory(error):
         return {"error": f"out of memory: {text}", "out_of_memory": True}
     lines = traceback.format_exception(error)

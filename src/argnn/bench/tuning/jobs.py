@@ -61,7 +61,7 @@ class SplitJob:
         return Outcome(result.val_score, result.best_epoch, time.perf_counter() - began)
 
     def failed(self, error: Exception, seconds: float) -> Outcome:
-        """The error; with its traceback only if nobody foresaw it."""
+        """The error; with its traceback if it is one of the program."""
         row = failed_row(self.config, self.split, error)
         return Outcome(seconds=seconds, error=row["error"], traceback=row.get("traceback"))
 

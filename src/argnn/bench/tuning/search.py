@@ -7,11 +7,11 @@ pruned and failed trials all count. Test labels are erased before anything start
 
 A trial is trained on one split after the other. After each but the last, Optuna's median pruner
 compares its mean validation score so far with the finished trials' at the same point. Nothing is
-pruned inside a split: the scores of early epochs speak against small learning rates.
+pruned inside a split: early epochs would favour large learning rates.
 
 With one worker a search is a function of its seed, wherever it was interrupted, on one machine
 with the same versions and number of threads. With several the proposals depend on who finishes
-first, and no two searches need be equal.
+first, and two searches may differ.
 """
 
 import shlex
@@ -41,8 +41,15 @@ from argnn.settings.options import (
     resolve_train,
 )
 from argnn.settings.run_config import RunConfig
-from argnn.settings.tuned import Tuned, read_tuned, write_tuned
+from argnn.settings.tuned import (
+    TrialCounts,
+    TunedSettings,
+    ValidationScore,
+    read_tuned,
+    write_tuned,
+)
 from argnn.version import __version__
+from argnn.wording import file_stem, option_words
 
 if TYPE_CHECKING:
     from optuna import Trial as OptunaTrial
@@ -51,6 +58,7 @@ USUAL_SPLITS = 3
 SCORE_NAMES = {"node": "accuracy", "link": "AUROC"}
 
 _FOLDER = Path("tuning")
+_OF_THE_REQUEST = ("data", "task", "directed", "row_normalize", "model", "preset")
 #: Training settings that belong to a run, not to a method.
 _OF_THE_RUN = ("seed", "checkpoint_every")
 
@@ -97,7 +105,7 @@ class Search:
     def stem(self) -> str:
         """Name of the search's files, without an ending."""
         config = self.config
-        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in config.graph["name"])
+        name = file_stem(config.graph["name"])
         parts = [name, config.model]
         parts += [config.preset] if config.preset != "default" else []
         parts += [config.task] if config.task != "node" else []
@@ -107,12 +115,7 @@ class Search:
         """Everything that must not change between two parts of one search."""
         config = self.config
         return {
-            "data": config.data,
-            "task": config.task,
-            "directed": config.directed,
-            "row_normalize": config.row_normalize,
-            "model": config.model,
-            "preset": config.preset,
+            **{name: getattr(config, name) for name in _OF_THE_REQUEST},
             "splits": list(config.splits),
             "seed": config.seed,
             "epochs": config.train.epochs,
@@ -213,22 +216,19 @@ def _command(
     request: Request, config: RunConfig, trials: int, splits: str | None
 ) -> tuple[str, ...]:
     """A command that asks for a search, without what does not change its result."""
-    words = ["argnn", "tune", config.data, "--model", config.model, "--trials", str(trials)]
     usual = Request(data=request.data)
-    for option in ("task", "preset", "seed", "ratio", "decoder"):
-        value = getattr(request, option)
-        if value is not None and value != getattr(usual, option):
-            words += [f"--{option}", str(value)]
-    words += [] if splits is None else ["--split", splits]
-    for option in ("directed", "row_normalize", "spanning_forest"):
-        words += [f"--{option.replace('_', '-')}"] if getattr(request, option) else []
-    for text in request.overrides:
-        words += ["--set", text]
-    return tuple(words)
+    options: dict[str, Any] = {"model": config.model, "trials": trials}
+    for name in ("task", "preset", "seed", "ratio", "decoder"):
+        value = getattr(request, name)
+        options |= {name: value} if value != getattr(usual, name) else {}
+    options["split"] = splits
+    options |= {n: getattr(request, n) for n in ("directed", "row_normalize", "spanning_forest")}
+    changes = [word for text in request.overrides for word in ("--set", text)]
+    return ("argnn", "tune", config.data, *option_words(options), *changes)
 
 
-class Watcher(Protocol):
-    """Who wants to know how a search is going."""
+class TrialWatcher(Protocol):
+    """Is told how far a search is."""
 
     def began(self, records: Sequence[TrialRecord], total: int) -> None:
         """These trials were there already; there will be so many."""
@@ -238,7 +238,7 @@ class Watcher(Protocol):
 
 
 @dataclass
-class _Running:
+class _RunningTrial:
     """A trial under way."""
 
     trial: "OptunaTrial"
@@ -269,7 +269,7 @@ class _Running:
 def run_search(
     search: Search,
     journal: Path,
-    watcher: Watcher | None = None,
+    watcher: TrialWatcher | None = None,
     *,
     executor: str = "local",
     workers: int | None = None,
@@ -315,9 +315,9 @@ def _run_trials(
 ) -> Iterator[TrialRecord]:
     """Run trials until there are as many as wanted; gives each when it is over."""
     splits = search.config.splits
-    running: dict[int, _Running] = {}
+    running: dict[int, _RunningTrial] = {}
 
-    def submit(under_way: _Running) -> None:
+    def submit(under_way: _RunningTrial) -> None:
         trial, split = under_way.trial, splits[len(under_way.outcomes)]
         pool.submit(SplitJob(search.config, trial.number, trial.user_attrs["params"], split))
 
@@ -328,7 +328,7 @@ def _run_trials(
             if trial is None:
                 left = len(running)
             else:
-                running[trial.number] = _Running(trial)
+                running[trial.number] = _RunningTrial(trial)
                 submit(running[trial.number])
         if not running:
             return
@@ -356,7 +356,7 @@ def counts(records: Sequence[TrialRecord]) -> dict[str, int]:
     return {state: states.count(state) for state in ("finished", "pruned", "failed")}
 
 
-def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> Tuned:
+def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> TunedSettings:
     """What the search chose, as it is written: whatever differs from the preset, or was searched.
 
     Raises:
@@ -371,24 +371,14 @@ def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> Tuned:
     options = resolve_options(model, preset)
     train = asdict(resolve_train(model, preset, config.seed))
     settings = {k: v for k, v in asdict(config.train).items() if k not in _OF_THE_RUN}
-    return Tuned(
-        data=config.data,
-        task=config.task,
-        directed=config.directed,
-        row_normalize=config.row_normalize,
-        model=model,
-        preset=preset,
+    return TunedSettings(
+        **{name: getattr(config, name) for name in _OF_THE_REQUEST},
         options=_named(config.options, options, search.space),
         train=_named(settings, train, search.space),
         source=_source(search, records, best),
-        validation={
-            "name": search.score_name,
-            "score": best.value,
-            "splits": list(config.splits),
-            "seed": config.seed,
-        },
-        trials={"asked": search.trials, **counts(records)},
-        link=None if config.link is None else asdict(config.link),
+        validation=ValidationScore(search.score_name, best.value, list(config.splits), config.seed),
+        trials=TrialCounts(search.trials, **counts(records)),
+        link=config.link,
     )
 
 
@@ -433,7 +423,7 @@ def check_out(path: Path, search: Search, force: bool = False) -> bool:
 
 def write_result(
     path: Path, search: Search, records: Sequence[TrialRecord], *, force: bool = False
-) -> Tuned:
+) -> TunedSettings:
     """Write what the search chose; ``force`` says what :func:`check_out` found."""
     tuned = tuned_settings(search, records)
     write_tuned(path, tuned, force=force)

@@ -1,9 +1,9 @@
-"""The memory of a search: Optuna's study in a journal, from which a killed search goes on.
+"""The trials of a search: Optuna's study in a journal, from which a killed search continues.
 
-The journal is a file of JSON lines that Optuna writes: no pickles, and nothing of a sampler. Its
-place is taken by a seed: the proposal for a trial is drawn by a fresh sampler whose seed comes
-from that of the search and the number of the trial, and otherwise depends only on the trials
-before it. One process at a time may hold a journal.
+The journal is a file of JSON lines that Optuna writes, without pickles. The state of the sampler
+is not stored: each proposal is drawn by a new sampler, whose seed comes from the seed of the
+search and the number of the trial, and otherwise depends only on the trials before it. One process
+at a time may use a journal.
 
 What happens to trials that were running when a search ended:
 
@@ -67,7 +67,7 @@ class TrialRecord:
         epochs: The epoch that each of these chose.
         seconds: Time spent in training.
         error: What went wrong, where it failed.
-        traceback: Where, if nobody foresaw it.
+        traceback: Where, if the error is one of the program.
     """
 
     number: int
@@ -183,7 +183,7 @@ class SearchStudy:
         tried = [trial.user_attrs["params"] for trial in begun]
         proposals = chain(
             (self._drawn(len(begun), draw) for draw in range(_DRAWS)),
-            self._any(len(begun)),  # where the sampler insists on what it knows
+            self._any(len(begun)),  # where the sampler proposes only what was tried
         )
         possible = self.search.is_possible
         return next((p for p in proposals if p not in tried and possible(p)), None)
@@ -210,7 +210,7 @@ class SearchStudy:
                 constant_liar=self.parallel,
                 seed=int(sequence.generate_state(1)[0]),
             )
-        # A study of its own: another one may remember an older state of the trials.
+        # Loaded again: a study object may hold an older state of the trials.
         study = optuna.load_study(study_name=_NAME, storage=self.storage, sampler=sampler)
         trial = optuna.trial.create_trial(state=_state("RUNNING"))
         return {
@@ -266,8 +266,8 @@ def open_study(path: Path, search: "Search", *, parallel: bool) -> Iterator[Sear
             optuna.logging.set_verbosity(verbosity)
 
 
-class _Held:
-    """In place of Optuna's lock, which outlives a killed process: the file is ours already."""
+class _NoLock:
+    """Replaces Optuna's lock, which outlives a killed process; the file is locked already."""
 
     def acquire(self) -> bool:
         return True
@@ -276,7 +276,7 @@ class _Held:
         pass
 
 
-class _Checked:
+class _JournalWithChecksums:
     """Optuna's file of JSON lines, with a checksum in every line that is added."""
 
     def __init__(self, file: "JournalFileBackend") -> None:
@@ -293,8 +293,8 @@ def _loaded(path: Path, about: dict[str, Any]) -> "tuple[Study, JournalStorage]"
 
     whole_lines = _checked_lines(path)
     try:
-        file = JournalFileBackend(str(path), lock_obj=_Held())  # type: ignore[arg-type]
-        storage = JournalStorage(_Checked(file))  # type: ignore[arg-type]
+        file = JournalFileBackend(str(path), lock_obj=_NoLock())  # type: ignore[arg-type]
+        storage = JournalStorage(_JournalWithChecksums(file))  # type: ignore[arg-type]
         names = [study.study_name for study in storage.get_all_studies()]
         pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS)
         if names:

@@ -1,0 +1,60 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+# Graphs
+DataRoot = Annotated[
+    str | None, typer.Option(help="Folder of the raw benchmark files, else $ARGNN_DATA.")
+]
+Directed = Annotated[bool, typer.Option("--directed", help="Keep edge directions.")]
+RowNormalize = Annotated[
+    bool, typer.Option("--row-normalize", help="Scale feature rows to sum one.")
+]
+Features = Annotated[
+    str | None,
+    typer.Option(help="Features made from the edges: degree, onehot, random or laplacian."),
+]
+Label = Annotated[str | None, typer.Option(help="Node column of the classes; else label or y.")]
+NodeId = Annotated[
+    str | None, typer.Option("--id", help="Node column of the ids; else id or the first.")
+]
+Weight = Annotated[str | None, typer.Option(help="Edge column of the weights.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Node column to leave out; may be repeated.")]
+Standardize = Annotated[
+    bool, typer.Option("--standardize", help="Scale number columns to mean 0, deviation 1.")
+]
+IgnoreWeights = Annotated[
+    bool, typer.Option("--ignore-weights", help="Train without the weights of the edges.")
+]
+
+# Training
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="key=value, such as train.lr=0.01; argnn tune leaves it fixed."),
+]
+Ratio = Annotated[
+    str | None, typer.Option(help="Training/validation/test share of links; 85/5/10 if not given.")
+]
+Decoder = Annotated[
+    str | None, typer.Option(help="dot, cosine, distance, metric or mlp; for links.")
+]
+SpanningForest = Annotated[
+    bool, typer.Option("--spanning-forest", help="Keep one in training; for links.")
+]
+Executor = Annotated[str, typer.Option(help="local or ray.")]
+Address = Annotated[
+    str | None, typer.Option(help="Ray cluster: auto or ray://...; else one is started here.")
+]
+
+# Trained models
+Run = Annotated[Path, typer.Argument(help="Folder of a run of argnn train, or of a model.")]
+Split = Annotated[
+    int | None, typer.Option(help="Split whose model is used; the first if not given.")
+]
