@@ -6,8 +6,8 @@ import torch
 from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
 from argnn.nn import MODELS, model_class
-from argnn.settings.model_spec import ModelSpec
 from argnn.settings.options import (
+    ModelSpec,
     check_preset,
     parse_overrides,
     resolve_options,

@@ -6,7 +6,7 @@ from tests.train.cases import model_of, task_of, two_blocks
 
 from argnn.errors import ConfigError
 from argnn.train import TrainConfig, fit, train_config
-from argnn.train.optimizers import OPTIMIZERS
+from argnn.train.config import OPTIMIZERS
 
 GRAPH = two_blocks()
 GROUPS = ("metric", "layers", "encoder_head")

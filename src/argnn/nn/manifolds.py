@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from argnn.checks import require
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, require
 from argnn.functional import stereographic
 from argnn.functional.neighborhood import Edges
 

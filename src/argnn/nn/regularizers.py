@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from argnn import functional as AF
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.neighborhood import Edges, neighborhood
 
 

@@ -30,7 +30,7 @@ from argnn.functional.ollivier import (
 from argnn.nn import AbstractNodeModel
 from argnn.runs.machine import core_count, using_threads
 from argnn.runs.problems import pose_problem
-from argnn.settings.model_spec import seeded
+from argnn.settings.options import seeded
 from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord, FitResult, Snapshot, Task, fit
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from argnn.checked import checked
 from argnn.errors import ConfigError, RunError, error_prefix
-from argnn.settings.model_spec import ModelSpec
-from argnn.settings.options import recorded_options, resolve_options
+from argnn.settings.options import ModelSpec, recorded_options, resolve_options
 from argnn.train import TrainConfig
 
 #: The tasks, and the score that the paper's tables of each lead with.

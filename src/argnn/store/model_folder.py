@@ -31,8 +31,8 @@ from argnn.files import (
 )
 from argnn.nn import DECODERS, AbstractNodeModel, is_model_name
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
-from argnn.settings.model_spec import ModelSpec, check_options, seeded
-from argnn.train.precision import PRECISIONS
+from argnn.settings.options import ModelSpec, check_options, seeded
+from argnn.train.devices import PRECISIONS
 from argnn.wording import shortened
 
 FORMAT = 1

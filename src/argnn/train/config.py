@@ -1,16 +1,22 @@
 """Settings of the training."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from argnn.checks import check_type, require
-from argnn.errors import ConfigError
+from torch.optim import Adam, AdamW, Optimizer
+
+from argnn.errors import ConfigError, check_type, require
 from argnn.functional.ricci import REDUCTIONS
 from argnn.registry import canonical_name, resolve, suggestion
-from argnn.train.optimizers import OPTIMIZERS
-from argnn.train.precision import PRECISIONS
+from argnn.train.devices import PRECISIONS
+
+#: Every optimiser by its name in ``TrainConfig.optimizer``. The value is called with parameter
+#: groups and the keywords ``fused`` and ``capturable``. For every parameter, the optimiser keeps a
+#: state of tensors, which checkpoints store.
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": Adam, "adamw": AdamW}
+
 
 _CHOICES = {
     "schedule": ("constant", "step", "cosine"),
@@ -33,7 +39,7 @@ class TrainConfig:
         lr: Learning rate of the weights.
         metric_lr: Learning rate of the metric networks; None takes ``lr``.
         penalty_lr: Learning rate of adaptive penalty weights; None takes ``lr``.
-        optimizer: A name in ``argnn.train.optimizers.OPTIMIZERS``: ``"adam"``, where weight decay
+        optimizer: A name in ``argnn.train.config.OPTIMIZERS``: ``"adam"``, where weight decay
             is a part of the gradient, or ``"adamw"``, where it is not.
         weight_decay: Weight decay of all parameters of the model.
         metric_weight_decay: Weight decay of the metric networks or learned curvatures, if it

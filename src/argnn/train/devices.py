@@ -1,8 +1,11 @@
-"""The device of a training."""
+"""Where to compute, and how precisely."""
 
 import torch
+from torch import Tensor
 
 from argnn.errors import ConfigError
+from argnn.functional.precision import accumulation_dtype
+from argnn.nn import AbstractNodeModel
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -20,3 +23,28 @@ def resolve_device(name: str, setting: str = "device") -> str:
     if name == "cuda" and not available:
         raise ConfigError(f"{setting} cuda: no CUDA device is available here")
     return "cuda" if available and name != "cpu" else "cpu"
+
+
+PRECISIONS = ("float32", "bfloat16")
+
+
+def scores_and_metrics(
+    model: AbstractNodeModel, x: Tensor, edge_index: Tensor, precision: str
+) -> tuple[Tensor, list[Tensor]]:
+    """The result of ``model.forward_with_metric`` in a chosen precision.
+
+    With ``"bfloat16"`` the network runs under :class:`torch.autocast`: weights keep their type, and
+    products are computed in bfloat16. Results are float32 again, and so are losses and energies.
+
+    Args:
+        model: The model.
+        x: Node features, ``[N, in_channels]``.
+        edge_index: Source and target of each edge, ``[2, E]``.
+        precision: ``"float32"``, which changes no type, or ``"bfloat16"``.
+    """
+    if precision == "float32":
+        return model.forward_with_metric(x, edge_index)
+    with torch.autocast(x.device.type, torch.bfloat16):
+        scores, metrics = model.forward_with_metric(x, edge_index)
+    scores, *metrics = (part.to(accumulation_dtype(part.dtype)) for part in (scores, *metrics))
+    return scores, metrics

@@ -13,10 +13,9 @@ from argnn.errors import DivergenceError, RunError
 from argnn.functional.neighborhood import unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
 from argnn.train.batches import Batch, BatchSource, WholeGraph
-from argnn.train.config import TrainConfig, learning_rate_factor
-from argnn.train.optimizers import OPTIMIZERS
+from argnn.train.config import OPTIMIZERS, TrainConfig, learning_rate_factor
+from argnn.train.devices import scores_and_metrics
 from argnn.train.penalties import build_penalties
-from argnn.train.precision import scores_and_metrics
 from argnn.train.recording import WARM_UP, Recorded
 from argnn.train.tasks import Task, Validation
 

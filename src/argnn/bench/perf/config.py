@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.registry import canonical_name
 
 #: Classes of the random labels.

@@ -10,7 +10,7 @@ from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.nn.inits import reset, zeros
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS, weighted_sum
 from argnn.functional.neighborhood import (
     DIRECTIONS,

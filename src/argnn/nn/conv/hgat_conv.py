@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional import stereographic
 from argnn.functional.analytic import squared_length
 from argnn.functional.dropout import dropout as drop

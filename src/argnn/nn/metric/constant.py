@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.neighborhood import Edges
 from argnn.nn.metric.base import Metric
 

@@ -9,7 +9,7 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
 from argnn import functional as AF
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.metric import xavier_half_width
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.structure import NUM_DESCRIPTORS

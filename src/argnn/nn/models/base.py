@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_type_hints
 from torch import Tensor, nn
 from torch_geometric.nn.inits import reset
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.neighborhood import Edges
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 

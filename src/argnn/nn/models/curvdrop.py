@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.curvature_weights import drop_chance, kept_edges, normalized_weight
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.edge_values import ordered_edges

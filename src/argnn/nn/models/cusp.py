@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional import stereographic
 from argnn.functional.analytic import tan_ratio
 from argnn.functional.curvature_weights import cusp_adjacency

@@ -5,8 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from argnn.checks import check_type, require
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, check_type, require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS
 from argnn.functional.neighborhood import DIRECTIONS, NORMALIZATIONS
 from argnn.nn.conv.message_forms import MESSAGE_FORMS

@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn import functional as F
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.nn.conv.pyg import GATConv
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS
 from argnn.nn.models.stack import AbstractStack

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.curvature_flow import three_eighths_step
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.curvature_field import CurvatureField

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import reset
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.pagerank import pagerank_coefficients, polynomial_aggregate
 from argnn.nn.input_linear import input_maps

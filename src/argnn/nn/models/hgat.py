@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.nn.conv.hgat_conv import HGATConv
 from argnn.nn.manifolds import Curvature
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional import stereographic
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.precision import accumulation_dtype

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP as PyGMLP
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional.neighborhood import aggregate
 from argnn.nn.input_linear import InputLinear
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from argnn.checks import require
+from argnn.errors import require
 from argnn.functional import pseudo_hyperboloid
 from argnn.nn.conv.qgcn_conv import QGCNConv
 from argnn.nn.manifolds import Curvature
