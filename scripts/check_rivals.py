@@ -28,9 +28,9 @@ from torch.nn import functional as F
 
 from argnn.data import DATASETS, split_masks
 from argnn.nn import MODELS, AbstractNodeModel
-from argnn.runs.curvature import load_curvature
 from argnn.runs.prepare import Plan, prepare
-from argnn.settings.request import Request
+from argnn.runs.train_one import load_curvature
+from argnn.settings.resolve import Request
 
 Row = dict[str, Any]
 RIVALS = [name for name in MODELS if name != "argnn"]

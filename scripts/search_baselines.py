@@ -26,16 +26,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from validation import validated
 
 from argnn.data import load
 from argnn.errors import ArgnnError, DivergenceError
 from argnn.nn import MODELS
-from argnn.runs.curvature import load_curvature
-from argnn.runs.prepare import prepare
-from argnn.runs.problems import pose_problem
-from argnn.settings.request import Request
 from argnn.settings.stored import find_settings
-from argnn.train import fit
 
 Candidate = dict[str, Any]
 
@@ -88,23 +84,12 @@ def _graph(data: str) -> Any:
 
 def validation_score(job: Job, device: str) -> dict[str, Any]:
     """What one training reached on its validation nodes."""
-    chosen = {**BUDGET, **candidate(job.method, job.data, job.number)}
-    request = Request(
-        job.data,
-        model=job.method,
-        split=str(job.split),
-        device=device,
-        overrides=tuple(f"{name}={json.dumps(value)}" for name, value in chosen.items()),
-    )
+    own = candidate(job.method, job.data, job.number)
+    asked = {"model": job.method, "device": device}
     began = time.perf_counter()
-    found: dict[str, Any] = {**job._asdict(), **candidate(job.method, job.data, job.number)}
+    found: dict[str, Any] = {**job._asdict(), **own}
     try:
-        plan = prepare(request, graph=_graph(job.data))
-        torch.manual_seed(plan.config.seed)
-        problem = pose_problem(plan.graph, job.split, device, None)
-        model = plan.config.spec.build().to(device)
-        load_curvature(plan.config, problem.visible)
-        result = fit(model, problem.visible, problem.task, plan.config.train)
+        result = validated(job.data, _graph(job.data), job.split, {**BUDGET, **own}, **asked)
     except DivergenceError as error:
         return {**found, "val_accuracy": None, "error": str(error)}
     spent = {"epochs_run": result.epochs_run, "seconds": round(time.perf_counter() - began, 2)}

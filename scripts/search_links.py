@@ -15,14 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
+from validation import validated
 
 from argnn.data import load
 from argnn.errors import DivergenceError
-from argnn.nn import ARGNN, LinkModel
-from argnn.runs.problems import pose_problem
-from argnn.settings.run_config import LinkConfig
-from argnn.train import TrainConfig, fit
 
 Candidate = dict[str, Any]
 
@@ -53,8 +49,7 @@ ROUNDS: dict[int, dict[str, list[Any]]] = {
         "weight_decay": [1e-4, 1e-3],
     },
 }
-TRAIN_KEYS = ("lr", "weight_decay")
-EPOCHS = 300
+BUDGET = {"epochs": 300, "evaluate_every": 5}
 
 
 def candidates(choices: dict[str, list[Any]], seed: int) -> Iterator[Candidate]:
@@ -66,15 +61,10 @@ def candidates(choices: dict[str, list[Any]], seed: int) -> Iterator[Candidate]:
 
 def validation_score(graph: Any, candidate: Candidate, split: int, device: str) -> float | None:
     """Best validation AUROC of one run; None where it diverged."""
-    options = {k: v for k, v in candidate.items() if k not in (*TRAIN_KEYS, "decoder")}
-    problem = pose_problem(graph, split, device, LinkConfig("85/5/10", False, candidate["decoder"]))
-    torch.manual_seed(0)
-    encoder = ARGNN(graph.x.size(1), out_channels=options["hidden_channels"], **options)
-    settings = {name: candidate[name] for name in TRAIN_KEYS}
-    config = TrainConfig(epochs=EPOCHS, evaluate_every=5, **settings)
+    settings = {k: v for k, v in candidate.items() if k != "decoder"} | BUDGET
+    asked = {"task": "link", "decoder": candidate["decoder"], "device": device, "fresh": True}
     try:
-        model = LinkModel(encoder, candidate["decoder"]).to(device)
-        return fit(model, problem.visible, problem.task, config).val_score
+        return validated(graph.name, graph, split, settings, **asked).val_score
     except DivergenceError:
         return None
 

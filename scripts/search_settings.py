@@ -1,8 +1,7 @@
 """The validation-only search behind ``src/argnn/settings/files/argnn.yaml``.
 
 Trains every candidate on all splits of a graph and writes its mean validation accuracy; test
-masks are never read. Needs a GPU: one training-and-validation step is recorded as a CUDA
-graph and replayed, with the labels of one split after another in its buffers.
+labels are never read. Made for a GPU, where training steps are recorded and replayed.
 
     python scripts/search_settings.py FIRST.jsonl --budget cora=240 --budget squirrel:directed=60
     python scripts/search_settings.py SECOND.jsonl --budget texas=100 --again FIRST.jsonl --seeds 5
@@ -16,85 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+from validation import validated
 
 from argnn.data import load
-from argnn.nn import ARGNN
 
 Candidate = dict[str, Any]
-
-_TRAIN_KEYS = ("lr", "weight_decay", "epochs", "schedule")
-
-
-class Replay:
-    """One recorded training step of a model, replayed for every epoch and split."""
-
-    def __init__(self, graph: Any, candidate: Candidate) -> None:
-        settings = {"lr": 0.005, "weight_decay": 1e-3, "epochs": 200, "schedule": "constant"}
-        settings |= {k: v for k, v in candidate.items() if k in _TRAIN_KEYS}
-        model = {k: v for k, v in candidate.items() if k not in _TRAIN_KEYS}
-        self.epochs = int(settings["epochs"])
-        self.cosine = settings["schedule"] == "cosine"
-        self.x, self.edge_index = graph.x.cuda(), graph.edge_index.cuda()
-        self.base_rate = float(settings["lr"])
-        self.model = ARGNN(graph.x.size(1), out_channels=graph.class_count, **model).cuda()
-        self.rate = torch.tensor(self.base_rate, device="cuda")
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(),
-            lr=self.rate,
-            weight_decay=float(settings["weight_decay"]),
-            capturable=True,
-        )
-        self.train_y = torch.zeros(graph.num_nodes, dtype=torch.int64, device="cuda")
-        self.val_y = torch.zeros_like(self.train_y)
-        self.epoch = torch.zeros(1, dtype=torch.int64, device="cuda")
-        self.accuracy = torch.zeros(self.epochs + 8, device="cuda")
-        self._record()
-
-    def _record(self) -> None:
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                self._step()
-        torch.cuda.current_stream().wait_stream(stream)
-        self.recorded = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.recorded):
-            self._step()
-
-    def _step(self) -> None:
-        self.model.train()
-        self.optimizer.zero_grad(set_to_none=False)
-        scores = self.model(self.x, self.edge_index)
-        F.cross_entropy(scores, self.train_y, ignore_index=-1).backward()
-        self.optimizer.step()
-        self.model.eval()
-        with torch.no_grad():
-            guess = self.model(self.x, self.edge_index).argmax(-1)
-            known = self.val_y >= 0
-            accuracy = ((guess == self.val_y) & known).sum() / known.sum()
-            self.accuracy.scatter_(0, self.epoch, accuracy.view(1))
-            self.epoch += 1
-
-    def best_validation(self, train_y: Tensor, val_y: Tensor, seed: int) -> tuple[float, int]:
-        """Best validation accuracy over the epochs of a fresh run, and its epoch."""
-        torch.manual_seed(seed)
-        self.model.reset_parameters()
-        for state in self.optimizer.state.values():
-            for value in state.values():
-                value.zero_()
-        self.epoch.zero_()
-        self.train_y.copy_(train_y)
-        self.val_y.copy_(val_y)
-        for epoch in range(self.epochs):
-            if self.cosine:
-                angle = torch.tensor(torch.pi * epoch / self.epochs)
-                self.rate.fill_(self.base_rate * 0.5 * (1 + torch.cos(angle).item()))
-            self.recorded.replay()
-        history = self.accuracy[: self.epochs]
-        return float(history.max()), int(history.argmax()) + 1
 
 
 def candidates(name: str) -> Iterator[Candidate]:
@@ -195,7 +120,7 @@ def search(name: str, tried: Iterator[Candidate], seconds: float, out: Path, see
     for candidate in tried:
         if time.perf_counter() - began > seconds:
             break
-        runs = validation_runs(graph, candidate, seeds)
+        runs = validation_runs(name, graph, candidate, seeds)
         accuracies = [accuracy for accuracy, _ in runs]
         row = {
             "data": name,
@@ -210,14 +135,16 @@ def search(name: str, tried: Iterator[Candidate], seconds: float, out: Path, see
     print(f"{name}: {count} candidates in {time.perf_counter() - began:.0f} s", flush=True)
 
 
-def validation_runs(graph: Any, candidate: Candidate, seeds: range) -> list[tuple[float, int]]:
+def validation_runs(
+    name: str, graph: Any, candidate: Candidate, seeds: range
+) -> list[tuple[float, int]]:
     """Best validation accuracy and its epoch for every seed and split."""
-    replay = Replay(graph, candidate)
+    settings = {"lr": 0.005, "weight_decay": 1e-3, "epochs": 200, **candidate}
+    asked = {"directed": name.endswith(":directed"), "fresh": True}
     runs = []
     for seed, split in itertools.product(seeds, range(graph.train_mask.size(1))):
-        train_y = torch.where(graph.train_mask[:, split], graph.y, -1)
-        val_y = torch.where(graph.val_mask[:, split], graph.y, -1)
-        runs.append(replay.best_validation(train_y, val_y, seed))
+        found = validated(graph.name, graph, split, settings, seed=seed, **asked)
+        runs.append((found.val_score, found.best_epoch))
     return runs
 
 

@@ -10,6 +10,7 @@ import ast
 import contextlib
 import io
 import os
+import pkgutil
 import re
 import runpy
 import shlex
@@ -33,6 +34,13 @@ SCRIPT = ROOT / "scripts" / "geometry_pictures.py"
 
 FENCE = re.compile(r"^(?:(<!-- output -->)\n+)?```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LOADED = re.compile(r'<(?:script|link|img)[^>]* (?:src|href)="(https?:[^"]*)"')
+#: Names in words: dotted ones of the package, and files and folders of the repository.
+MODULE = re.compile(r"argnn(\.\w+)+")
+FILE = re.compile(
+    r"(?:src|docs|scripts|tests|examples|argnn|bench|cli|data|functional|nn|runs|settings|store|train)"
+    r"/[\w/.-]+"
+)
+MADE_UP = re.compile(r"my_method|my-method|NAME")
 SHORTENED, BY_CI = "# shortened by the tests: one epoch\n", "# run by CI\n"
 RUN, SHOWN = ("python", "sh"), ("text", "yaml", "{toctree}")
 
@@ -98,6 +106,34 @@ def test_every_block_is_one_that_is_run(page):
         if block.language == "sh":
             program = "make" if block.text.startswith(BY_CI) else "argnn"
             assert {words[0] for words in commands(block)} == {program}, f"{block}: only {program}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_and_files_that_a_page_names_exist(page):
+    for name in re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if name == "argnn.models":  # a group of entry points
+            continue
+        if MODULE.fullmatch(name):
+            assert resolves(name), name
+        elif FILE.fullmatch(name) and not MADE_UP.search(name):
+            roots = (ROOT, DOCS, ROOT / "src", ROOT / "src" / "argnn")
+            assert any((root / name).exists() for root in roots), name
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (AttributeError, ImportError):
+        return False
+    return True
+
+
+def test_a_name_that_moved_is_found():
+    assert resolves("argnn.runs.train_one")
+    assert not resolves("argnn.bench.settings")
+    assert FILE.fullmatch("src/argnn/bench/settings")
+    assert FILE.fullmatch("bench/allocator.py")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -147,7 +147,7 @@ def test_circumstances_are_no_settings(path):
 
 def test_threads_do_not_depend_on_what_is_finished(path, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr("argnn.runs.threads.core_count", lambda: 8)
+    monkeypatch.setattr("argnn.runs.machine.core_count", lambda: 8)
     cells = plan_bench([(experiment(), path)], workers=2).cells
     assert {cell.job.config.threads for cell in cells} == {4}
     one = experiment(splits=(0,), seeds=(0,), methods=(method(),))
@@ -358,6 +358,7 @@ def test_outcomes_are_means_of_finished_cells(path):
     assert (mlp["test"]["mean"], mlp["failed"]) == (0.25, 0)
 
 
+@pytest.mark.usefixtures("plain_seeds")
 def test_trial_is_the_same_for_every_number_of_workers(small_npz, path, brief_trial):
     own = experiment(
         data=(DataChoice(str(small_npz())),), methods=(Method("argnn", "argnn"),), splits=None

@@ -248,7 +248,7 @@ def test_a_child_measures_what_it_is_told():
 
 
 def test_host_memory_without_a_reset(monkeypatch, tmp_path):
-    monkeypatch.setattr("argnn.runs.process_memory._CLEAR", tmp_path / "none" / "clear_refs")
+    monkeypatch.setattr("argnn.runs.machine._CLEAR", tmp_path / "none" / "clear_refs")
     found = host_memory("gcn", tiny())
     assert found["method"] == "process peak, never reset"
     assert found["step_mib"] is None

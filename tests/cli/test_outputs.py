@@ -115,7 +115,7 @@ OWN_WRITING = {
     "argnn.store.run_folder": "the log and the configuration of a run",
     "argnn.store.results": "adds lines to a results file under a lock",
     "argnn.bench.tuning.study": "adds lines to a journal under a lock",
-    "argnn.runs.process_memory": "a switch of the kernel, not a file",
+    "argnn.runs.machine": "a switch of the kernel, not a file",
     "argnn.bench.perf.__main__": "the standard output of a child process",
     "argnn.runs.demo": "the empty mark of its folder",
     "argnn.cli.__init__": "opens /dev/null only",

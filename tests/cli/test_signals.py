@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from argnn.files import read_json
+from argnn.runs.machine import ending_as_interrupts
 from argnn.runs.pool import graphs_for_worker
-from argnn.runs.signals import ending_as_interrupts
 from argnn.store.run_folder import RunFolder
 from forked import PATIENCE, Forked, command, run_forked
 

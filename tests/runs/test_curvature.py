@@ -8,12 +8,12 @@ from torch_geometric.data import Data
 
 from argnn.files import read_checked
 from argnn.functional import ollivier, ollivier_ricci
-from argnn.runs import curvature
-from argnn.runs.curvature import curvature_file, load_curvature, precompute_curvature
+from argnn.runs import train_one as curvature
 from argnn.runs.parallel import run_splits
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
 from argnn.runs.run import run_cell
+from argnn.runs.train_one import curvature_file, load_curvature, precompute_curvature
 from argnn.store.run_folder import create_run
 
 pytest.importorskip("ot", reason="small graphs use POT")

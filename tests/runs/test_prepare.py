@@ -4,8 +4,8 @@ import pytest
 
 from argnn.data import load
 from argnn.errors import ConfigError, DataError, DivergenceError, RunError
-from argnn.runs.prepare import Request, prepare, reopen, worker_count
-from argnn.runs.threads import core_count, threads_for
+from argnn.runs.machine import core_count, threads_for
+from argnn.runs.prepare import Request, draft, prepare, reopen, settled, worker_count
 
 TINY = ("hidden_channels=4", "epochs=2")
 
@@ -30,14 +30,15 @@ def test_preset_alone():
 def test_unknown_graph_gets_a_trial(small_npz, brief_trial):
     seen = []
     request = Request(str(small_npz()), split="1", overrides=("num_layers=1",))
-    config = prepare(request, seen.append).config
+    config = prepare(request, lambda job, epoch, *course: seen.append((job.split, epoch))).config
     assert config.trial["split"] == 1
-    assert [run["name"] for run in config.trial["runs"]] == [trial.recipe.name for trial in seen]
+    runs = len(config.trial["runs"])
+    assert seen == [(1, epoch) for epoch in range(1, 2 * runs + 1)]
     best = max(config.trial["runs"], key=lambda run: (run["val_score"], -run["val_loss"]))
     assert config.trial["chosen"] == best["name"]
     expected = {**best["model"], "num_layers": 1}
     assert {name: config.options[name] for name in expected} == expected
-    assert f"{len(seen)} short runs on validation: {best['name']}" in config.source
+    assert f"{runs} short runs on validation: {best['name']}" in config.source
 
 
 def test_directed_trial_tries_directions(small_npz, brief_trial):
@@ -105,7 +106,7 @@ def test_changed_graph_is_noticed(small_npz):
 
 
 def test_threads_obey_the_environment(monkeypatch):
-    monkeypatch.setattr("argnn.runs.threads.core_count", lambda: 8)
+    monkeypatch.setattr("argnn.runs.machine.core_count", lambda: 8)
     for limit, expected in (("", 4), ("3", 3), ("16", 4), ("0", 4), ("many", 4)):
         monkeypatch.setenv("OMP_NUM_THREADS", limit)
         assert threads_for(2) == expected
@@ -130,3 +131,32 @@ def test_recipe_that_diverges_is_shown_and_not_chosen(small_npz, brief_trial, mo
     assert config.trial["chosen"] != failed["name"]
     assert fingerprint(config.to_json())  # strict JSON: no infinity in it
     assert "diverged" in list(trial_table(config.trial).columns[3].cells)
+
+
+@pytest.mark.usefixtures("plain_seeds")
+def test_trials_of_several_splits_are_jobs_of_one_pool(small_npz, brief_trial):
+    request = Request(str(small_npz()), split="all", device="cpu")
+    seen: dict[int, int] = {}
+
+    def tell(job, epoch, *course):
+        seen[job.split] = epoch
+
+    drafted = draft(request)
+    assert [job.split for job in drafted.jobs] == [0, 1, 2]
+    assert {job.config.threads for job in drafted.jobs} == {threads_for(1)}
+    [here] = settled([drafted], 1, tell=tell)
+    [there] = settled([drafted], 2)
+    assert seen.keys() == {0, 1, 2}
+    for split in range(3):
+        one, other = here.config.for_split(split), there.config.for_split(split)
+        assert (one.options, one.train, one.source) == (other.options, other.train, other.source)
+        assert [run["val_loss"] for run in one.trial["runs"]] == [
+            run["val_loss"] for run in other.trial["runs"]
+        ]
+        assert one.trial["split"] == split
+
+
+def test_trial_that_fails_ends_the_plan(small_npz, monkeypatch):
+    monkeypatch.setattr("argnn.runs.trial.train_one", None)
+    with pytest.raises(TypeError):
+        prepare(Request(str(small_npz())))

@@ -15,10 +15,10 @@ from argnn.data import load, split_links
 from argnn.errors import DivergenceError, RunError
 from argnn.files import read_checked, read_json
 from argnn.runs import trial
+from argnn.runs.machine import using_threads
 from argnn.runs.parallel import Silent, run_splits
 from argnn.runs.prepare import Request, prepare, reopen
 from argnn.runs.run import run_cell, trained_model
-from argnn.runs.threads import using_threads
 from argnn.settings.run_config import RunConfig
 from argnn.store.run_folder import RunFolder, create_run
 from argnn.train import fit

@@ -7,17 +7,16 @@ import torch
 
 from argnn.runs import trial
 from argnn.runs.train_one import Trained
-from argnn.runs.trial import Recipe, Trial, TrialReport, choose_switches
+from argnn.runs.trial import Recipe, Trial, TrialJob, TrialReport, choose_switches
 from argnn.settings.options import Overrides
-from argnn.settings.request import IN_MEMORY, Request
-from argnn.settings.resolve import PRESET, resolve
+from argnn.settings.resolve import IN_MEMORY, PRESET, Request, resolve
 from argnn.train import FitResult
 from train.cases import task_of, two_blocks
 
 GRAPH = two_blocks()
 
 
-def tried(graph=GRAPH, seed=0, **options):
+def tried(graph=GRAPH, seed=0, *, directed, on_epoch=None):
     """The trial on a graph in memory."""
     config = resolve(
         Request(IN_MEMORY, seed=seed),
@@ -28,7 +27,8 @@ def tried(graph=GRAPH, seed=0, **options):
         device="cpu",
         threads=1,
     )
-    return choose_switches(config, graph, task_of(graph), **options)
+    job = TrialJob(config, 0, directed, trial.TRIAL_EPOCHS)
+    return choose_switches(job, graph, task_of(graph), on_epoch)
 
 
 class Recorder:
@@ -37,7 +37,7 @@ class Recorder:
     def __init__(self, score):
         self.score, self.calls = score, []
 
-    def __call__(self, config, visible, task):
+    def __call__(self, config, visible, task, on_epoch):
         form = SimpleNamespace(**config.options)
         self.calls.append((form, config.train))
         score, loss = self.score(form)
@@ -131,12 +131,17 @@ def test_choice_is_the_best_of_both_rounds(recorded):
     assert report.chosen.name == "self path, sum, fixed metric"
 
 
-def test_every_short_run_is_shown_when_it_ends(recorded):
+def test_every_recipe_has_its_own_name(recorded):
     recorded(self_path_wins)
+    names = [t.recipe.name for t in tried(directed=True).trials]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.usefixtures("short")
+def test_epochs_of_all_short_runs_are_counted_through():
     seen = []
-    report = tried(directed=True, on_trial=seen.append)
-    assert seen == report.trials
-    assert len({t.recipe.name for t in seen}) == len(seen), "every recipe has its own name"
+    report = tried(directed=False, on_epoch=lambda record: seen.append(record.epoch))
+    assert seen == list(range(1, 3 * len(report.trials) + 1))
 
 
 def test_recipes_are_not_changed_by_a_variation():

@@ -5,11 +5,10 @@ import torch
 
 from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
-from argnn.nn import MODELS
+from argnn.nn import MODELS, model_class
 from argnn.settings.model_spec import ModelSpec
 from argnn.settings.options import (
     check_preset,
-    option_types,
     parse_overrides,
     resolve_options,
     resolve_train,
@@ -128,7 +127,7 @@ def test_baseline_defaults(model):
 @pytest.mark.parametrize("model", MODELS)
 def test_complete_options_build_the_model(model):
     options = resolve_options(model, "default")
-    assert options.keys() == option_types(model).keys()
+    assert options.keys() == model_class(model).option_types().keys()
     built = ModelSpec(model, options, None, 5, 3).build()
     assert (built.in_channels, built.out_channels) == (5, 3)
 

@@ -13,10 +13,10 @@ from argnn.data import cache as graph_cache
 from argnn.errors import ArgnnError
 from argnn.estimators import load
 from argnn.files import read_checked
-from argnn.runs.curvature import curvature_file, load_curvature
 from argnn.runs.parallel import run_splits
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.run import finished_row
+from argnn.runs.train_one import curvature_file, load_curvature
 from argnn.settings.run_config import RunConfig
 from argnn.store.geometry_record import read_geometry, write_geometry
 from argnn.store.results import append_row, read_rows

@@ -21,8 +21,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
 )
 from argnn.cli.app import InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
-from argnn.runs.allocator import keep_freed_memory
-from argnn.runs.signals import ending_as_interrupts
+from argnn.runs.machine import ending_as_interrupts, keep_freed_memory
 
 __all__ = ["app", "main"]
 

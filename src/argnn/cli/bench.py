@@ -71,6 +71,7 @@ def bench(
             workers=slots,
             device=device,
             data_root=data_root,
+            executor=executor,
             tell=watcher.preparing,
         )
         rows = run_bench(planned, watcher, executor=executor, retry_failed=retry_failed)

@@ -55,7 +55,7 @@ def perf(
     """Time a training step beside the plain kernels, two GCNs and PyG's GAT, on a random graph."""
     from argnn.bench.perf import PerfConfig, chosen_rows, run_perf
     from argnn.files import json_bytes, require_writable, write_output
-    from argnn.runs.threads import threads_for
+    from argnn.runs.machine import threads_for
     from argnn.train.devices import resolve_device
 
     config = PerfConfig(

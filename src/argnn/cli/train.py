@@ -1,7 +1,6 @@
 """``argnn train``: begin a run or continue one, and show its scores."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,9 +34,10 @@ from argnn.cli.progress import Counting, watching
 from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
+    from argnn.runs.pool import Tell
     from argnn.runs.prepare import Plan
-    from argnn.runs.trial import Trial
-    from argnn.settings.request import Request
+    from argnn.runs.trial import TrialJob
+    from argnn.settings.resolve import Request
     from argnn.store.results import Row
     from argnn.store.run_folder import RunFolder
 
@@ -128,7 +128,7 @@ def train(
         folder, plan = _continued(resume, data, given, data_root, workers)
     else:
         from argnn.data.import_options import Columns
-        from argnn.settings.request import Request
+        from argnn.settings.resolve import Request
 
         usual = _usual(settings_file)
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
@@ -193,7 +193,8 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
 
     if out is not None:
         require_free(out)
-    plan = prepare(request, _trial_teller(console))
+    with Counting(console, "short runs") as counting:
+        plan = prepare(request, _trial_teller(console, counting))
     config = plan.config
     for note in plan.graph.notes:
         console.print(f"Note: {printable(note)}", soft_wrap=True, markup=False)
@@ -208,21 +209,22 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     return create_run(path, config.to_json()), plan
 
 
-def _trial_teller(console: Console) -> "Callable[[Trial], None]":
-    from argnn.runs.trial import MAX_TRIALS, TRIAL_EPOCHS
+def _trial_teller(console: Console, counting: Counting) -> "Tell":
+    """Say once why there are short runs, and how far they are."""
+    from argnn.runs.trial import MAX_TRIALS
 
-    told: list[str] = []
+    done: dict[int, int] = {}
 
-    def tell(trial: "Trial") -> None:
-        if not told:
+    def tell(job: "TrialJob", epoch: int, loss: float, val_score: float) -> None:
+        if not done:
             console.print(
                 "No stored settings for this graph: the switches of each split are chosen by at "
-                f"most {MAX_TRIALS} runs of {TRIAL_EPOCHS} epochs, on its validation nodes.",
+                f"most {MAX_TRIALS} runs of {job.epochs} epochs, on its validation nodes.",
                 soft_wrap=True,
             )
-        told.append(trial.recipe.name)
-        if console.is_terminal:
-            console.print(f"  {len(told)}: {trial.recipe.name}, {100 * trial.val_score:.1f} %")
+        done[job.split] = epoch
+        total = len(job.config.splits) * MAX_TRIALS * job.epochs
+        counting(min(sum(done.values()), total), total)
 
     return tell
 
@@ -246,8 +248,8 @@ def _continued(
 def _run(
     plan: "Plan", folder: "RunFolder", console: Console, as_json: bool, dashboard: bool
 ) -> None:
-    from argnn.runs.curvature import precompute_curvature
     from argnn.runs.parallel import run_splits
+    from argnn.runs.train_one import precompute_curvature
 
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
         with Counting(console, "curvature of edges") as counting:

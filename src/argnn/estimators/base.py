@@ -17,12 +17,11 @@ from torch_geometric.data import Data
 from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
 from argnn.estimators.reading import Reading
-from argnn.nn import ARGNN, AbstractNodeModel
-from argnn.runs.provenance import versions
+from argnn.nn import ARGNN, AbstractNodeModel, model_name
+from argnn.runs.machine import versions
 from argnn.runs.train_one import train_one
 from argnn.settings.options import Overrides
-from argnn.settings.request import IN_MEMORY, Request
-from argnn.settings.resolve import BaseSettings, resolve
+from argnn.settings.resolve import IN_MEMORY, BaseSettings, Request, resolve
 from argnn.settings.run_config import LinkConfig, RunConfig
 from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, write_folder
@@ -41,7 +40,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
 
     task: str
 
-    model: str
+    model: str | type[AbstractNodeModel]
     preset: str
     model_options: Mapping[str, Any] | None
     train_options: Mapping[str, Any] | None
@@ -62,7 +61,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
         """What ``argnn train`` would be asked for."""
         return Request(
             data=source if isinstance(source, str) else IN_MEMORY,
-            model=self.model,
+            model=model_name(self.model),
             preset=self.preset,
             seed=seed,
             directed=self.directed,
@@ -192,6 +191,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
 
     def _stored_params(self) -> dict[str, Any]:
         params = dict(self.get_params(deep=False))
+        if not isinstance(self.model, str):
+            params["model"] = model_name(self.model)
         plain = params["random_state"] is None or isinstance(params["random_state"], int)
         if not plain:
             params["random_state"] = self.settings_.seed

@@ -15,9 +15,9 @@ from argnn.estimators.base import GraphEstimator, drawn_seed
 from argnn.estimators.labels import as_mask, as_objects, class_table, encode
 from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
 from argnn.nn import AbstractNodeModel
-from argnn.runs.trial import settings_by_trial
-from argnn.settings.request import Request
-from argnn.settings.resolve import PRESET, base_settings, is_directed
+from argnn.runs import trial
+from argnn.runs.trial import TrialJob
+from argnn.settings.resolve import PRESET, Request, base_settings, is_directed
 from argnn.store.model_folder import Checkpoint
 from argnn.train import NodeClassification, node_scores
 from argnn.train.calibration import calibrate, probabilities
@@ -30,7 +30,8 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
     networkx graph, pandas tables, a scipy adjacency with features, a path, a name.
 
     Args:
-        model: A name in ``argnn.nn.MODELS``.
+        model: A name in ``argnn.nn.MODELS`` or of an entry point ``argnn.models``, or a class of
+            your own; see :func:`argnn.nn.model_class`.
         preset: ``"default"``, ``"paper"`` or ``"reference"``; only argnn has more than the first.
         model_options: Options of the model that differ from its usual ones.
         train_options: Training settings that differ, by the names of ``argnn.train.TrainConfig``.
@@ -72,7 +73,7 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
 
     def __init__(
         self,
-        model: str = "argnn",
+        model: str | type[AbstractNodeModel] = "argnn",
         preset: str = "default",
         *,
         model_options: Mapping[str, Any] | None = None,
@@ -146,8 +147,8 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         visible = Data(x=graph.x, edge_index=graph.edge_index).to(device)
         task = NodeClassification(codes.to(device), train.to(device), val.to(device))
         if base is None and self.trial:
-            directed = is_directed(request)
-            base = settings_by_trial(config, visible, task, split=0, directed=directed)
+            job = TrialJob(config, 0, is_directed(request), trial.TRIAL_EPOCHS)
+            base = job.settings(visible, task)
             config = self._resolved(request, graph, len(classes), base)
         self._train(visible, task, config)
         self.classes_ = classes

@@ -27,7 +27,8 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     """Tell how likely two nodes of a graph are joined by an edge.
 
     Args:
-        model: A name in ``argnn.nn.MODELS``.
+        model: A name in ``argnn.nn.MODELS`` or of an entry point ``argnn.models``, or a class of
+            your own; see :func:`argnn.nn.model_class`.
         preset: ``"default"``, ``"paper"`` or ``"reference"``; only argnn has more than the first.
         decoder: A name in ``argnn.nn.DECODERS``; the usual one of the model where not given.
         ratio: Shares of training, validation and test pairs.
@@ -64,7 +65,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: str = "argnn",
+        model: str | type[AbstractNodeModel] = "argnn",
         preset: str = "default",
         *,
         decoder: str | None = None,

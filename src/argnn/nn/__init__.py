@@ -13,6 +13,7 @@ from argnn.nn.models import (
     PRESETS,
     AbstractNodeModel,
     Formulation,
+    is_model_name,
     model_class,
     model_name,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "Regularizer",
     "RicciRegularizer",
     "SmoothnessRegularizer",
+    "is_model_name",
     "model_class",
     "model_name",
     "total_penalty",

@@ -10,12 +10,12 @@ from typing import Any
 
 from argnn.errors import ConfigError, RunError
 from argnn.files import require_folder, require_writable, write_output
+from argnn.runs.machine import core_count
 from argnn.runs.parallel import Job, Silent, Watcher, run_jobs, write_scores
-from argnn.runs.prepare import Plan, Request, prepare
+from argnn.runs.prepare import Draft, Plan, Request, draft, settled
 from argnn.runs.run import trained_model
 from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary
 from argnn.runs.tables import SCORE_NAMES, per_cent
-from argnn.runs.threads import core_count
 from argnn.store.model_folder import FILES
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, write_config
@@ -78,7 +78,7 @@ def run_demo(
     from argnn.analysis.figures.style import figure_bytes
 
     _require_ours(out)
-    plans = [_plan(data, model, overrides) for data in GRAPHS for model in MODELS]
+    plans = settled([_draft(data, model, overrides) for data in GRAPHS for model in MODELS])
     _remove_ours(out)
     folders = [_folder(out, plan) for plan in plans]
     rows = _run(plans, folders, watcher or Silent())
@@ -93,11 +93,9 @@ def run_demo(
     return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page, folders[0].root)
 
 
-def _plan(data: str, model: str, overrides: Sequence[str]) -> Plan:
+def _draft(data: str, model: str, overrides: Sequence[str]) -> Draft:
     split = ",".join(str(split) for split in SPLITS)
-    return prepare(
-        Request(data, model=model, split=split, device="cpu", overrides=tuple(overrides))
-    )
+    return draft(Request(data, model=model, split=split, device="cpu", overrides=tuple(overrides)))
 
 
 def _require_ours(out: Path) -> None:

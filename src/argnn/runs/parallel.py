@@ -7,9 +7,9 @@ from typing import Protocol
 from torch_geometric.data import Data
 
 from argnn.files import fingerprint, write_checked
+from argnn.runs.machine import code_state
 from argnn.runs.pool import open_pool
 from argnn.runs.prepare import Plan
-from argnn.runs.provenance import code_state
 from argnn.runs.run import failed_row, finished_row, run_cell, run_split, short_row
 from argnn.runs.summary import summary
 from argnn.runs.train_one import OnEpoch
@@ -163,7 +163,4 @@ def run_jobs(
     """
     workers = max(1, min(workers, len(jobs)))
     with open_pool(graphs, workers, executor, attempts, watcher.epoch) as pool:
-        for job in jobs:
-            pool.submit(job)
-        for _ in jobs:
-            yield pool.next_done()
+        yield from pool.run(jobs)

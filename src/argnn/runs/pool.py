@@ -23,9 +23,12 @@ from torch_geometric.data import Data
 
 from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import read_tensors, write_tensors
-from argnn.runs.allocator import keep_freed_memory
-from argnn.runs.signals import children_ignoring_interrupts, leave_when_asked
-from argnn.runs.threads import using_threads
+from argnn.runs.machine import (
+    children_ignoring_interrupts,
+    keep_freed_memory,
+    leave_when_asked,
+    using_threads,
+)
 from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord
 
@@ -100,6 +103,13 @@ class Pool(ABC):
             if not again:
                 return job, job.failed(result, 0.0) if died else result
 
+    def run(self, jobs: Sequence[PoolJob]) -> Iterator[tuple[Any, Any]]:
+        """Run jobs; gives each with its result as soon as it is over."""
+        for job in jobs:
+            self.submit(job)
+        for _ in jobs:
+            yield self.next_done()
+
     def _fill(self) -> None:
         while self.waiting and len(self.running) < self.workers:
             job, attempt = self.waiting.popleft()
@@ -145,7 +155,7 @@ def open_executor(
         yield workers
 
 
-def _nobody(*told: object) -> None:
+def nobody(*told: object) -> None:
     """Ignore it."""
 
 
@@ -155,7 +165,7 @@ def open_pool(
     workers: int = 1,
     executor: str = "local",
     attempts: int = 1,
-    tell: Tell = _nobody,
+    tell: Tell = nobody,
 ) -> Iterator[Pool]:
     """A pool; jobs that still run when it is left are ended.
 

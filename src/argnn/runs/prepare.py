@@ -1,7 +1,7 @@
 """From what a user asked for to a complete configuration and a graph."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,15 +12,17 @@ from argnn.data.import_options import Columns
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
-from argnn.runs.problems import pose_problem
-from argnn.runs.threads import core_count, threads_for, using_threads
-from argnn.runs.trial import OnTrial, settings_by_trial
+from argnn.runs import trial
+from argnn.runs.machine import core_count, threads_for
+from argnn.runs.pool import Tell, nobody, open_pool
+from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
-from argnn.settings.request import Request, data_name
 from argnn.settings.resolve import (
     PRESET,
     BaseSettings,
+    Request,
     base_settings,
+    data_name,
     is_directed,
     names_of,
     resolve,
@@ -28,7 +30,7 @@ from argnn.settings.resolve import (
 from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig
 from argnn.train.devices import resolve_device
 
-__all__ = ["Plan", "Request", "data_name", "prepare", "reopen"]
+__all__ = ["Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled"]
 
 _LARGEST_SEED = 2**63 - 1
 
@@ -42,19 +44,33 @@ class Plan:
     workers: int
 
 
-def prepare(
-    request: Request,
-    on_trial: OnTrial | None = None,
-    graph: Data | None = None,
-) -> Plan:
-    """Check a request, load its graph, and settle every setting.
+@dataclass(frozen=True)
+class Draft:
+    """A plan whose settings may still need a trial.
 
-    For argnn on a graph without stored settings the switches are chosen by a short trial. Every
-    split has its own: a node that is tested in one split may be trained on in another.
+    Attributes:
+        plan: The plan, complete unless there has to be a trial.
+        jobs: The trial of each split; mostly none.
+        settle: Gives the configuration from what the trials found.
+    """
+
+    plan: Plan
+    jobs: list[TrialJob]
+    settle: Callable[[Sequence[BaseSettings]], RunConfig]
+
+    def settled(self, found: Sequence[BaseSettings]) -> Plan:
+        """The plan with what the trials found."""
+        return replace(self.plan, config=self.settle(found)) if self.jobs else self.plan
+
+
+def draft(request: Request, graph: Data | None = None) -> Draft:
+    """Check a request, load its graph, and find its settings as far as no trial is needed.
+
+    A model with a trial has one on every split of a graph without stored settings: a node that
+    is tested in one split may be trained on in another.
 
     Args:
         request: What the user asked for.
-        on_trial: Called after each short run of a trial.
         graph: The graph of the request, where it is loaded already.
     """
     model, preset = names_of(request)
@@ -63,7 +79,7 @@ def prepare(
     changes = parse_overrides(request.overrides, model)
     if not 0 <= request.seed <= _LARGEST_SEED:
         raise ConfigError(f"--seed must be from 0 to {_LARGEST_SEED} (got {request.seed})")
-    # Changes are checked once without the graph: a trial must not end in a typing mistake.
+    # Changes are checked once without the graph, which may take long to load.
     resolve_options(model, preset, changes.options)
     resolve_train(model, preset, request.seed, changes.train)
     device = resolve_device(request.device, "--device")
@@ -71,40 +87,72 @@ def prepare(
     graph = load_graph(request.data, request) if graph is None else graph
     splits = chosen_splits(request.split, graph, request.task)
     workers = worker_count(request.workers, len(splits), device)
-    settled = partial(
+    settle = partial(
         resolve,
         request,
         changes,
+        splits=splits,
         graph=graph_facts(graph),
         device=device,
         threads=threads_for(workers),
         columns=used_columns(request),
     )
-    if base is not None:
-        bases = [base]
-    else:
-        first = settled([PRESET], splits=splits)
-        bases = [_tried(first, request, graph, split, on_trial) for split in splits]
-    config = settled(bases, splits=splits)
+    config = settle([base or PRESET])
     if config.link is not None:
         _check_link_splits(graph, splits, config.link)
-    return Plan(config, graph, workers)
+    jobs = _trial_jobs(config, request) if base is None else []
+    return Draft(Plan(config, graph, workers), jobs, settle)
 
 
-def _tried(
-    config: RunConfig, request: Request, graph: Data, split: int, on_trial: OnTrial | None
-) -> BaseSettings:
-    """Settings that short runs on one split choose; they see no test label."""
-    with using_threads(threads_for(1)):
-        problem = pose_problem(graph, split, config.device)
-        return settings_by_trial(
-            config,
-            problem.visible,
-            problem.task,
-            split=split,
-            directed=is_directed(request),
-            on_trial=on_trial,
-        )
+def _trial_jobs(config: RunConfig, request: Request) -> list[TrialJob]:
+    """The trials use all threads: their bits must not depend on the number of workers."""
+    config = replace(config, threads=threads_for(1))
+    directed, epochs = is_directed(request), trial.TRIAL_EPOCHS
+    return [TrialJob(config, split, directed, epochs) for split in config.splits]
+
+
+def prepare(request: Request, tell: Tell = nobody, graph: Data | None = None) -> Plan:
+    """Check a request, load its graph, and settle every setting, with a trial where needed.
+
+    Args:
+        request: What the user asked for.
+        tell: Is told the epochs of the trial; see :class:`argnn.runs.pool.Pool`.
+        graph: The graph of the request, where it is loaded already.
+    """
+    return settled([draft(request, graph)], tell=tell)[0]
+
+
+def settled(
+    drafts: Sequence[Draft],
+    workers: int | None = None,
+    *,
+    executor: str = "local",
+    tell: Tell = nobody,
+) -> list[Plan]:
+    """The plans of some drafts; their trials run in one pool.
+
+    Args:
+        drafts: What was checked.
+        workers: Trials that run at the same time; as many as splits of the first draft do, if
+            not given.
+        executor: As of :func:`argnn.runs.pool.open_pool`.
+        tell: As of :func:`prepare`.
+
+    Raises:
+        Exception: That of the first trial which failed.
+    """
+    jobs = [job for draft in drafts for job in draft.jobs]
+    found: dict[int, BaseSettings] = {}
+    if jobs:
+        plans = [draft.plan for draft in drafts if draft.jobs]
+        graphs = {plan.config.graph["digest"]: plan.graph for plan in plans}
+        count = max(1, min(workers or drafts[0].plan.workers, len(jobs)))
+        with open_pool(graphs, count, executor, tell=tell) as pool:
+            for job, result in pool.run(jobs):
+                if isinstance(result, Exception):
+                    raise result
+                found[id(job)] = result
+    return [draft.settled([found[id(job)] for job in draft.jobs]) for draft in drafts]
 
 
 def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Plan:

@@ -14,10 +14,8 @@ from torch_geometric.data import Data
 
 import argnn
 from argnn.errors import ConfigError, RunError
-from argnn.runs.allocator import keep_freed_memory
+from argnn.runs.machine import core_count, handlers_kept, keep_freed_memory
 from argnn.runs.pool import Pool, PoolJob, Tell, result_of
-from argnn.runs.signals import handlers_kept
-from argnn.runs.threads import core_count
 
 #: What a job on Ray must find in its environment as a local one does.
 _PASSED_ON = ("OMP_WAIT_POLICY", "ARGNN_CACHE")

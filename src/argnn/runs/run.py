@@ -1,4 +1,4 @@
-"""Run one split: train, score the test set once, write the results."""
+"""Run one split: train, score the test set once, write the results and the model."""
 
 import math
 import time
@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,13 +17,13 @@ from argnn.errors import FORESEEN
 from argnn.files import fingerprint, read_checked, write_checked
 from argnn.nn import AbstractNodeModel
 from argnn.runs.dashboard import Dashboard, told_both
-from argnn.runs.models import write_model
+from argnn.runs.machine import device_name, git_state, peak_mib, reset_peak, versions
 from argnn.runs.problems import Judge, Problem, Scores, pose_problem
-from argnn.runs.process_memory import peak_mib, reset_peak
-from argnn.runs.provenance import device_name, git_state, versions
+from argnn.runs.summary import SELECTION
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.run_config import RunConfig
-from argnn.store.model_folder import read_folder
+from argnn.store.model_card import model_card
+from argnn.store.model_folder import Checkpoint, read_folder, write_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
 from argnn.train import (
@@ -30,6 +31,7 @@ from argnn.train import (
     Snapshot,
     scores_and_metrics,
 )
+from argnn.train.calibration import calibrate, calibration_error, probabilities
 
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
 
@@ -259,3 +261,94 @@ def failed_row(config: RunConfig, split: int, error: Exception) -> Row:
 def short_row(row: Mapping[str, Any]) -> Row:
     """A row without what the run folder holds elsewhere: configuration and history."""
     return {key: value for key, value in row.items() if key not in ("config", "history")}
+
+
+def write_model(
+    path: Path,
+    config: RunConfig,
+    graph: Data,
+    model: AbstractNodeModel,
+    problem: Problem,
+    row: Mapping[str, Any],
+) -> None:
+    """Calibrate the model of a split on its validation set, and write it.
+
+    Args:
+        path: The folder.
+        config: What was run.
+        graph: The graph that ``config`` describes.
+        model: The trained model.
+        problem: What it was trained for.
+        row: The scores of the split.
+    """
+    calibration = _calibration(model, problem, config.train.precision)
+    checkpoint = Checkpoint(
+        spec=config.spec,
+        classes=_classes(graph) if config.task == "node" else [],
+        temperature=calibration["calibration"]["temperature"],
+        threshold=row["val"]["threshold"] if config.task == "link" else 0.0,
+        precision=config.train.precision,
+        directed=config.directed,
+        row_normalize=config.row_normalize,
+        schema=problem.schema,
+        params=_params(config),
+        facts={**_facts(config, row), **calibration},
+    )
+    write_folder(path, checkpoint, model.state_dict(), model_card(checkpoint), overwrite=True)
+
+
+@torch.no_grad()
+def _calibration(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[str, Any]:
+    """The temperature from validation, and what it makes of the test set."""
+    visible = problem.visible
+    outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
+    found = calibrate(*problem.judge.decisions(model, outputs, "val"))
+    logits, labels = problem.judge.decisions(model, outputs, "test")
+    tested = labels.numel() > 0
+    test_ece = (
+        calibration_error(probabilities(logits, found.temperature), labels) if tested else None
+    )
+    return {"calibration": asdict(found), "test_ece": test_ece}
+
+
+def _classes(graph: Data) -> list[Any]:
+    """Names of the classes, or their numbers where they have no names of their own."""
+    names = graph.get("class_names")
+    numbers = list(range(graph.class_count))
+    if names is None or list(names) == [f"class {number}" for number in numbers]:
+        return numbers
+    return [str(name) for name in names]
+
+
+def _params(config: RunConfig) -> dict[str, Any]:
+    """Parameters of an estimator that would train in the same way."""
+    train = {name: value for name, value in asdict(config.train).items() if name != "seed"}
+    params: dict[str, Any] = {
+        "model": config.model,
+        "preset": config.preset,
+        "model_options": config.options,
+        "train_options": train,
+        "row_normalize": config.row_normalize,
+        "random_state": config.seed,
+    }
+    if config.link is None:
+        return {**params, "directed": config.directed, "trial": False}
+    return {**params, **asdict(config.link)}
+
+
+def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
+    scores = {part: row[part] for part in ("val", "test")}
+    return {
+        "graph": {name: value for name, value in config.graph.items() if name != "digest"},
+        "split_rule": f"{config.graph['split_rule']}; split {row['split']}"
+        if config.link is None
+        else f"unordered pairs at {config.link.ratio}, split {row['split']}",
+        "counts": {},
+        "best_epoch": row["chosen_epoch"],
+        "epochs_run": row["epochs_run"],
+        "val_score": row["val"][SELECTION[config.task]],
+        "scores": scores,
+        "source": config.source,
+        "train": asdict(config.train),
+        "versions": versions(),
+    }

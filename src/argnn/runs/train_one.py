@@ -1,15 +1,35 @@
-"""Train one model: what every command and every estimator calls."""
+"""Train one model: what every command and every estimator calls.
 
+A model that uses Ollivier-Ricci curvature has an option ``ricci`` that says how it is found. Those
+of a large graph take minutes, so they are kept on disk. The file only saves time: its name is a
+checksum of the edges and of the method.
+"""
+
+import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.errors import RunError
+from argnn.files import fingerprint, read_tensors, tensors_digest, write_tensors
+from argnn.folders import cache_root
+from argnn.functional.neighborhood import neighborhood
+from argnn.functional.ollivier import (
+    MAX_CELLS,
+    OnProgress,
+    is_estimated,
+    keep_pair_curvature,
+    pair_curvature,
+)
 from argnn.nn import AbstractNodeModel
-from argnn.runs.curvature import load_curvature
+from argnn.runs.machine import core_count, using_threads
+from argnn.runs.problems import pose_problem
 from argnn.settings.model_spec import seeded
 from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord, FitResult, Snapshot, Task, fit
@@ -69,3 +89,104 @@ def train_one(
         resume_from=resume_from,
     )
     return Trained(model, result, curvature)
+
+
+logger = logging.getLogger(__name__)
+
+# Raise it when the values of a method change, and files are made anew.
+_FORMAT = 1
+_ALPHA = 0.5
+
+
+def precompute_curvature(
+    config: RunConfig, graph: Data, on_progress: OnProgress | None = None
+) -> None:
+    """Compute what the splits of a run need and is not on disk yet, with all cores.
+
+    Args:
+        config: What is going to be run.
+        graph: The graph that ``config`` describes.
+        on_progress: Called now and then with the numbers of finished pairs and of all.
+    """
+    # Splits of nodes share their edges; every split of links has its own.
+    splits = config.splits if config.task == "link" else config.splits[:1]
+    if "ricci" in config.options:
+        with using_threads(core_count()):
+            for split in splits:
+                visible = pose_problem(graph, split, "cpu", config.link).visible
+                load_curvature(config, visible, on_progress)
+
+
+def load_curvature(
+    config: RunConfig, visible: Data, on_progress: OnProgress | None = None
+) -> dict[str, Any] | None:
+    """Have the curvatures that a model needs ready with the edges that it sees.
+
+    Args:
+        config: What is run.
+        visible: The graph that the model sees.
+        on_progress: Called now and then while they are computed.
+
+    Returns:
+        How they were found, for the record: the method, the numbers of exact and of estimated
+        pairs, and the seconds it took, now or when the file was made. None for a model without
+        curvatures.
+    """
+    if "ricci" not in config.options:
+        return None
+    method, edges, nodes = config.options["ricci"], visible.edge_index, visible.x.size(0)
+    path = curvature_file(edges, nodes, method)
+    facts = _from_file(path, edges, nodes, method)
+    if facts is None:
+        began = time.perf_counter()
+        values = pair_curvature(edges, nodes, _ALPHA, method, on_progress)
+        estimated = int(is_estimated(edges, nodes, method).sum())
+        facts = {
+            "method": method,
+            "exact": values.numel() - estimated,
+            "estimated": estimated,
+            "seconds": time.perf_counter() - began,
+        }
+        _to_file(path, values, facts)
+    return facts
+
+
+def curvature_file(edge_index: Tensor, num_nodes: int, method: str) -> Path:
+    """Where the curvatures of a set of edges are kept; direction, order and repeats do not matter.
+
+    Args:
+        edge_index: Source and target of each edge, ``[2, E]``.
+        num_nodes: Number of nodes.
+        method: How they are found.
+    """
+    pairs = neighborhood(edge_index, num_nodes).pairs
+    content = {
+        "format": _FORMAT,
+        "pairs": tensors_digest({"pairs": pairs}),
+        "alpha": _ALPHA,
+        "method": method,
+        "max_cells": MAX_CELLS,
+    }
+    return cache_root() / "curvature" / f"{fingerprint(content)[:32]}.safetensors"
+
+
+def _from_file(
+    path: Path, edge_index: Tensor, num_nodes: int, method: str
+) -> dict[str, Any] | None:
+    try:
+        if not path.is_file():
+            return None
+        tensors, facts = read_tensors(path)
+        keep_pair_curvature(edge_index, num_nodes, tensors["curvature"], _ALPHA, method)
+    except (OSError, RunError, KeyError, ValueError) as error:
+        logger.warning("%s is made anew (%s)", path, error)
+        return None
+    return facts
+
+
+def _to_file(path: Path, values: Tensor, facts: dict[str, Any]) -> None:
+    try:
+        write_tensors(path, {"curvature": values}, facts)
+    except RunError as error:
+        # The values are there all the same: the next run will have to compute them again.
+        logger.warning("curvatures are not kept: %s", error)

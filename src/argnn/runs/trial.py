@@ -6,7 +6,6 @@ at most :data:`MAX_TRIALS` runs of :data:`TRIAL_EPOCHS` epochs.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -14,11 +13,12 @@ import torch
 from torch_geometric.data import Data
 
 from argnn.errors import DivergenceError
-from argnn.runs.train_one import train_one
+from argnn.runs.problems import pose_problem
+from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.options import resolve_options, resolve_train
 from argnn.settings.resolve import BaseSettings
 from argnn.settings.run_config import RunConfig
-from argnn.train import Task
+from argnn.train import EpochRecord, Task
 
 TRIAL_EPOCHS = 60
 MAX_TRIALS = 9
@@ -80,39 +80,78 @@ RECIPES: tuple[Recipe, ...] = (
 )
 
 
-OnTrial = Callable[[Trial], None]
+@dataclass(frozen=True)
+class TrialJob:
+    """The trial of one split, as a job of a pool.
+
+    Attributes:
+        config: Of a model with a trial and its default preset; options and training settings
+            are tried.
+        split: Number of the split.
+        directed: Whether the edges have directions worth trying.
+        epochs: Of each short run.
+    """
+
+    config: RunConfig
+    split: int
+    directed: bool
+    epochs: int
+
+    def run(self, graph: Data, on_epoch: OnEpoch | None = None) -> BaseSettings:
+        """The settings that the short runs choose; they see no test label."""
+        problem = pose_problem(graph, self.split, self.config.device)
+        return self.settings(problem.visible, problem.task, on_epoch)
+
+    def failed(self, error: Exception, seconds: float) -> Exception:
+        """The error: without settings there is nothing to run."""
+        return error
+
+    def settings(self, visible: Data, task: Task, on_epoch: OnEpoch | None = None) -> BaseSettings:
+        """The settings that the short runs choose, with a record of all of them.
+
+        Args:
+            visible: Features and edges.
+            task: Loss and validation score; it holds no test label.
+            on_epoch: Is told the epochs of all short runs, counted through.
+        """
+        report = choose_switches(self, visible, task, on_epoch)
+        source = f"chosen by {len(report.trials)} short runs on validation: {report.chosen.name}"
+        facts = {
+            "split": self.split,
+            "epochs": self.epochs,
+            "threads": torch.get_num_threads(),
+            "chosen": report.chosen.name,
+            "runs": [_recorded(trial) for trial in report.trials],
+        }
+        return BaseSettings(report.chosen.model, report.chosen.train, source, trial=facts)
+
+
+def _recorded(trial: Trial) -> dict[str, Any]:
+    """A short run as JSON, which has no infinity: null where it diverged."""
+    scores = {"val_score": trial.val_score, "val_loss": trial.val_loss}
+    finite = {name: value if math.isfinite(value) else None for name, value in scores.items()}
+    return {**asdict(trial.recipe), **finite, "seconds": trial.seconds}
 
 
 def choose_switches(
-    config: RunConfig,
-    visible: Data,
-    task: Task,
-    *,
-    directed: bool,
-    on_trial: OnTrial | None = None,
+    job: TrialJob, visible: Data, task: Task, on_epoch: OnEpoch | None = None
 ) -> TrialReport:
-    """Run the trial.
-
-    Args:
-        config: Of argnn with its default preset; switches and training settings are tried.
-        visible: Features and edges.
-        task: Loss and validation score; carries no test label.
-        directed: Whether the edges have directions worth trying.
-        on_trial: Called after each short run.
-    """
+    """Run the trial; the arguments are those of :meth:`TrialJob.settings`."""
     trials: list[Trial] = []
+
+    def tell(record: EpochRecord) -> None:
+        if on_epoch is not None:
+            on_epoch(replace(record, epoch=len(trials) * job.epochs + record.epoch))
 
     def run(recipe: Recipe) -> None:
         try:
-            trials.append(_short_run(recipe, config, visible, task))
+            trials.append(_short_run(recipe, job, visible, task, tell))
         except DivergenceError:  # a recipe that fails on this graph is not chosen
             trials.append(Trial(recipe, -math.inf, math.inf, 0.0))
-        if on_trial is not None:
-            on_trial(trials[-1])
 
     for recipe in RECIPES:
         run(recipe)
-    for recipe in _variations(TrialReport(trials).chosen, directed):
+    for recipe in _variations(TrialReport(trials).chosen, job.directed):
         run(recipe)
     assert len(trials) <= MAX_TRIALS
     return TrialReport(trials)
@@ -127,43 +166,14 @@ def _variations(recipe: Recipe, directed: bool) -> list[Recipe]:
     return varied
 
 
-def _short_run(recipe: Recipe, config: RunConfig, visible: Data, task: Task) -> Trial:
-    length = {"epochs": TRIAL_EPOCHS, "checkpoint_every": 0}
+def _short_run(
+    recipe: Recipe, job: TrialJob, visible: Data, task: Task, on_epoch: OnEpoch
+) -> Trial:
+    config, length = job.config, {"epochs": job.epochs, "checkpoint_every": 0}
     short = replace(
         config,
-        options=resolve_options("argnn", "default", recipe.model),
-        train=resolve_train("argnn", "default", config.seed, recipe.train, length),
+        options=resolve_options(config.model, config.preset, recipe.model),
+        train=resolve_train(config.model, config.preset, config.seed, recipe.train, length),
     )
-    result = train_one(short, visible, task).result
+    result = train_one(short, visible, task, on_epoch=on_epoch).result
     return Trial(recipe, result.val_score, result.val_loss, result.seconds)
-
-
-def settings_by_trial(
-    config: RunConfig,
-    visible: Data,
-    task: Task,
-    *,
-    split: int,
-    directed: bool,
-    on_trial: OnTrial | None = None,
-) -> BaseSettings:
-    """The settings that the trial chooses, with a record of its runs; see the other function."""
-    report = choose_switches(config, visible, task, directed=directed, on_trial=on_trial)
-    source = f"chosen by {len(report.trials)} short runs on validation: {report.chosen.name}"
-    facts = {
-        "split": split,
-        "epochs": TRIAL_EPOCHS,
-        "threads": torch.get_num_threads(),
-        "chosen": report.chosen.name,
-        "runs": [
-            {
-                **asdict(trial.recipe),
-                # Null where the short run diverged: JSON has no infinity.
-                "val_score": trial.val_score if math.isfinite(trial.val_score) else None,
-                "val_loss": trial.val_loss if math.isfinite(trial.val_loss) else None,
-                "seconds": trial.seconds,
-            }
-            for trial in report.trials
-        ],
-    }
-    return BaseSettings(report.chosen.model, report.chosen.train, source, trial=facts)

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from argnn.errors import ConfigError
-from argnn.nn import MODELS, AbstractNodeModel, LinkModel
-from argnn.registry import resolve
+from argnn.nn import AbstractNodeModel, LinkModel, model_class
 
 #: Model options beyond these are mistakes or traps; no method here has a use for them.
 MAX_WIDTH = 2**16
@@ -21,7 +20,7 @@ class ModelSpec:
     """Everything that decides which weights a model has.
 
     Attributes:
-        model: A name in ``argnn.nn.MODELS``.
+        model: A name that ``argnn.nn.model_class`` knows.
         options: Arguments of the model besides its outer sizes.
         decoder: For links, a name in ``argnn.nn.DECODERS``; None for classes.
         in_channels: Number of features.
@@ -36,7 +35,7 @@ class ModelSpec:
 
     def build(self) -> AbstractNodeModel:
         """A model with fresh weights."""
-        kind = resolve(self.model, MODELS, "model")
+        kind = model_class(self.model)
         is_link = self.decoder is not None
         # The embeddings of a link predictor are as wide as its layers, and so as its metric.
         outputs = self.options.get("hidden_channels", 1) if is_link else self.out_channels

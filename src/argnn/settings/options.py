@@ -1,31 +1,20 @@
 """Options of a model and of its training: known names, types, defaults; merged and checked."""
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from argnn.errors import ConfigError
-from argnn.nn import ARGNN, MODELS, PRESETS, Formulation
-from argnn.nn.models.formulation import formulation
-from argnn.registry import canonical_name, resolve, suggestion
+from argnn.nn import MODELS, PRESETS, model_class
+from argnn.registry import canonical_name, suggestion
 from argnn.settings.model_spec import ModelSpec
 from argnn.train import TrainConfig, train_config
 from argnn.wording import shortened
 from argnn.yaml_files import parsed_yaml
 
 CHECKPOINT_EVERY = 25
-#: Of argnn, where no stored settings say otherwise: the sizes of the paper, and our own.
-_SIZES: Mapping[str, dict[str, int]] = {
-    "paper": {"hidden_channels": 128, "num_layers": 3},
-    "reference": {"hidden_channels": 128, "num_layers": 3},
-    "default": {"hidden_channels": 128, "num_layers": 2},
-}
-#: Of every other model: the usual settings of a graph convolutional network.
-_BASELINE_SIZES = {"hidden_channels": 64, "num_layers": 2}
-_BASELINE_TRAIN = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
 #: Options that came after results were stored, with the value that changes nothing. At that value
 #: the record leaves them out: fingerprints of finished runs and cells stay what they were.
 _LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -39,7 +28,6 @@ _LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 #: Larger numbers fit no tensor.
 _HUGE = 2**63
-_NOT_OPTIONS = ("self", "in_channels", "out_channels", "preset")
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a word"}
 
 
@@ -58,7 +46,7 @@ def parse_overrides(texts: Sequence[str], model: str) -> Overrides:
         >>> parse_overrides(["lr=1e-2", "model.dropout=0.3"], "gcn")
         Overrides(options={'dropout': 0.3}, train={'lr': 0.01})
     """
-    known = {"model": option_types(model), "train": _train_types()}
+    known = {"model": model_class(model).option_types(), "train": _train_types()}
     found: dict[str, dict[str, Any]] = {"model": {}, "train": {}}
     for text in texts:
         key, separator, value = text.partition("=")
@@ -125,52 +113,29 @@ def _train_types() -> dict[str, Any]:
     return get_type_hints(TrainConfig)
 
 
-def option_types(model: str) -> dict[str, Any]:
-    """Type of each option of a model, by name."""
-    kind = resolve(model, MODELS, "model")
-    hints = get_type_hints(kind.__init__)
-    parameters = inspect.signature(kind.__init__).parameters.values()
-    types = {
-        parameter.name: hints[parameter.name]
-        for parameter in parameters
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-        and parameter.name not in _NOT_OPTIONS
-    }
-    return types | get_type_hints(Formulation) if kind is ARGNN else types
-
-
 def check_preset(model: str, preset: str) -> str:
-    """The preset's own name; only argnn has more than the default one."""
+    """The preset's own name; most models have the default one only."""
     name = canonical_name(preset, PRESETS, "preset")
-    if model != "argnn" and name != "default":
-        raise ConfigError(f"preset '{name}' belongs to argnn; {model} has none")
+    if name not in model_class(model).preset_sizes:
+        owners = [owner for owner, kind in MODELS.items() if name in kind.preset_sizes]
+        raise ConfigError(f"preset '{name}' belongs to {', '.join(owners)}; {model} has none")
     return name
 
 
 def resolve_options(model: str, preset: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
     """The complete options of a model; later layers win over earlier ones and over the preset."""
-    types = option_types(model)
-    options: dict[str, Any] = dict(_SIZES[preset] if model == "argnn" else _BASELINE_SIZES)
+    types = model_class(model).option_types()
+    options: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
             if name not in types:
                 hint = suggestion(name, types)
                 raise ConfigError(f"unknown option '{name}' of {model}; {hint}")
             options[name] = _checked(name, value, types[name])
-    options = _completed(model, preset, options)
+    options = model_class(model).completed_options(preset, options)
     # Only the model knows which values go together.
     ModelSpec(model, options, in_channels=2, out_channels=2).try_out()
     return options
-
-
-def _completed(model: str, preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    if model == "argnn":
-        sizes = {name: options[name] for name in _SIZES[preset]}
-        switches = {name: value for name, value in options.items() if name not in sizes}
-        return {**sizes, **asdict(formulation(preset, switches))}
-    parameters = inspect.signature(MODELS[model].__init__).parameters
-    defaults = {name: parameters[name].default for name in option_types(model)}
-    return {**defaults, **options}
 
 
 def recorded_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,8 +150,7 @@ def resolve_train(model: str, preset: str, seed: int, *layers: Mapping[str, Any]
     """The complete training settings; later layers win over earlier ones and over the preset."""
     types = _train_types()
     merged: dict[str, Any] = {"checkpoint_every": CHECKPOINT_EVERY, "seed": seed}
-    if model != "argnn":
-        merged.update(_BASELINE_TRAIN)
+    merged.update(model_class(model).usual_train)
     for layer in layers:
         for name, value in layer.items():
             merged[name] = _checked(name, value, types[name]) if name in types else value

@@ -6,15 +6,76 @@ from pathlib import Path
 from typing import Any
 
 from argnn.data import DATASETS
+from argnn.data.import_options import Columns
 from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
-from argnn.nn import DECODERS, MODELS
+from argnn.nn import DECODERS, model_class, model_name
 from argnn.registry import canonical_name
 from argnn.settings.options import Overrides, check_preset, resolve_options, resolve_train
-from argnn.settings.request import Request, data_name
 from argnn.settings.run_config import LinkConfig, RunConfig
 from argnn.settings.stored import find_settings
 from argnn.settings.tuned import read_tuned
+
+#: What a graph without a name or a file is called.
+IN_MEMORY = "a graph in memory"
+
+
+@dataclass(frozen=True)
+class Request:
+    """An order for a run.
+
+    Attributes:
+        data: Name of a data set, or the path of a file; or :data:`IN_MEMORY`.
+        model: Name of a model.
+        preset: Name of a preset.
+        split: A number, several with commas, or ``"all"``.
+        seed: Seed of weights and dropout.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        overrides: Texts such as ``train.lr=0.01``; later ones win.
+        data_root: Folder of the raw benchmark files.
+        directed: Keep the directions of the edges.
+        row_normalize: Scale each row of the features to sum one.
+        workers: How many splits run at the same time; as many as there are cores if not given.
+        task: ``"node"`` or ``"link"``.
+        ratio: Shares of training, validation and test pairs; only for links.
+        decoder: Name of a decoder; only for links, and the model's own if not given.
+        spanning_forest: Keep a spanning forest in training; only for links.
+        settings_file: A file that ``argnn tune`` wrote, instead of stored settings.
+        fresh: Ignore stored settings and run no trial: every method starts from its preset, as
+            a search with equal budgets needs it.
+        columns: How the columns of the user's own graph are to be understood.
+        ignore_weights: Train without the weights that the user names in ``columns``.
+    """
+
+    data: str
+    model: str = "argnn"
+    preset: str = "default"
+    split: str = "0"
+    seed: int = 0
+    device: str = "auto"
+    overrides: tuple[str, ...] = ()
+    data_root: str | None = None
+    directed: bool = False
+    row_normalize: bool = False
+    workers: int | None = None
+    task: str = "node"
+    ratio: str | None = None
+    decoder: str | None = None
+    spanning_forest: bool = False
+    settings_file: str | None = None
+    fresh: bool = False
+    columns: Columns = Columns()
+    ignore_weights: bool = False
+
+
+def data_name(data: str) -> str:
+    """A registered name in its own spelling, or a path that also holds from another folder."""
+    if data == IN_MEMORY:
+        return data
+    try:
+        return canonical_name(data, DATASETS, "data set")
+    except ConfigError:
+        return str(Path(data).expanduser().resolve())
 
 
 @dataclass(frozen=True)
@@ -42,7 +103,7 @@ PRESET = BaseSettings({}, {}, "preset default")
 
 def names_of(request: Request) -> tuple[str, str]:
     """The model's and the preset's own names."""
-    model = canonical_name(request.model, MODELS, "model")
+    model = model_name(request.model)
     return model, check_preset(model, request.preset)
 
 
@@ -57,7 +118,8 @@ def base_settings(request: Request) -> BaseSettings | None:
     model, preset = names_of(request)
     if request.settings_file is not None:
         return _tuned(request, model, preset)
-    link_options = MODELS[model].link_options if request.task == "link" else {}
+    kind = model_class(model)
+    link_options = kind.link_options if request.task == "link" else {}
     stored = None
     if not request.fresh:
         stored = find_settings(
@@ -70,7 +132,7 @@ def base_settings(request: Request) -> BaseSettings | None:
     if stored is not None:
         options = {**link_options, **stored.model}
         return BaseSettings(options, stored.train, stored.source, stored.decoder)
-    if model != "argnn":
+    if not kind.has_trial:
         return BaseSettings(link_options, {}, "usual settings of a baseline")
     if preset != "default" or request.fresh or request.task == "link":
         return BaseSettings(link_options, {}, f"preset {preset}")
@@ -144,7 +206,8 @@ def resolve(
     )
     if config.link is not None:
         config.spec.try_out()
-        if model == "argnn" and config.train.penalty_weights != "fixed" and not graph["classes"]:
+        learns = model_class(model).learns_metric
+        if learns and config.train.penalty_weights != "fixed" and not graph["classes"]:
             raise ConfigError("penalty weights from theory need labels, and the graph has none")
     return config
 
@@ -156,7 +219,7 @@ def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig 
     """
     if request.task == "node":
         return None
-    decoder = request.decoder or usual or MODELS[model].link_decoder
+    decoder = request.decoder or usual or model_class(model).link_decoder
     return LinkConfig(
         ratio=request.ratio or RATIOS[0],
         spanning_forest=request.spanning_forest,

@@ -8,7 +8,7 @@ from typing import Any
 
 from argnn.data import DATASETS
 from argnn.errors import ConfigError
-from argnn.nn import DECODERS, MODELS
+from argnn.nn import DECODERS, model_class
 from argnn.registry import resolve, suggestion
 from argnn.yaml_files import parsed_yaml
 
@@ -52,7 +52,7 @@ class StoredSettings:
         return (self.method, self.task, self.data, self.edges, self.preset)
 
     def __post_init__(self) -> None:
-        resolve(self.method, MODELS, "model")
+        model_class(self.method)
         if self.data != ANY:
             resolve(self.data, DATASETS, "data set")
         if self.task not in ("node", "link"):
@@ -116,11 +116,11 @@ def edge_kinds(model: str, directed: bool) -> tuple[str, ...]:
     """The edges whose stored settings a method may use, the best first.
 
     With directed edges a rival takes settings found on undirected ones where it has no others.
-    argnn does not: its switches decide what directions are good for, so a trial chooses them.
+    A model with a trial does not: its options decide what directions are good for.
     """
     if not directed:
         return ("undirected",)
-    return ("directed",) if model == "argnn" else ("directed", "undirected")
+    return ("directed",) if model_class(model).has_trial else ("directed", "undirected")
 
 
 def find_settings(

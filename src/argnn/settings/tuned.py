@@ -9,7 +9,7 @@ import yaml
 
 from argnn.errors import ArgnnError, ConfigError
 from argnn.files import digest_matches, with_digest, write_output
-from argnn.nn import MODELS
+from argnn.nn import model_name
 from argnn.registry import canonical_name, suggestion
 from argnn.settings.options import check_preset, resolve_options, resolve_train
 from argnn.settings.run_config import MAIN_SCORES
@@ -118,7 +118,7 @@ def _checked(values: dict[Any, Any]) -> Tuned:
 
 def _resolved(tuned: Tuned) -> Tuned:
     """The same in canonical spelling, with settings that the model is known to take."""
-    model = canonical_name(tuned.model, MODELS, "model")
+    model = model_name(tuned.model)
     preset = check_preset(model, tuned.preset)
     if "seed" in tuned.train:
         raise ConfigError("train must not name a seed; it is set with --seed")

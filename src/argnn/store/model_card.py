@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argnn.nn import MODELS
+from argnn.nn import model_class
 from argnn.store.model_folder import Checkpoint
 
 #: The validation score that chooses the epoch.
@@ -145,7 +145,7 @@ def _setting_lines(checkpoint: Checkpoint) -> list[str]:
     train = ", ".join(f"{name}={value}" for name, value in facts.get("train", {}).items())
     versions = ", ".join(f"{name} {value}" for name, value in facts.get("versions", {}).items())
     lines = [
-        f"method: {_inline(MODELS[spec.model].citation)}",
+        f"method: {_inline(model_class(spec.model).citation)}",
         f"where from: {_inline(facts.get('source', 'not recorded'))}",
         f"model: `{options}`",
         f"training: `{train}`",

@@ -27,7 +27,7 @@ from argnn.files import (
     write_checked,
     write_tensors,
 )
-from argnn.nn import DECODERS, MODELS, AbstractNodeModel
+from argnn.nn import DECODERS, AbstractNodeModel, is_model_name
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 from argnn.settings.model_spec import ModelSpec, check_options, seeded
 from argnn.train.precision import PRECISIONS
@@ -288,7 +288,7 @@ def _checked(document: Mapping[str, Any]) -> Checkpoint:
     ):
         _require(isinstance(document[key], kinds), f"'{key}' must be a {kinds.__name__}")
     _require(document["task"] in TASKS, f"unknown task '{shortened(document['task'])}'")
-    _require(document["model"] in MODELS, f"unknown model '{shortened(document['model'])}'")
+    _require(is_model_name(document["model"]), f"unknown model '{shortened(document['model'])}'")
     _require(document["precision"] in PRECISIONS, "unknown precision")
     decoder = document["decoder"]
     if document["task"] == "link":

@@ -15,12 +15,11 @@ from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
 from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
+from argnn.runs.machine import threads_for
 from argnn.runs.parallel import Job, Watcher, run_jobs
-from argnn.runs.prepare import Request, load_graph, prepare, worker_count
+from argnn.runs.prepare import Draft, Request, draft, load_graph, settled, worker_count
 from argnn.runs.run import failed_row
 from argnn.runs.summary import has_twins, statistic, without_twins
-from argnn.runs.threads import threads_for
-from argnn.settings.run_config import RunConfig
 from argnn.store.results import FORMAT, ResultsFile, Row, encoded
 from argnn.train.devices import resolve_device
 
@@ -146,6 +145,7 @@ def plan_bench(
     workers: int | None = None,
     device: str = "auto",
     data_root: str | None = None,
+    executor: str = "local",
     tell: Callable[[str], None] | None = None,
 ) -> Bench:
     """Load the graphs of some experiments, settle all settings, and list the cells.
@@ -158,6 +158,7 @@ def plan_bench(
         workers: How many cells run at the same time; as many as there are cores if not given.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         data_root: Folder of the raw benchmark files.
+        executor: Where short trials run; as of :func:`argnn.runs.pool.open_pool`.
         tell: Is told what is being prepared.
     """
     device = resolve_device(device, "--device")
@@ -165,19 +166,28 @@ def plan_bench(
     found: dict[CellKey, Cell] = {}
     members: dict[str, list[CellKey]] = {}
     graphs: dict[str, Data] = {}
+    drafts: list[tuple[Experiment, Path, str, Draft]] = []
     for experiment, path in targets:
         for request, method in _requests(experiment, device, data_root):
             if tell is not None:
                 tell(f"{Path(request.data).stem}, {method.label}")
             graph = _loaded(experiment, request, shelf)
             for seed in experiment.seeds_for(graph.x.size(0)):
-                config = _settled(experiment, replace(request, seed=seed), graph)
-                graphs[config.graph["digest"]] = graph
-                for split in config.splits:
-                    job = Job(config.for_split(split), split, None, experiment.oracle)
-                    cell = Cell(experiment.name, method.label, experiment.score, path, job)
-                    _add(cell, found)
-                    members.setdefault(experiment.name, []).append(cell.key)
+                made = _drafted(experiment, replace(request, seed=seed), graph)
+                drafts.append((experiment, path, method.label, made))
+    trials = sum(len(made.jobs) for *_, made in drafts)
+    if trials and tell is not None:
+        tell(f"short trials: {trials}")
+    at_once = worker_count(workers, trials, device)
+    plans = settled([made for *_, made in drafts], at_once, executor=executor)
+    for (experiment, path, label, _), plan in zip(drafts, plans, strict=True):
+        config = plan.config
+        graphs[config.graph["digest"]] = plan.graph
+        for split in config.splits:
+            job = Job(config.for_split(split), split, None, experiment.oracle)
+            cell = Cell(experiment.name, label, experiment.score, path, job)
+            _add(cell, found)
+            members.setdefault(experiment.name, []).append(cell.key)
     count = worker_count(workers, len(found), device)
     cells = [_with_threads(cell, threads_for(count)) for cell in found.values()]
     return Bench(cells, members, graphs, count)
@@ -216,9 +226,9 @@ def _loaded(
     return shelf[key]
 
 
-def _settled(experiment: Experiment, request: Request, graph: Data) -> RunConfig:
+def _drafted(experiment: Experiment, request: Request, graph: Data) -> Draft:
     try:
-        return prepare(request, graph=graph).config
+        return draft(request, graph)
     except ConfigError as error:
         raise ConfigError(f"experiment {experiment.name}: {error}") from error
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from argnn.data import DATASETS
 from argnn.data.links import NUM_LINK_SPLITS, parse_ratio
 from argnn.errors import ConfigError
-from argnn.nn import DECODERS, MODELS
+from argnn.nn import DECODERS, MODELS, model_name
 from argnn.registry import canonical_name, suggestion
 from argnn.runs.summary import LEAST_SEEDS, SCORES, SMALL_GRAPH
 from argnn.settings.options import check_preset, parse_overrides
@@ -327,7 +327,7 @@ def _plain_method(entry: Any, where: str) -> Method:
 
 def _model(name: str, where: str) -> str:
     try:
-        return canonical_name(name, MODELS, "model")
+        return model_name(name)
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from error
 

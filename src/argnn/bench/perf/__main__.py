@@ -10,7 +10,7 @@ import sys
 from typing import Any, TextIO
 
 from argnn.bench.perf.config import PerfConfig
-from argnn.runs.allocator import keep_freed_memory
+from argnn.runs.machine import keep_freed_memory
 
 
 def main(arguments: list[str]) -> None:
@@ -27,7 +27,7 @@ def _result(spec: dict[str, Any], channel: TextIO) -> dict[str, Any]:
     config = PerfConfig.from_json(spec["config"])
     if spec["memory_of"] is not None:
         from argnn.bench.perf.memory import host_memory
-        from argnn.runs.threads import using_threads
+        from argnn.runs.machine import using_threads
 
         with using_threads(config.threads):
             return host_memory(spec["memory_of"], config)

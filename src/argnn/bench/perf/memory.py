@@ -11,7 +11,7 @@ import torch
 from argnn.bench.perf.config import PerfConfig
 from argnn.bench.perf.graphs import workload
 from argnn.bench.perf.rows import PerfRow
-from argnn.runs.process_memory import peak_mib, reset_peak, resident_mib
+from argnn.runs.machine import peak_mib, reset_peak, resident_mib
 
 MIB = 2**20
 _TINY_NODES, _TINY_EDGES = 64, 256

@@ -13,7 +13,7 @@ from typing import Any
 
 from argnn.bench.perf.config import ROWS, YARDSTICKS, PerfConfig
 from argnn.errors import RunError
-from argnn.runs.provenance import git_state, versions
+from argnn.runs.machine import git_state, versions
 
 #: Is told how many of how many turns are over (0 of 0: unknown), and what comes next.
 OnProgress = Callable[[int, int, str], None]

@@ -15,8 +15,7 @@ from argnn.bench.perf.graphs import Workload, workload
 from argnn.bench.perf.memory import cuda_peak_mib, free_memory
 from argnn.bench.perf.rows import PerfRow
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread, turns
-from argnn.runs.provenance import device_name
-from argnn.runs.threads import using_threads
+from argnn.runs.machine import device_name, using_threads
 
 # Of libraries below torch's own allocator, and of the host's.
 _NO_MEMORY = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "can't allocate memory")

@@ -28,12 +28,11 @@ from argnn.bench.tuning.jobs import Outcome, SplitJob, sorted_params, trial_conf
 from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
 from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
-from argnn.nn import MODELS
+from argnn.nn import model_class
+from argnn.runs.machine import git_state, threads_for
 from argnn.runs.pool import TENSORS, Pool, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
-from argnn.runs.provenance import git_state
-from argnn.runs.threads import threads_for
 from argnn.settings.options import (
     Overrides,
     parse_overrides,
@@ -190,7 +189,7 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
 def _search_space(config: RunConfig, fixed: Overrides) -> dict[str, list[Any]]:
     """The model's own choices, with the default value where it is none of them."""
     space: dict[str, list[Any]] = {}
-    for name, values in MODELS[config.model].search_space.items():
+    for name, values in model_class(config.model).search_space.items():
         if name in fixed.options or name in fixed.train:
             continue
         choices = [_checked(name, value, config.model) for value in values]

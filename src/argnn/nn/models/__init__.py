@@ -48,14 +48,16 @@ MODELS: dict[str, type[AbstractNodeModel]] = {
 
 #: The group of entry points under which other packages offer models.
 ENTRY_POINTS = "argnn.models"
+#: Classes that were passed instead of a name, by the name that :func:`model_name` gave them.
+_PASSED: dict[str, type[AbstractNodeModel]] = {}
 
 
 def model_class(model: str | type[AbstractNodeModel]) -> type[AbstractNodeModel]:
     """The class that is meant by a name or by a class.
 
     Args:
-        model: A name in :data:`MODELS` or, where it is none of these, of an entry point of the
-            group ``argnn.models``; or a class of its own.
+        model: A name in :data:`MODELS` or of an entry point of the group ``argnn.models``; a
+            class; or the name of a class that was passed earlier in this process.
 
     Example:
         >>> model_class("GraphSAGE").citation
@@ -64,15 +66,16 @@ def model_class(model: str | type[AbstractNodeModel]) -> type[AbstractNodeModel]
     if not isinstance(model, str):
         return _checked(model, "the model")
     name = model_name(model)
-    return MODELS[name] if name in MODELS else _loaded(_offered()[name])
+    known = MODELS.get(name) or _PASSED.get(name)
+    return _loaded(_offered()[name]) if known is None else known
 
 
 def model_name(model: str | type[AbstractNodeModel]) -> str:
     """The name under which a model is recorded.
 
     Args:
-        model: As for :func:`model_class`. A class without a name has that of its module and its
-            own, which cannot be found again by name.
+        model: As for :func:`model_class`. A class that is not in :data:`MODELS` gets the name of
+            its module and its own. Only this process finds it again by that name.
 
     Example:
         >>> model_name("GraphSAGE"), model_name(GraphSAGE)
@@ -80,14 +83,23 @@ def model_name(model: str | type[AbstractNodeModel]) -> str:
     """
     if not isinstance(model, str):
         names = {kind: name for name, kind in MODELS.items()}
-        return names.get(model) or f"{model.__module__}.{model.__qualname__}"
+        if model in names:
+            return names[model]
+        name = f"{model.__module__}.{model.__qualname__}"
+        _PASSED[name] = _checked(model, "the model")
+        return name
     try:
         return canonical_name(model, MODELS, "model")
     except ConfigError:
-        offered = _offered()
-        if not offered:
+        others = {**_offered(), **_PASSED}
+        if not others:
             raise
-    return canonical_name(model, {**offered, **MODELS}, "model")
+    return canonical_name(model, {**others, **MODELS}, "model")
+
+
+def is_model_name(name: str) -> bool:
+    """Whether a stored name is that of a model that this process knows."""
+    return name in MODELS or name in _PASSED or name in _offered()
 
 
 def _offered() -> dict[str, EntryPoint]:
@@ -138,6 +150,7 @@ __all__ = [
     "Formulation",
     "GraphSAGE",
     "KappaGCN",
+    "is_model_name",
     "model_class",
     "model_name",
 ]

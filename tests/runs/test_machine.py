@@ -9,7 +9,7 @@ import pytest
 # and with it what is given back, differs from one process to the next.
 PROGRAM = """
 import ctypes, resource, sys
-from argnn.runs.allocator import keep_freed_memory
+from argnn.runs.machine import keep_freed_memory
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
 rounds, blocks, size = map(int, sys.argv[2:])

@@ -1,0 +1,591 @@
+"""Write every measured number of README and docs from the files in docs/results.
+
+    python scripts/write_pages.py            # fill in tables and numbers
+    python scripts/write_pages.py --check    # only say which pages differ
+    python scripts/write_pages.py --store results/learned-metric.jsonl   # of argnn bench
+
+A file of docs/results is the source of one table: a CSV file that begins with lines
+``# command:``, ``# machine:``, ``# versions:``, ``# date:`` and perhaps ``# note:``, or a JSON file
+of ``argnn perf --json``. Pages refer to tables in two ways:
+
+- ``<!-- table NAME -->`` and ``<!-- /table -->`` enclose a table. Tables of `argnn perf` are named
+  by file and kind, such as ``cpu-20k steps``.
+- ``87.09<!-- results: Cora: test accuracy -->`` is one cell of a table: name, row, column. The
+  number keeps its digits after the point; ``85.46 ± 3.08<!-- ... -->`` also shows the interval.
+  ``minus`` before the name changes the sign: "behind by 2.7<!-- minus ... -->".
+
+In files with a line for each run, a mean is over splits, the seeds of a split averaged first, and ±
+is a 95 % Student-t interval over splits.
+"""
+
+import argparse
+import csv
+import json
+import re
+import statistics
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import rich.table
+
+from argnn.bench.leaderboard.compare import by_split, critical_difference, holm, signed_rank
+from argnn.bench.leaderboard.published import find_published, published_values
+from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
+from argnn.runs.summary import interval_half_width
+from argnn.store.results import read_rows
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs" / "results"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TABLE = re.compile(r"<!-- table ([\w -]+) -->\n.*?<!-- /table -->", re.DOTALL)
+NUMBER = re.compile(r"([+-]?\d[\d,]*(?:\.\d+)?)( ± [\d.]+)?<!-- ([^>]*?) -->")
+_IDENTITY = ("graph", "method", "split", "seed")
+_NAMED = ("argnn", "torch")
+_HEAD = ("command", "machine", "versions", "date", "note")
+_GRAPHS = {
+    name.lower(): name
+    for name in (
+        *("Cora", "CiteSeer", "PubMed", "Actor", "Chameleon", "Chameleon, directed"),
+        *("Squirrel", "Squirrel, directed", "Texas", "Cornell", "Wisconsin"),
+    )
+}
+#: The graphs on which the settings of all methods were searched.
+_SEARCHED = ("Cora", "CiteSeer", "Texas", "Wisconsin")
+
+#: Scores by method and graph, and by split and seed.
+Scores = dict[tuple[str, str], dict[tuple[int, int], float]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as they are printed; the first one names its row."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> list[str]:
+        """One line for each row."""
+        cells = [self.header, ["---"] * len(self.header), *self.rows]
+        return [f"| {' | '.join(row)} |" for row in cells]
+
+    def cell(self, row: str, column: str) -> str:
+        """What stands in a row and a column, without what is in brackets behind it.
+
+        A row is named by its first cell, or by its first two with a comma between.
+        """
+        names = [[", ".join(cells[:n]).replace("`", "") for n in (1, 2)] for cells in self.rows]
+        [found] = [n for n, both in enumerate(names) if row in both]
+        return self.rows[found][list(self.header).index(column)].split(" (")[0]
+
+
+# Files.
+
+
+def graph_name(data: str, *, directed: bool) -> str:
+    """How tables call a graph."""
+    return _GRAPHS.get(data, data) + (", directed" if directed else "")
+
+
+def kept_rows(rows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+    """The lines that are kept of a results file of ``argnn bench``, scores in per cent."""
+    for row in rows:
+        node = row["task"] == "node"
+        found = {k: v for k, v in row["test"].items() if isinstance(v, float) and k != "threshold"}
+        if node:
+            others = row["test_without_twins"] if row["twins"]["with_twin"] else row["test"]
+            found = {
+                **{name: found[name] for name in ("f1", "accuracy")},
+                "without_twins": None if others is None else others["accuracy"],
+                "twins": row["twins"]["with_twin"] / row["twins"]["test"],
+            }
+        found["validation"] = row["val"]["accuracy" if node else "auroc"]
+        yield {
+            "graph": graph_name(row["data"], directed=row["directed"]),
+            **{name: row[name] for name in ("method", "split", "seed")},
+            **{k: "" if v is None else f"{100 * v:.3f}" for k, v in found.items()},
+        }
+
+
+def store(path: Path, folder: Path = RESULTS) -> Path:
+    """Write the file of docs/results for a results file of ``argnn bench``."""
+    rows = read_rows(path)
+    kept = sorted(kept_rows(rows), key=lambda row: tuple(str(row[name]) for name in _IDENTITY))
+
+    def of_all(values: Iterable[str]) -> str:
+        return ", ".join(sorted(set(values)))
+
+    about = {
+        "command": f"argnn bench {of_all(row['experiment'] for row in rows)}",
+        "machine": of_all(row["device"] for row in rows),
+        "versions": of_all(
+            f"{n} {v}" for r in rows for n, v in r["versions"].items() if n in _NAMED
+        ),
+        "date": f"{max(row['finished'] for row in rows)[:10]} "
+        f"(commit {of_all((row['git_commit'] or 'unknown')[:7] for row in rows)})",
+    }
+    out = folder / f"{path.stem}.csv"
+    with out.open("w", newline="", encoding="utf-8") as file:
+        file.writelines(f"# {name}: {value}\n" for name, value in about.items())
+        writer = csv.DictWriter(file, list(kept[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept)
+    return out
+
+
+@cache
+def csv_rows(name: str) -> list[list[str]]:
+    """The cells of a CSV file, its header first."""
+    lines = (RESULTS / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+    return list(csv.reader(line for line in lines if not line.startswith("#")))
+
+
+def head(name: str) -> dict[str, str]:
+    """How the numbers of a file came about."""
+    path = RESULTS / f"{name}.csv"
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        found = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# "))
+        return {key: found[key] for key in _HEAD if key in found}
+    result = perf(name)
+    config = result["config"]
+    words = ["argnn perf", f"--nodes {config['nodes']}", f"--edges {config['edges']}"]
+    if config["scaling"]:
+        words.append("--scaling")
+    elif len(config["models"]) < 6:
+        words.append(f"--models {','.join(config['models'])}")
+    usual = {"dtype": "float32", "repeats": 20, "budget": 20}
+    words += [
+        f"--{key} {config[key]:{'' if key == 'dtype' else 'g'}}"
+        for key in usual
+        if config[key] != usual[key]
+    ]
+    on_cpu = f"{result['threads']} threads of {result['cpu']}"
+    changed = " with changes" if result["git_changed"] else ""
+    return {
+        "command": " ".join(words),
+        "machine": "one NVIDIA H200" if "H200" in result["device"] else on_cpu,
+        "versions": f"argnn {result['versions']['argnn']}, torch {result['versions']['torch']}",
+        "date": f"{result['started'][:10]} (commit {result['git_commit'][:7]}{changed})",
+    }
+
+
+def source(name: str) -> str:
+    """The line below a table: where its numbers come from."""
+    path = next(RESULTS.glob(f"{name}.*"))
+    parts = head(name)
+    for key in ("command", "machine"):
+        if parts[key] == "not recorded":
+            parts[key] = f"{key} not recorded"
+        elif key == "command":
+            parts[key] = f"`{parts[key]}`"
+    return f"From `docs/results/{path.name}`: {'; '.join(parts.values())}."
+
+
+def scores(name: str, score: str) -> Scores:
+    """One score of every run in a file."""
+    header, *rows = csv_rows(name)
+    found: Scores = defaultdict(dict)
+    for cells in rows:
+        row = dict(zip(header, cells, strict=True))
+        if row[score]:
+            run = int(row["split"]), int(row["seed"])
+            found[row["method"], row["graph"]][run] = float(row[score])
+    return found
+
+
+def with_interval(values: Sequence[float], sign: str = "") -> str:
+    """Mean and 95 % interval."""
+    return f"{statistics.mean(values):{sign}.2f} ± {interval_half_width(values):.2f}"
+
+
+def graphs_of(found: Scores) -> list[str]:
+    """The graphs of a file, in the usual order."""
+    return sorted({graph for _, graph in found}, key=list(_GRAPHS.values()).index)
+
+
+def gaps(found: Scores, ours: str, other: str, graph: str) -> list[float]:
+    """Our score less another's, split by split."""
+    pairs = zip(by_split(found[ours, graph]), by_split(found[other, graph]), strict=True)
+    return [a - b for a, b in pairs]
+
+
+# Tables of runs.
+
+
+def results() -> Table:
+    """Accuracy of argnn with its stored settings."""
+    every, others, val, twins = (
+        scores("learned-metric", name)
+        for name in ("accuracy", "without_twins", "validation", "twins")
+    )
+    return Table(
+        ("graph", "test nodes with a twin, %", "test accuracy", "without twins", "validation"),
+        [
+            (
+                graph,
+                f"{statistics.mean(by_split(twins['learned', graph])):.0f}",
+                with_interval(by_split(every["learned", graph])),
+                with_interval(by_split(others["learned", graph])),
+                f"{statistics.mean(by_split(val['learned', graph])):.2f}",
+            )
+            for graph in graphs_of(every)
+        ],
+    )
+
+
+def short_results() -> Table:
+    """The same with two graphs in a row, for the README."""
+    cells = [[row[0], row[2], row[3]] for row in results().rows]
+    half = (len(cells) + 1) // 2
+    right = [*cells[half:], ["", "", ""]]
+    rows = [[*a, *b] for a, b in zip(cells[:half], right, strict=False)]
+    return Table(("graph", "test accuracy", "without twins") * 2, rows)
+
+
+def on_twins() -> Table:
+    """Accuracy of argnn on test nodes that have a twin."""
+    every, others, twins = (
+        scores("learned-metric", name) for name in ("accuracy", "without_twins", "twins")
+    )
+
+    def accuracy(graph: str) -> float:
+        parts = (by_split(part["learned", graph]) for part in (every, others, twins))
+        a, w, share = (statistics.mean(part) for part in parts)
+        return (a - (1 - share / 100) * w) / (share / 100)
+
+    rows = [(graph, f"{accuracy(graph):.1f}") for graph in graphs_of(every)]
+    return Table(("graph", "accuracy with a twin"), rows)
+
+
+def learned(score: str) -> Table:
+    """A learned metric beside a fixed one and the control, paired over splits."""
+    found = scores("learned-metric", score)
+
+    def row(graph: str) -> list[str]:
+        methods = ("learned", "fixed", "control")
+        means = [f"{statistics.mean(by_split(found[m, graph])):.2f}" for m in methods]
+        both = [gaps(found, "learned", other, graph) for other in methods[1:]]
+        return [graph, *means, *(with_interval(gap, "+") for gap in both)]
+
+    header = ("graph", "learned", "fixed", "control", "learned - fixed", "learned - control")
+    return Table(header, [row(graph) for graph in graphs_of(found)])
+
+
+def learned_tests() -> Table:
+    """Wilcoxon's p of these differences, Holm-corrected over the two of a graph."""
+
+    def row(graph: str) -> list[str]:
+        cells = [graph]
+        for score in ("accuracy", "without_twins"):
+            found = scores("learned-metric", score)
+            p = holm([signed_rank(gaps(found, "learned", m, graph))[1] for m in others])
+            cells += [f"{value:.3f}" for value in p]
+        return cells
+
+    others = ("fixed", "control")
+    header = [f"{m}{w}" for w in ("", ", without twins") for m in others]
+    graphs = graphs_of(scores("learned-metric", "accuracy"))
+    return Table(("graph", *header), [row(graph) for graph in graphs])
+
+
+def literal() -> Table:
+    """The equations as printed."""
+    found = scores("literal", "accuracy")
+    return Table(
+        ("graph", "theory weights", "no penalties"),
+        [
+            [g, *(with_interval(by_split(found[m, g])) for m in ("theory", "none"))]
+            for g in graphs_of(found)
+        ],
+    )
+
+
+def links() -> Table:
+    """Links of Cora."""
+    names = ("auroc", "auprc", "accuracy", "hits@10", "hits@50", "mrr", "validation")
+    header = ("AUROC", "AUPRC", "accuracy", "hits@10", "hits@50", "MRR", "validation AUROC")
+    parts = [scores("links-cora", name) for name in names]
+    rows = [
+        [f"`{m}`", *(with_interval(by_split(part[m, "Cora"])) for part in parts)]
+        for m in ("argnn", "gcn")
+    ]
+    return Table(("method", *header), rows)
+
+
+def links_tests() -> Table:
+    """What GCN has more than argnn on links of Cora."""
+    both = {n: gaps(scores("links-cora", n), "gcn", "argnn", "Cora") for n in ("auroc", "auprc")}
+    rows = [
+        (name.upper(), f"{statistics.mean(gap):.2f}", f"{signed_rank(gap)[1]:.3f}")
+        for name, gap in both.items()
+    ]
+    return Table(("score", "gcn - argnn", "p"), rows)
+
+
+def web_rivals() -> Table:
+    """All methods on the two web graphs, with the best published figures."""
+    parts = {word: scores("rivals", word) for word in ("accuracy", "without_twins")}
+    graphs = ("Texas", "Wisconsin")
+    methods = sorted({m for m, _ in parts["accuracy"]}, key=lambda m: (m != "argnn", m))
+
+    def row(method: str) -> list[str]:
+        cells = [f"`{method}`"]
+        for graph in graphs:
+            all_nodes, others = (with_interval(by_split(p[method, graph])) for p in parts.values())
+            cells += [all_nodes + best_published(method, graph), others]
+        return cells
+
+    header = ["method", *(f"{g}{w}" for g in graphs for w in ("", ", without twins"))]
+    return Table(header, [row(method) for method in methods])
+
+
+def citation_rivals() -> Table:
+    """All methods on two citation graphs, with the best published figures."""
+    header, *rows = csv_rows("citation-rivals")
+    return Table(
+        header,
+        [
+            [f"`{m}`", *(c + best_published(m, g) for c, g in zip(cells, header[1:], strict=True))]
+            for m, *cells in rows
+        ],
+    )
+
+
+@cache
+def published() -> Table:
+    """The best figure on the same splits that a paper other than the method's own printed."""
+    best: dict[tuple[str, str], float] = {}
+    for value in published_values():
+        same = "Geom-GCN splits" in value.protocol and not value.source.startswith("ARGNN paper")
+        if same and (value.task, value.score) == ("node", "accuracy"):
+            key = value.method, _GRAPHS.get(value.data, value.data)
+            best[key] = max(value.value, best.get(key, 0.0))
+    methods = sorted({method for method, _ in best})
+    rows = [[m, *(f"{best[m, g]:g}" if (m, g) in best else "" for g in _SEARCHED)] for m in methods]
+    return Table(("method", *_SEARCHED), rows)
+
+
+def best_published(method: str, graph: str) -> str:
+    """The best published figure in brackets."""
+    found = {row[0]: row for row in published().rows}
+    value = found[method][1 + _SEARCHED.index(graph)] if method in found else ""
+    return f" ({value})" if value else ""
+
+
+def paper_gaps() -> Table:
+    """What the method's own paper prints for each method, less what the method reaches here."""
+    rows = []
+    for method, *_ in csv_rows("citation-rivals")[1:]:
+        cells = [method]
+        for graph in _SEARCHED:
+            ours = table("citation-rivals" if graph in _SEARCHED[:2] else "web-rivals")
+            found = find_published("node", "accuracy", method, graph.lower())
+            paper = [value for value in found if value.source.startswith("ARGNN paper")]
+            gap = paper[0].value - float(ours.cell(method, graph).split(" ")[0]) if paper else None
+            cells.append("" if gap is None else f"{gap:+.1f}")
+        rows.append(cells)
+    return Table(("method", *_SEARCHED), rows)
+
+
+# Tables of searches.
+
+
+def search_lines(name: str) -> list[dict[str, Any]]:
+    """The candidates of a search."""
+    lines = (ROOT / "docs" / f"{name}_search.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def search_budget() -> Table:
+    """How many trainings the settings of a method stand on, on the four searched graphs."""
+    counts: Counter[str] = Counter()
+    for row in search_lines("settings"):
+        counts["argnn"] += 10 * row["seeds"] * (_GRAPHS[row["data"]] in _SEARCHED)
+    for row in search_lines("rivals"):
+        counts[row["method"]] += len(row["splits"])
+    return Table(("method", "trainings"), [(m, f"{n:,}") for m, n in counts.items()])
+
+
+def best_validation(task: str) -> Table:
+    """The best learned and the best fixed metric of a search, in per cent of validation score."""
+    best: dict[str, dict[bool, float]] = defaultdict(dict)
+    rows = search_lines("settings" if task == "node" else "link")
+    graphs = defaultdict(list)
+    for row in rows:
+        graphs[graph_name(row["data"], directed=row.get("edges") == "directed")].append(row)
+    for graph, candidates in graphs.items():
+        # Only those that were tried most often are compared.
+        tried = [row["seeds"] if task == "node" else len(row["splits"]) for row in candidates]
+        for row, times in zip(candidates, tried, strict=True):
+            if times == max(tried):
+                fixed = row.get("candidate", row)["metric"] == "fixed"
+                score = 100 * row["val_accuracy" if task == "node" else "val_auroc"]
+                best[graph][fixed] = max(score, best[graph].get(fixed, 0.0))
+    return Table(
+        ("graph", "learned", "fixed", "learned - fixed"),
+        [
+            (g, f"{found[False]:.2f}", f"{found[True]:.2f}", f"{found[False] - found[True]:+.2f}")
+            for g, found in best.items()
+            if True in found
+        ],
+    )
+
+
+def ranks() -> Table:
+    """Nemenyi's critical difference of the methods on the four graphs."""
+    difference = critical_difference(len(citation_rivals().rows), len(_SEARCHED))
+    return Table(("what", "ranks"), [("critical difference", f"{difference:.1f}")])
+
+
+# Tables of argnn perf.
+
+
+@cache
+def perf(name: str) -> dict[str, Any]:
+    """A file of ``argnn perf --json``."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    for row in (row for measured in found["measurements"] for row in measured["rows"]):
+        row.setdefault("step_vs_sparse_gcn", None)  # not in older files
+    return found
+
+
+def cells_of(printed: rich.table.Table) -> Table:
+    """A table that ``argnn perf`` prints, without columns in which nothing was measured."""
+    columns = [(str(column.header).replace("\n", " "), *column.cells) for column in printed.columns]
+    header, *rows = zip(*(c for c in columns if set(c[1:]) != {"-"}), strict=True)
+    return Table(header, rows)
+
+
+def first_steps(measured: Mapping[str, Any]) -> Table:
+    """The first step of each model, with compilation where the cache was empty."""
+    rows = [(row["label"], number(row["first_step_seconds"])) for row in measured["rows"]]
+    return Table(("model", "s"), rows)
+
+
+def scale() -> Table:
+    """The sizes that were measured, one line each."""
+    rows = []
+    for name, machine in (("cpu-20k", "2 CPU cores"), ("h200-100k", "H200"), ("h200-1m", "H200")):
+        steps, config = table(f"{name} steps"), perf(name)["config"]
+        paper, default, gcn = "argnn paper, fused", "argnn default, fused", "PyG GCN"
+        times = [
+            steps.cell(model, "step ms [10 %, 90 %]").split(" [")[0]
+            for model in (paper, default, gcn)
+        ]
+        memory = steps.cell(default, "extra peak MiB")
+        rows.append(
+            [f"`{name}`", machine, f"{config['nodes']:,}", f"{config['edges']:,}", *times, memory]
+        )
+    header = ["measurement", "machine", "nodes", "edges", "`paper`, ms", "`default`, ms"]
+    return Table([*header, "PyG's GCN, ms", "extra memory of `default`, MiB"], rows)
+
+
+#: Tables that are computed, each with the file that it comes from, if it is one file.
+COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
+    "results": (results, "learned-metric"),
+    "short-results": (short_results, None),
+    "on-twins": (on_twins, "learned-metric"),
+    "learned-all": (lambda: learned("accuracy"), "learned-metric"),
+    "learned-without-twins": (lambda: learned("without_twins"), "learned-metric"),
+    "learned-tests": (learned_tests, "learned-metric"),
+    "literal": (literal, "literal"),
+    "links": (links, "links-cora"),
+    "links-tests": (links_tests, "links-cora"),
+    "web-rivals": (web_rivals, "rivals"),
+    "citation-rivals": (citation_rivals, "citation-rivals"),
+    "published": (published, None),
+    "paper-gaps": (paper_gaps, None),
+    "search-budget": (search_budget, None),
+    "node-search": (lambda: best_validation("node"), None),
+    "link-search": (lambda: best_validation("link"), None),
+    "ranks": (ranks, None),
+    "scale": (scale, None),
+}
+#: Tables of a file of ``argnn perf``.
+PERF: dict[str, Callable[[list[Mapping[str, Any]]], Table]] = {
+    "steps": lambda found: cells_of(row_table(found[0])),
+    "first": lambda found: first_steps(found[0]),
+    "bandwidth": lambda found: cells_of(edge_table(found[0])),
+    "scaling": lambda found: cells_of(scaling_table(found)),
+}
+
+
+@cache
+def table(name: str) -> Table:
+    """A table by the name that pages give it."""
+    if name in COMPUTED:
+        return COMPUTED[name][0]()
+    file, _, kind = name.partition(" ")
+    if kind:
+        return PERF[kind](perf(file)["measurements"])
+    header, *rows = csv_rows(name)
+    return Table(header, rows)
+
+
+def file_of(name: str) -> str | None:
+    """The file that a table comes from."""
+    return COMPUTED[name][1] if name in COMPUTED else name.split(" ")[0]
+
+
+def filled_table(found: re.Match[str]) -> str:
+    """A table between its markers, and the line that says where it comes from."""
+    name = found[1]
+    file = file_of(name)
+    below = [] if file is None else ["", source(file)]
+    lines = [f"<!-- table {name} -->", *table(name).markdown(), *below, "<!-- /table -->"]
+    return "\n".join(lines)
+
+
+def filled_number(found: re.Match[str]) -> str:
+    """A number in a sentence, as its table has it."""
+    text, interval, key = found.groups()
+    name, row, column = key.removeprefix("minus ").split(": ")
+    cell = table(name).cell(row, column)
+    if interval:
+        return f"{cell}<!-- {key} -->"
+    value = Decimal(cell.split(" ")[0].rstrip("%").replace(",", ""))
+    value = -value if key.startswith("minus ") else value
+    if value < 0 and text[0] not in "+-":
+        raise ValueError(f"{key} is {value}, but the sentence has {text}")
+    unit = Decimal(1).scaleb(-len(text.partition(".")[2]))
+    rounded = value.quantize(unit)
+    if abs(value - rounded) * 2 == unit:
+        raise ValueError(f"{key} is {value}: {text} has too few digits to round it once only")
+    new = f"{rounded:{'+' if text[0] == '+' else ''},}"
+    return f"{new}<!-- {key} -->"
+
+
+def written(page: str) -> str:
+    """A page with its tables and numbers made anew."""
+    return NUMBER.sub(filled_number, TABLE.sub(filled_table, page))
+
+
+def main() -> int:
+    """Store, write or check."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--store", nargs="+", type=Path, default=[], help="results files to keep")
+    parser.add_argument("--check", action="store_true", help="change nothing")
+    asked = parser.parse_args()
+    for path in asked.store:
+        print(store(path))
+    differing = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if written(text) != text:
+            differing.append(page.name)
+            if not asked.check:
+                page.write_text(written(text), encoding="utf-8")
+    print(f"{'differing' if asked.check else 'written'}: {', '.join(differing) or 'none'}")
+    return int(asked.check and bool(differing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,244 @@
+"""This process and its machine: threads, memory, signals, versions.
+
+The command line needs this before anything else, so torch is imported where it is used.
+"""
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
+from multiprocessing import resource_tracker
+from pathlib import Path
+from threading import Timer, current_thread, main_thread
+from typing import Any
+
+from argnn.version import __version__
+
+
+def core_count() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def threads_for(workers: int) -> int:
+    """Threads of each of several workers; never more than ``$OMP_NUM_THREADS`` allows."""
+    share = max(1, core_count() // workers)
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(share, int(limit)) if limit.isdigit() and int(limit) > 0 else share
+
+
+@contextmanager
+def using_threads(count: int) -> Iterator[None]:
+    """Let torch use that many threads for a while."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# Of glibc's malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+#: The most that glibc accepts: larger blocks are always asked of the system anew.
+_LARGEST_KEPT_BLOCK = 32 * 2**20
+_KEPT = 2**30
+
+
+def keep_freed_memory() -> bool:
+    """Keep up to a gigabyte of freed memory for the next step instead of giving it back.
+
+    A training step frees and asks for the same tensors again and again; by default glibc
+    returns them to the system, which then has to clear every page of them at every step.
+    Returns whether there is a glibc that took the setting.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:  # another C library
+        return False
+    settings = ((_M_MMAP_THRESHOLD, _LARGEST_KEPT_BLOCK), (_M_TRIM_THRESHOLD, _KEPT))
+    return all(mallopt(name, value) == 1 for name, value in settings)
+
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+
+
+def reset_peak() -> bool:
+    """Forget earlier peaks; False where the system does not offer that."""
+    try:
+        _CLEAR.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def peak_mib() -> float:
+    """Most memory held since :func:`reset_peak`, or since the start where that failed."""
+    if _STATUS.exists():
+        return _status_mib("VmHWM")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
+
+
+def resident_mib() -> float:
+    """Memory held now; Linux only."""
+    return _status_mib("VmRSS")
+
+
+def _status_mib(field: str) -> float:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"{_STATUS} has no {field}")
+
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def ending_as_interrupts() -> Iterator[list[int]]:
+    """Treat a request to end as Ctrl-C; gives the signals that came."""
+    came: list[int] = []
+
+    def interrupt(number: int) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before, hook = _handle_ending(interrupt), sys.unraisablehook
+    sys.unraisablehook = _interrupt_again
+    try:
+        yield came
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt_again(lost: Any) -> None:
+    """Interrupt once more where Python lost it: in callbacks of objects that are removed."""
+    if isinstance(lost.exc_value, KeyboardInterrupt) and current_thread() is main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        target = main_thread().ident
+        assert target is not None  # it runs
+        timer = Timer(0.01, signal.pthread_kill, (target, signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def leave_when_asked() -> None:
+    """Let a worker process end in an orderly way; without, it ends at once and leaves its files."""
+    _handle_ending(lambda number: sys.exit(128 + number))
+
+
+def _handle_ending(act: Callable[[int], None]) -> dict[signal.Signals, signal.Handlers]:
+    """Act on the first request to end, and ignore others; gives the handlers before."""
+
+    def handle(number: int, frame: object) -> None:
+        for other in before:
+            signal.signal(other, signal.SIG_IGN)
+        act(number)
+
+    # What the user switched off, as nohup does, stays so. Only the main thread may set handlers.
+    before = {
+        number: signal.SIG_DFL
+        for number in _ENDING
+        if current_thread() is main_thread() and signal.getsignal(number) == signal.SIG_DFL
+    }
+    for number in before:
+        signal.signal(number, handle)
+    return before
+
+
+@contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Undo what a library does to the handlers; Ray sets its own when it starts."""
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    try:
+        yield
+    finally:
+        if current_thread() is main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def children_ignoring_interrupts() -> Iterator[None]:
+    """Start processes that Ctrl-C and a closed terminal do not reach.
+
+    The parent alone decides what these mean.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        # It must live as long as we do; and it would unblock Ctrl-C when it is started later.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_PACKAGES = ("torch", "torch_geometric", "numpy", "scikit-learn", "safetensors")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of everything that takes part in the numbers."""
+    packages = {name: version(name) for name in _PACKAGES}
+    return {"argnn": __version__, "python": platform.python_version(), **packages}
+
+
+@cache
+def git_state() -> dict[str, Any]:
+    """Commit of the checkout that argnn runs from, and whether its code was changed since.
+
+    Both are None for an installed package.
+    """
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists() or not (root / "src" / "argnn").is_dir():
+        return {"git_commit": None, "git_changed": None}
+    commit = _git(root, "rev-parse", "HEAD")
+    changes = _git(root, "status", "--porcelain", "--", "src")
+    return {"git_commit": commit, "git_changed": None if changes is None else bool(changes)}
+
+
+def code_state() -> dict[str, Any]:
+    """Versions of everything that takes part in the numbers, and the commit."""
+    return {**versions(), **git_state()}
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def device_name(device: str) -> str:
+    """The device in words."""
+    if device == "cuda":
+        import torch
+
+        return f"cuda ({torch.cuda.get_device_name()})"
+    return f"cpu ({platform.machine()})"
