@@ -192,6 +192,47 @@ def test_model_scores_and_metrics_have_the_stated_shapes(name):
     assert all(id(p) in own for p in model.metric_parameters())
 
 
+#: Parts of each model whose parameters are encoder or head, where it has such parts.
+ENCODER_HEAD_PARTS = {
+    "argnn": {"encoder", "encoder_norm", "head"},
+    "cusp": {"lins", "head"},
+    "curvdrop": {"head"},
+    "fagcn": {"encoder", "head"},
+    "gnrf": {"encoder", "head"},
+    "gprgnn": {"lins"},
+    "h2gcn": {"encoder", "head"},
+    "hgat": {"classifier"},
+    "hgcn": {"classifier"},
+    "kappa-gcn": {"classifier"},
+    "linkx": {"edge_lin", "node_mlp", "final_mlp"},
+    "q-gcn": {"classifier"},
+}
+
+
+@every_model
+def test_every_parameter_is_in_one_group(name):
+    model = build(name)
+    groups = model.parameter_groups()
+    assert list(groups) == [parameter for parameter, _ in model.named_parameters()]
+    assert set(groups.values()) <= {"metric", "layers", "encoder_head"}
+    metric = {id(p) for p in model.metric_parameters()}
+    assert {n for n, p in model.named_parameters() if id(p) in metric} == {
+        n for n, group in groups.items() if group == "metric"
+    }
+    outer = {n.partition(".")[0] for n, group in groups.items() if group == "encoder_head"}
+    assert outer == ENCODER_HEAD_PARTS.get(name, set())
+
+
+@every_model
+def test_the_decoder_of_links_is_a_head_and_the_encoder_keeps_its_groups(name):
+    encoder = build(name, out_channels=HIDDEN, **MODELS[name].link_options)
+    model = LinkModel(encoder, "cosine")
+    groups = model.parameter_groups()
+    assert list(groups) == [parameter for parameter, _ in model.named_parameters()]
+    inner = {f"encoder.{n}": group for n, group in encoder.parameter_groups().items()}
+    assert groups == {**inner, "decoder.scale": "encoder_head"}
+
+
 @every_model
 @pytest.mark.parametrize("seed", [0, 1])
 def test_model_is_permutation_equivariant_and_edge_order_invariant(name, seed):

@@ -22,7 +22,7 @@ def safe_cell(value: T) -> T | str:
         return value
     text = value.replace("\r", "\n")
     begins = text.lstrip(_MARK).startswith(_STARTS)
-    return _MARK + text if begins and not _is_number(text) else text
+    return _MARK + text if begins and not is_number(text) else text
 
 
 def plain_cell(text: str) -> str:
@@ -36,7 +36,8 @@ def plain_cell(text: str) -> str:
     return text[1:] if marked else text
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether Python reads a text as a number."""
     try:
         float(text)
     except ValueError:

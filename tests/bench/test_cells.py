@@ -358,7 +358,7 @@ def test_outcomes_are_means_of_finished_cells(path):
     assert (mlp["test"]["mean"], mlp["failed"]) == (0.25, 0)
 
 
-@pytest.mark.usefixtures("plain_seeds")
+@pytest.mark.usefixtures("plain_seeds", "forked_workers")
 def test_trial_is_the_same_for_every_number_of_workers(small_npz, path, brief_trial):
     own = experiment(
         data=(DataChoice(str(small_npz())),), methods=(Method("argnn", "argnn"),), splits=None

@@ -24,6 +24,10 @@ TINY = ("--preset=reference", "--epochs=2", "--set=hidden_channels=4")
         (["train", "mixed", "--set=lr"], "--set must read key=value"),
         (["train", "mixed", "--set=dropout=abc"], "dropout must be a number (got 'abc')"),
         (["train", "mixed", "--set=dropout=1.5"], "dropout must be in [0, 1) (got 1.5)"),
+        (
+            ["train", "mixed", "--set=train.optimizer=adm"],
+            "unknown optimizer 'adm'; did you mean 'adam' or 'adamw'? choices: adam, adamw",
+        ),
         (["train", "mixed", "--set=lr=-1"], "lr must be positive (got -1.0)"),
         (
             ["train", "mixed", "--set=hidden_channels=-3"],

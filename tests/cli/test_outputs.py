@@ -121,7 +121,6 @@ OWN_WRITING = {
     "argnn.cli.__init__": "opens /dev/null only",
     "argnn.data.benchmarks": "a temporary copy",
     "argnn.data.cache": "the cache",
-    "argnn.data.downloads": "the cache",
     "argnn.data.limited_reading": "opens /dev/null only",
     "argnn.store.model_folder": "whole folders, under rules of their own",
     "argnn.kernels.kept": "the cache of compiled kernels",

@@ -87,7 +87,6 @@ def test_product_is_that_of_geoopt():
     x, y = space.expmap0(u), space.expmap0(v)
     torch.testing.assert_close(x, reference.expmap0(u), **close)
     torch.testing.assert_close(space.logmap0(x), u)
-    torch.testing.assert_close(space.mobius_add(x, y), reference.mobius_add(x, y), **close)
     torch.testing.assert_close(space.squared_distance(x, y), reference.dist2(x, y), **close)
 
 
@@ -100,24 +99,13 @@ def test_product_acts_on_every_factor_by_itself():
     assert space.num_factors == 3
     ring = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
     middle = space.split(space.gyromidpoint(x, ring))
-    distances = space.factor_squared_distances(x, x.flip(0))
+    distances = []
     for q, k in enumerate(space.curvatures()):
         alone = stereographic.gyromidpoint(parts[:, q], ring, k)
         torch.testing.assert_close(middle[:, q], alone)
-        expected = stereographic.squared_distance(parts[:, q], parts.flip(0)[:, q], k)
-        torch.testing.assert_close(distances[:, q], expected)
-    torch.testing.assert_close(space.squared_distance(x, x.flip(0)), distances.sum(-1))
-
-
-def test_scale_goes_along_geodesics_from_the_origin():
-    space = StereographicProduct(SIGNATURE).double()
-    u = vectors(5, 12, length=0.3)
-    x = space.expmap0(u)
-    r = torch.tensor([0.0, 0.5, 1.0, 1.5, -1.0], dtype=torch.float64)
-    torch.testing.assert_close(space.logmap0(space.scale(r, x)), r.unsqueeze(-1) * u)
-    by_factor = vectors(5, 3)
-    expected = space.join(by_factor.unsqueeze(-1) * space.split(u))
-    torch.testing.assert_close(space.logmap0(space.scale(by_factor, x)), expected)
+        other = parts.flip(0)[:, q]
+        distances.append(stereographic.squared_distance(parts[:, q], other, k))
+    torch.testing.assert_close(space.squared_distance(x, x.flip(0)), torch.stack(distances).sum(0))
 
 
 def test_tangent_vectors_are_clipped_by_factor():

@@ -133,7 +133,7 @@ def test_recipe_that_diverges_is_shown_and_not_chosen(small_npz, brief_trial, mo
     assert "diverged" in list(trial_table(config.trial).columns[3].cells)
 
 
-@pytest.mark.usefixtures("plain_seeds")
+@pytest.mark.usefixtures("plain_seeds", "forked_workers")
 def test_trials_of_several_splits_are_jobs_of_one_pool(small_npz, brief_trial):
     request = Request(str(small_npz()), split="all", device="cpu")
     seen: dict[int, int] = {}

@@ -75,6 +75,30 @@ def test_new_options_leave_the_record_of_finished_runs_alone(model, preset):
     assert RunConfig.from_json(stored, "config.json") == run
 
 
+#: Of complete training settings (seed 3) before the optimiser could be chosen.
+TRAIN_FINGERPRINTS = {
+    ("argnn", "paper"): "438771385745",
+    ("argnn", "reference"): "7e4b72c805ab",
+    ("argnn", "default"): "a370e90e3f7a",
+    ("gcn", "default"): "bf1096a7d087",
+}
+
+
+@pytest.mark.parametrize(("model", "preset"), TRAIN_FINGERPRINTS)
+def test_new_training_settings_leave_the_record_of_finished_runs_alone(model, preset):
+    options, train = resolve_options(model, preset), resolve_train(model, preset, 3)
+    stored = config(model=model, preset=preset, options=options, train=train).to_json()
+    assert fingerprint(stored["train"])[:12] == TRAIN_FINGERPRINTS[model, preset]
+
+
+@pytest.mark.parametrize("new", [{"optimizer": "adamw"}, {"metric_weight_decay": 0.0}])
+def test_new_training_setting_is_recorded_where_it_changes_something(new):
+    train = resolve_train("argnn", "default", 3, new)
+    run = config(train=train)
+    assert new.items() <= run.to_json()["train"].items()
+    assert RunConfig.from_json(run.to_json(), "config.json") == run
+
+
 @pytest.mark.parametrize("model", sorted(set(MODELS) - {"gcn"}))
 def test_new_option_is_recorded_where_it_changes_something(model):
     new = {"structure_features": True} if model == "argnn" else {"input_dropout": 0.3}

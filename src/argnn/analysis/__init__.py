@@ -1,4 +1,4 @@
-"""Looking at what was learned."""
+"""Statistics, tables, explanations and figures of learned metrics."""
 
 from argnn.analysis.explanation import NodeExplanation, explain_node
 from argnn.analysis.geometry import (
@@ -31,33 +31,10 @@ from argnn.analysis.tables import (
 )
 
 __all__ = [
-    "AxisStatistics",
-    "Layer",
-    "MetricStatistics",
-    "NodeExplanation",
-    "Rewiring",
-    "anisotropy",
-    "axis_statistics",
-    "axis_table",
-    "correlation_table",
-    "dispersion",
-    "effective_rank",
-    "explain_node",
-    "field_nrmd",
-    "geometry_tables",
-    "group_table",
-    "layer_table",
-    "learned_curvature",
-    "learned_layers",
-    "learned_metrics",
-    "log_volume",
-    "main_variation",
-    "mean_curvature",
-    "mean_inverse",
-    "metric_statistics",
-    "node_table",
-    "rewire",
-    "ricci_norm",
-    "write_table",
-    "write_tables",
-]
+    "AxisStatistics", "Layer", "MetricStatistics", "NodeExplanation", "Rewiring", "anisotropy",
+    "axis_statistics", "axis_table", "correlation_table", "dispersion", "effective_rank",
+    "explain_node", "field_nrmd", "geometry_tables", "group_table", "layer_table",
+    "learned_curvature", "learned_layers", "learned_metrics", "log_volume", "main_variation",
+    "mean_curvature", "mean_inverse", "metric_statistics", "node_table", "rewire", "ricci_norm",
+    "write_table", "write_tables",
+]  # fmt: skip

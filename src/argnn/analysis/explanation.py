@@ -1,15 +1,15 @@
-r"""Why a model says what it says of one node: the messages it heard, and the axes of its metric.
+r"""Explain the prediction for one node by the messages it receives and the axes of its metric.
 
-Everything is read off the forward pass; nothing is fitted or perturbed. A large message is what
-the node heard loudly, which need not be what decided: for that see the masks of
-``torch_geometric.explain``, which work with :class:`~argnn.nn.ARGNN` as they are.
+All numbers come from the forward pass; nothing is fitted or perturbed. A large message need not be
+the reason for a prediction. To find that, use the masks of ``torch_geometric.explain``, which
+work with :class:`~argnn.nn.ARGNN`.
 
 The message of node :math:`j` in a layer is a vector, and both forms have a weight with
 :math:`\text{message} = |\text{weight}| \cdot \|\mathbf{W}\mathbf{h}_j\|`:
 
 * scalar form: :math:`w_{ij}\,\tau'_{ij}\,\sigma(\alpha_{ij})`, with its sign;
 * operator form: there is neither :math:`\tau_{ij}` nor :math:`\alpha_{ij}`, since the metric acts
-  on each channel. Shown is the factor that the length of the message changed by,
+  on each channel. The weight is the change of the message's length,
   :math:`w_{ij}\,\|\mathbf{T}_i\mathbf{W}\mathbf{h}_j\| / \|\mathbf{W}\mathbf{h}_j\|`, not negative.
 """
 
@@ -34,16 +34,8 @@ if TYPE_CHECKING:
 
 #: Columns of :attr:`NodeExplanation.neighbors` after the layer.
 NEIGHBOR_COLUMNS = (
-    "direction",
-    "hop",
-    "neighbor",
-    "tau",
-    "attention",
-    "constant",
-    "weight",
-    "message",
-    "share",
-)
+    "direction", "hop", "neighbor", "tau", "attention", "constant", "weight", "message", "share",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,8 +48,8 @@ class NodeExplanation:
         prediction: Name of the class with the highest score.
         probabilities: Softmax of the scores, not calibrated, by class.
         form: ``"scalar"`` or ``"operator"``.
-        neighbors: One row per layer and node that was heard, loudest first: ``direction`` of the
-            edge and ``hop``; ``tau`` and ``attention`` (after the sigmoid), missing in the
+        neighbors: One row per layer and message, largest first: ``direction`` of the edge and
+            ``hop``; ``tau`` and ``attention`` (after the sigmoid), missing in the
             operator form; the ``constant`` weight; the final ``weight``; the length of the
             ``message`` and its ``share`` of all messages in the layer.
         axes: One row per layer and metric axis, most stretched first: ``axis``, its ``name``
@@ -74,7 +66,7 @@ class NodeExplanation:
     axes: "DataFrame"
 
     def text(self, top: int = 3) -> str:
-        """A few lines for a person.
+        """The explanation in a few lines.
 
         Args:
             top: How many neighbours and axes to name in each layer.
@@ -98,7 +90,7 @@ def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplan
         node: Number of the node.
 
     Raises:
-        DataError: The model has no metric to read, or the graph no such node.
+        DataError: The model has no metric, or the graph has no such node.
     """
     if not isinstance(model, ARGNN):
         raise DataError(f"{type(model).__name__} learns no metric: there is nothing to explain by")
@@ -131,7 +123,7 @@ def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplan
 def _messages(
     conv: ARConv, h: Tensor, g: Tensor, hood: Neighborhood, node: int
 ) -> list[dict[str, Any]]:
-    """One row per message that the node heard in a layer, loudest first."""
+    """One row per message that the node receives in a layer, largest first."""
     rows: list[dict[str, Any]] = []
     lins = iter(conv.lins_neighbor)
     for direction in conv.directions():
@@ -173,16 +165,10 @@ def _heard_from(
             attention = alpha.sigmoid()
             factor = tau * attention
     weight = constant[source] * factor
-    columns = {
-        "neighbor": source,
-        "tau": tau,
-        "attention": attention,
-        "constant": constant[source],
-        "weight": weight,
-        "message": weight.abs() * length,
-    }
-    values = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in values]
+    columns = (source, tau, attention, constant[source], weight, weight.abs() * length)
+    names = ("neighbor", "tau", "attention", "constant", "weight", "message")
+    values = zip(*(column.tolist() for column in columns), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in values]
 
 
 # --- axes, names and words --------------------------------------------------------------------
@@ -207,7 +193,7 @@ def _axes(layer: int, g: Tensor, node: int, names: list[str] | None) -> list[dic
 def _feature_names(graph: Data) -> list[str]:
     given = graph.get("feature_names")
     names = [f"feature {k}" for k in range(graph.num_features)] if given is None else list(given)
-    return [*names, *DESCRIPTOR_NAMES]  # the last where a model has structure_features
+    return [*names, *DESCRIPTOR_NAMES]  # used by models with structure_features
 
 
 def _class_names(graph: Data, model: ARGNN) -> list[str]:
@@ -243,8 +229,7 @@ def _heard(rows: "DataFrame") -> str:
 
 
 def _stretched(rows: "DataFrame") -> str:
-    parts = [
+    return ", ".join(
         f"{name if isinstance(name, str) else f'axis {axis}'} g = {g:.3g}"
         for name, axis, g in zip(rows["name"], rows["axis"], rows["g"], strict=True)
-    ]
-    return ", ".join(parts)
+    )

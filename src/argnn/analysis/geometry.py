@@ -1,8 +1,8 @@
-r"""Numbers that describe a learned metric field, node by node.
+r"""Statistics of a learned metric field at each node.
 
 All are computed in float64 from the metric diagonals :math:`\mathbf{g}_i > 0`, ``[N, D]``. The
-graph is taken as undirected and simple: directions, duplicates and self-loops do not matter. What
-needs a neighbour is NaN at a node without one.
+graph is taken as undirected and simple: directions, duplicates and self-loops do not matter. A
+statistic that needs a neighbour is NaN at a node without one.
 """
 
 from dataclasses import dataclass, fields
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from argnn import functional as AF
 from argnn.analysis.layers import Layer
+from argnn.analysis.properties import mean_at_nodes
 from argnn.functional.neighborhood import Neighborhood, neighborhood
 
 
@@ -20,13 +21,12 @@ def mean_curvature(g: Tensor) -> Tensor:
 
     .. math:: \kappa_i = \frac{1}{D} \sum_k |\log g_{ik}|
 
-    The paper plots and tabulates "mean curvature" without defining it. This definition follows
-    from what it does say: the principal curvatures are "directly related to the inverses"
-    :math:`1/g_{ik}`; :math:`\mathbf{g} = \mathbf{1}` is Euclidean, hence flat, while 0.5 and 2 are
-    its hyperbolic and spherical geometries, hence equally far from flat on either side; and
-    :math:`\kappa` is a magnitude that starts at zero and grows with "geometric adaptation". So
-    the logarithm of the inverse is taken on each axis, and its magnitude before the mean, or one
-    axis would cancel another. For the sign see :func:`log_volume`.
+    The paper shows "mean curvature" without defining it. This definition follows from what it
+    says: the principal curvatures are "directly related to the inverses" :math:`1/g_{ik}`;
+    :math:`\mathbf{g} = \mathbf{1}` is Euclidean, hence flat, while 0.5 and 2 are its hyperbolic and
+    spherical geometries, hence equally far from flat; and :math:`\kappa` starts at zero and grows
+    with "geometric adaptation". So the logarithm of the inverse is taken on each axis, and its
+    absolute value, so that axes do not cancel. For the sign see :func:`log_volume`.
 
     The default preset starts training at :math:`g = 0.5`, that is at :math:`\kappa = 0.69`.
 
@@ -42,7 +42,7 @@ def mean_inverse(g: Tensor) -> Tensor:
 
     .. math:: \frac{1}{D} \sum_k 1 / g_{ik}
 
-    One, not zero, in Euclidean space, and without bound where the metric comes near its floor.
+    It is one, not zero, in Euclidean space, and has no bound where the metric is near its floor.
     """
     return g.double().reciprocal().mean(-1)
 
@@ -103,7 +103,7 @@ def main_variation(g: Tensor) -> Tensor:
 def ricci_norm(g: Tensor, edge_index: Tensor) -> Tensor:
     """Length of the discrete Ricci curvature of each node, ``[N]``.
 
-    How far a metric is from the mean of its neighbours'. See
+    It measures the difference of a metric from the mean of its neighbours' metrics; see
     :func:`argnn.functional.discrete_ricci`.
     """
     both = _undirected(edge_index, g.size(0))
@@ -117,8 +117,7 @@ def dispersion(g: Tensor, edge_index: Tensor) -> Tensor:
         \frac{1}{|\mathcal{N}(i)|} \sum_{j \in \mathcal{N}(i)}
         \frac{\|\mathbf{g}_i - \mathbf{g}_j\|}{\frac{1}{2}(\|\mathbf{g}_i\| + \|\mathbf{g}_j\|)}
 
-    The terms of NRMD (:func:`argnn.functional.nrmd`), gathered by node instead of over all pairs:
-    NRMD is the mean of this over the nodes, weighted by their degrees.
+    NRMD (:func:`argnn.functional.nrmd`) is the mean of this over the nodes, weighted by degree.
     """
     both = _undirected(edge_index, g.size(0))
     g_, (low, high) = g.double(), both.pairs
@@ -144,10 +143,7 @@ def learned_curvature(layer: Layer, edge_index: Tensor, alpha: float = 0.5) -> T
     both = _undirected(edge_index, layer.g.size(0))
     curvature = AF.learned_ollivier_ricci(layer.h, layer.g, both.edge_index, alpha)
     defined = ~curvature.isnan()
-    target = both.target[defined]
-    total = curvature.new_zeros(both.num_nodes).index_add_(0, target, curvature[defined])
-    count = torch.bincount(target, minlength=both.num_nodes)
-    return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
+    return mean_at_nodes(curvature[defined], both.target[defined], both.num_nodes)
 
 
 def field_nrmd(g: Tensor, edge_index: Tensor) -> float:
@@ -158,17 +154,10 @@ def field_nrmd(g: Tensor, edge_index: Tensor) -> float:
 
 @dataclass(frozen=True)
 class MetricStatistics:
-    """What the metric of one layer looks like at each node, ``[N]`` each.
+    """The statistics of one layer's metric at each node, ``[N]`` each.
 
-    Attributes:
-        kappa: See :func:`mean_curvature`.
-        inverse_metric: See :func:`mean_inverse`.
-        anisotropy: See :func:`anisotropy`.
-        effective_rank: See :func:`effective_rank`.
-        log_volume: See :func:`log_volume`.
-        main_variation: See :func:`main_variation`.
-        ricci_norm: See :func:`ricci_norm`.
-        dispersion: See :func:`dispersion`.
+    ``kappa`` is the :func:`mean_curvature` and ``inverse_metric`` the :func:`mean_inverse`. The
+    others are explained at the function of the same name.
     """
 
     kappa: Tensor
@@ -186,7 +175,7 @@ STATISTICS = tuple(field.name for field in fields(MetricStatistics))
 
 
 def metric_statistics(g: Tensor, edge_index: Tensor) -> MetricStatistics:
-    """Describe a metric field ``[N, D]``."""
+    """All statistics of a metric field ``[N, D]``."""
     return MetricStatistics(
         kappa=mean_curvature(g),
         inverse_metric=mean_inverse(g),
@@ -201,7 +190,7 @@ def metric_statistics(g: Tensor, edge_index: Tensor) -> MetricStatistics:
 
 @dataclass(frozen=True)
 class AxisStatistics:
-    r"""Which axes a metric field stretches, ``[D]`` each.
+    r"""The statistics of each axis of a metric field, ``[D]`` each.
 
     Attributes:
         mean_log_g: Mean of :math:`\log g_{ik}` over the nodes; positive where the axis is
@@ -216,7 +205,7 @@ class AxisStatistics:
 
 
 def axis_statistics(g: Tensor, top: int = 5) -> AxisStatistics:
-    """Describe the axes of a metric field ``[N, D]``.
+    """Statistics of the axes of a metric field ``[N, D]``.
 
     Args:
         g: Metric diagonals.

@@ -1,4 +1,4 @@
-"""What a trained model made of a graph: the points of each layer, and the metrics between them."""
+"""The features and the metrics in each layer of a trained model."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ def learned_metrics(model: AbstractNodeModel, graph: Data) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class Layer:
-    """Points, and the metric that distances between them are measured with.
+    """Points, and the metrics that measure the distances between them.
 
     Attributes:
         h: Features of the nodes on the channels that the metric lives on, ``[N, D]``.
@@ -72,7 +72,7 @@ def learned_inputs(model: ARGNN, graph: Data) -> tuple[Tensor, list[tuple[Tensor
 
 
 def _observed(model: ARGNN, graph: Data) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """What enters each layer, what the read-out sees, and the metrics, without dropout."""
+    """The inputs of each layer, the states for the read-out, and the metrics, without dropout."""
     entered: list[Tensor] = []
     hooks = [
         conv.register_forward_pre_hook(lambda _, inputs: entered.append(inputs[0]))

@@ -1,4 +1,4 @@
-"""How strongly each neighbour speaks to a node, layer by layer."""
+"""The weights of the messages between neighbours in each layer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from argnn.analysis.layers import Layer, learned_inputs, learned_layers
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import ARGNN, AbstractNodeModel
 
-# Edges x channels of a temporary tensor stay small on large graphs.
+# Edges at a time, so that temporary tensors stay small on large graphs.
 _EDGES_PER_CHUNK = 2**15
 _NEGLIGIBLE = 1e-30
 
 
 @dataclass(frozen=True)
 class Messages:
-    r"""What one layer does with the message of each ordered pair of neighbours, ``[P]`` each.
+    r"""The factors of the message along each ordered pair of neighbours, ``[P]`` each.
 
     Attributes:
         tau: Modulation along the edge, see :func:`argnn.functional.edge_modulation`.
         attention: :math:`\sigma(\alpha_{ij})`; None where the layer does not use it.
-        weight: What the message is multiplied by in the end. In the scalar form the constant
-            weight times tau times attention; in the operator form the constant weight times the
-            length of the modulated message over its length before. Zero where no message goes.
+        weight: The final factor. In the scalar form it is the constant weight times tau times
+            attention; in the operator form the constant weight times the length of the message
+            after the modulation over its length before. Zero where no message is sent.
     """
 
     tau: Tensor
@@ -52,7 +52,7 @@ def ordered_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
 def layer_messages(model: AbstractNodeModel, graph: Data) -> list[Messages]:
     """The messages of every layer along :func:`ordered_pairs`; none for a model without metric.
 
-    Of several hops only the first is looked at.
+    Only the first hop is used, also where a layer has several.
 
     Args:
         model: The trained model, on the CPU.
@@ -87,11 +87,11 @@ def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) ->
 
 
 def message_gain(sent: Tensor, g: Tensor, eps0: float) -> Tensor:
-    """Length of messages ``[K, D]`` after the operator over before, ``[K]``; 0 for a zero one.
+    """Length of messages after the operator over that before, ``[K, D] -> [K]``; 0 / 0 is 0.
 
     Args:
         sent: The messages.
-        g: Metric diagonals of those who hear them, ``[K, D]``.
+        g: Metric diagonals of the nodes that receive them, ``[K, D]``.
         eps0: See :func:`argnn.functional.modulate`.
     """
     before = sent.norm(dim=-1)

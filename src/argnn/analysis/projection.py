@@ -1,4 +1,4 @@
-"""Points of many dimensions as points that can be drawn."""
+"""Project points of many dimensions to two or three, for drawing."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Points = NDArray[np.float64]
 
-# Fewer points have no neighbourhoods that a picture could keep.
+# With fewer points there are no neighbourhoods to keep.
 _FEWEST_FOR_TSNE = 12
 _MOST_FOR_PLANE = 60_000
 #: Without interpolation, which exists in the plane only, t-SNE takes minutes on more points.
@@ -19,12 +19,7 @@ _MOST_CHANNELS = 50
 
 @dataclass(frozen=True)
 class Projection:
-    """Where points are drawn.
-
-    Attributes:
-        points: Positions, ``[N, 2]`` or ``[N, 3]``.
-        method: How they were found, in words.
-    """
+    """Positions ``points``, ``[N, 2]`` or ``[N, 3]``, and the ``method`` that found them."""
 
     points: Points
     method: str
@@ -33,13 +28,13 @@ class Projection:
 def project(points: NDArray[Any], dimensions: int, seed: int = 0, jobs: int = 1) -> Projection:
     """Place points in the plane or in space so that near ones stay near.
 
-    By t-SNE from principal components where openTSNE is installed and there are neither too few
-    distinct points nor too many points; by principal components alone otherwise.
+    By t-SNE, if openTSNE is installed and there are neither too few distinct points nor too many
+    points, else by principal components.
 
     Args:
         points: What to place, ``[N, D]``.
         dimensions: 2 or 3.
-        seed: Fixes what t-SNE draws, for one number of jobs.
+        seed: Seed of t-SNE; the result also depends on the number of jobs.
         jobs: Number of threads.
     """
     start = principal_components(points, _MOST_CHANNELS)
@@ -51,7 +46,7 @@ def project(points: NDArray[Any], dimensions: int, seed: int = 0, jobs: int = 1)
 
 
 def upright(points: Points) -> Points:
-    """The same picture turned so that it is widest along the first axis."""
+    """The same points, turned so that they are widest along the first axis."""
     return _widened(principal_components(points, points.shape[1]), points.shape[1])
 
 

@@ -1,6 +1,6 @@
-"""What the graph and its labels say about each node: what learned metrics are compared with.
+"""Properties of each node that follow from the graph and its labels, without a metric.
 
-The graph is taken as undirected and simple. What is not defined at a node is NaN there.
+The graph is taken as undirected and simple. A property that is not defined at a node is NaN.
 """
 
 import torch
@@ -47,8 +47,13 @@ def local_homophily(edge_index: Tensor, y: Tensor) -> Tensor:
     known = (y[both.source] >= 0) & (y[both.target] >= 0)
     source, target = both.source[known], both.target[known]
     same = (y[source] == y[target]).double()
-    total = same.new_zeros(y.numel()).index_add_(0, target, same)
-    count = torch.bincount(target, minlength=y.numel())
+    return mean_at_nodes(same, target, y.numel())
+
+
+def mean_at_nodes(values: Tensor, node: Tensor, num_nodes: int) -> Tensor:
+    """Mean of the values that belong to each node, NaN where there are none, ``[N]``."""
+    total = values.new_zeros(num_nodes).index_add_(0, node, values)
+    count = torch.bincount(node, minlength=num_nodes)
     return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
 
 

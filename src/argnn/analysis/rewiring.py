@@ -1,4 +1,4 @@
-r"""Rewiring a graph along learned distances, without changing a single degree.
+r"""Rewire a graph along learned distances without changing the degree of any node.
 
 Two edges :math:`\{a, b\}` and :math:`\{c, d\}` become :math:`\{a, d\}` and :math:`\{c, b\}` where
 that makes their total length smaller. The length of an edge is its geodesic distance under the
@@ -30,7 +30,7 @@ _NUMBERS_PER_CHUNK = 2**17
 
 @dataclass(frozen=True)
 class Rewiring:
-    """A rewired graph, and how it came about.
+    """A rewired graph, and statistics of the rewiring.
 
     Attributes:
         edge_index: The new edges, each pair in both directions, ``[2, 2P]``.
@@ -41,8 +41,8 @@ class Rewiring:
         rounds: How often the edges were paired anew.
         tried: Number of swaps that were looked at.
         accepted: Number of swaps that were made.
-        settled: Whether it ended because hardly any swap was accepted any more, rather than
-            because there were no rounds left.
+        settled: Whether it stopped because hardly any swap was accepted, and not because of
+            ``max_rounds``.
     """
 
     edge_index: Tensor
@@ -78,14 +78,14 @@ def rewire(
         h: Points, ``[N, D]``; see :class:`~argnn.analysis.Layer`.
         g: Metric diagonals, ``[N, D]``.
         edge_index: Source and target of each edge, ``[2, E]``.
-        y: Label of each node, ``[N]``, to report homophily; it does not guide the swaps. The
-            points of a trained model know the labels that it was trained on: hide these
-            (negative) to see what the geometry found out by itself.
+        y: Label of each node, ``[N]``, to report homophily; swaps do not depend on it. The
+            points of a trained model depend on its training labels: replace these by -1 to see
+            the homophily of other nodes.
         seed: Fixes the couples and the ends that are swapped.
         max_rounds: Most rounds.
         tolerance: Stop once no more than this share of the tried swaps is accepted.
-        patience: Over how many rounds that share is taken: couples are drawn at random, and on a
-            small graph a single round may miss every swap that helps.
+        patience: The number of rounds for that share. On a small graph a single round of random
+            couples may miss all swaps that help.
     """
     _check(max_rounds, tolerance, patience)
     work = _Edges(h, g, edge_index)
@@ -115,11 +115,8 @@ def rewire(
 def pair_lengths(h: Tensor, g: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """Geodesic distance of pairs of nodes under the mean of both metrics, ``[P]``."""
     rows = max(_NUMBERS_PER_CHUNK // max(h.size(1), 1), 1)
-    parts = [
-        AF.geodesic_distance(h[a], h[b], (g[a] + g[b]) / 2)
-        for a, b in zip(first.split(rows), second.split(rows), strict=True)
-    ]
-    return torch.cat(parts)
+    parts = zip(first.split(rows), second.split(rows), strict=True)
+    return torch.cat([AF.geodesic_distance(h[a], h[b], (g[a] + g[b]) / 2) for a, b in parts])
 
 
 class _Edges:
@@ -147,11 +144,11 @@ class _Edges:
         return torch.cat([pairs, pairs.flip(0)], dim=1)
 
     def swap(self, rng: np.random.Generator) -> int:
-        """Couple the edges at random and swap the ends of each couple where it helps; how many.
+        """Form random couples of edges, swap their ends where it helps, and count the swaps.
 
-        All swaps of a round are made at once. They cannot get in each other's way: each edge is
-        in one couple only, and a new edge must not have been there before the round, nor be
-        made by another couple in it.
+        All swaps of a round are made at once. They do not affect each other: each edge is in one
+        couple only, and a new edge must neither exist before the round nor be made by another
+        couple in it.
         """
         couple, keep, move = self._couples(rng)
         possible = self._is_new(keep, move)
@@ -165,10 +162,10 @@ class _Edges:
         return int(made.size)
 
     def _couples(self, rng: np.random.Generator) -> tuple[_Integers, _Integers, _Integers]:
-        """Two edges each, and the ends of the two that would replace them, ``[2, P // 2]`` each."""
+        """Couples of edges, and both ends of the edges to replace them, ``[2, P // 2]`` each."""
         couple = rng.permutation(self.count)[: self.count // 2 * 2].reshape(2, -1)
         first, second = self.first[couple], self.second[couple]
-        # An edge has no direction, so that there are two ways to swap: either end may move.
+        # An edge has no direction, so that there are two ways to swap.
         turned = rng.random(couple.shape[1]) < 0.5
         keep = np.stack([first[0], np.where(turned, second[1], first[1])])
         move = np.stack([np.where(turned, first[1], second[1]), second[0]])
@@ -183,7 +180,7 @@ class _Edges:
         return is_new
 
     def _is_alone(self, keep: _Integers, move: _Integers) -> _Booleans:
-        """Whether both edges of a swap are made by no other swap that comes before it."""
+        """Whether no earlier swap makes one of the two edges of a swap."""
         key = self._key(keep, move)
         is_earliest = np.zeros(key.size, dtype=np.bool_)
         is_earliest[np.unique(key, return_index=True)[1]] = True

@@ -1,7 +1,7 @@
-"""The geometry of a graph as tidy pandas tables, and these as CSV or Parquet files.
+"""The geometry of a graph as pandas tables, and these as CSV or Parquet files.
 
-Layers are counted from 1. A value that is not defined (no neighbour, no label, one node, nothing
-that varies) is missing; it is never replaced by a number.
+Layers are counted from 1. A value that is not defined (because of no neighbour, no label, a single
+node or a constant column) is missing, and never replaced by a number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,22 +14,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.analysis.geometry import (
-    STATISTICS,
-    axis_statistics,
-    field_nrmd,
-    learned_curvature,
-    metric_statistics,
-)
+from argnn.analysis import geometry, properties
+from argnn.analysis.geometry import STATISTICS
 from argnn.analysis.layers import Layer
-from argnn.analysis.properties import (
-    class_names,
-    clustering,
-    degree,
-    graph_curvature,
-    labels_of,
-    local_homophily,
-)
+from argnn.analysis.properties import class_names, labels_of
 from argnn.csv_cells import safe_cell
 from argnn.errors import ConfigError
 from argnn.files import write_output
@@ -91,7 +79,7 @@ def node_table(
     graph_ollivier: bool = False,
     learned_ollivier: bool = False,
 ) -> "DataFrame":
-    """One row per layer and node: its label, what the graph says of it, and its metric.
+    """One row per layer and node: its label, properties in the graph, and statistics of its metric.
 
     Args:
         graph: The graph.
@@ -104,9 +92,9 @@ def node_table(
     requested = ["learned_ollivier"] if learned_ollivier else []
     parts = []
     for number, layer in enumerate(layers, start=1):
-        found = _arrays(vars(metric_statistics(layer.g, edges)))
+        found = _arrays(vars(geometry.metric_statistics(layer.g, edges)))
         if learned_ollivier:
-            found["learned_ollivier"] = learned_curvature(layer, edges).numpy()
+            found["learned_ollivier"] = geometry.learned_curvature(layer, edges).numpy()
         parts.append({"layer": np.full(num_nodes, number), **shared, **found})
     names = ("layer", *shared, *STATISTICS, *requested)
     columns = {name: _joined([part[name] for part in parts]) for name in names}
@@ -174,12 +162,7 @@ def correlation_table(nodes: "DataFrame") -> "DataFrame":
         Columns ``layer``, ``statistic``, ``property``, ``spearman`` and ``count``.
     """
     rows = [
-        {
-            "layer": layer,
-            "statistic": statistic,
-            "property": name,
-            **_spearman(part[[statistic, name]]),
-        }
+        (layer, statistic, name, *_spearman(part[[statistic, name]]))
         for layer, part in nodes.groupby("layer")
         for statistic in METRIC_COLUMNS
         for name in GRAPH_COLUMNS
@@ -202,23 +185,19 @@ def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
     names = ["layer", "axis", "mean_log_g", "std_log_g", "top_share"]
     parts = []
     for number, layer in enumerate(layers, start=1):
-        found = _arrays(vars(axis_statistics(layer.g, top)))
-        part = require_pandas().DataFrame(
-            {"layer": number, "axis": np.arange(layer.g.size(1)), **found}
-        )
+        found = _arrays(vars(geometry.axis_statistics(layer.g, top)))
+        columns = {"layer": number, "axis": np.arange(layer.g.size(1)), **found}
+        part = require_pandas().DataFrame(columns)
         parts.append(part.sort_values("mean_log_g", ascending=False, kind="stable"))
-    return (
-        require_pandas().concat(parts, ignore_index=True)
-        if parts
-        else require_pandas().DataFrame(columns=names)
-    )
+    empty = require_pandas().DataFrame(columns=names)
+    return require_pandas().concat(parts, ignore_index=True) if parts else empty
 
 
 # --- files ------------------------------------------------------------------------------------
 
 
 def table_bytes(table: "DataFrame", kind: str) -> bytes:
-    """The content of a file of a table.
+    """A table as the bytes of a file.
 
     Args:
         table: What to write.
@@ -269,22 +248,18 @@ def check_format(kind: str) -> None:
 
 def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]:
     edges, num_nodes = graph.edge_index.cpu(), graph.num_nodes
+    names = dict(enumerate(class_names(graph)))
+    shown = [names[label] if label >= 0 else None for label in labels_of(graph).tolist()]
     columns = {
         "node": np.arange(num_nodes),
-        "class": _class_column(graph),
-        "homophily": local_homophily(edges, labels_of(graph)).numpy(),
-        "degree": degree(edges, num_nodes).numpy(),
-        "clustering": clustering(edges, num_nodes).numpy(),
+        "class": np.array(shown, dtype=object),
+        "homophily": properties.local_homophily(edges, labels_of(graph)).numpy(),
+        "degree": properties.degree(edges, num_nodes).numpy(),
+        "clustering": properties.clustering(edges, num_nodes).numpy(),
     }
     if graph_ollivier:
-        columns["graph_ollivier"] = graph_curvature(edges, num_nodes).numpy()
+        columns["graph_ollivier"] = properties.graph_curvature(edges, num_nodes).numpy()
     return columns
-
-
-def _class_column(graph: Data) -> NDArray[Any]:
-    names = class_names(graph)
-    shown = [names[label] if label >= 0 else None for label in labels_of(graph).tolist()]
-    return np.array(shown, dtype=object)
 
 
 def _layer_facts(graph: Data, layer: Layer) -> dict[str, float]:
@@ -294,7 +269,7 @@ def _layer_facts(graph: Data, layer: Layer) -> dict[str, float]:
         "pairs": neighborhood(edges, graph.num_nodes).num_pairs,
         "axes": layer.g.size(1),
         "homophily": AF.edge_homophily(edges, labels_of(graph)),
-        "nrmd": field_nrmd(layer.g, edges),
+        "nrmd": geometry.field_nrmd(layer.g, edges),
     }
 
 
@@ -307,7 +282,7 @@ def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
 
 
 def _groups(nodes: "DataFrame", by: str) -> "Series":
-    """The group of each row, missing where it is in none; groups have an order."""
+    """The group of each row, missing if it is in none; groups are ordered."""
     pandas = require_pandas()
     if by == "class":
         return nodes["class"]
@@ -321,11 +296,8 @@ def _groups(nodes: "DataFrame", by: str) -> "Series":
 def _degree_bins(degrees: "Series") -> list[tuple[int, str]]:
     """Number and name of each node's bin; bit lengths are the bins 0, 1, 2-3, 4-7, ..."""
     lengths = [int(value).bit_length() for value in degrees]
-    return [(bits, _range(2**bits // 2, 2**bits - 1)) for bits in lengths]
-
-
-def _range(low: int, high: int) -> str:
-    return str(low) if low >= high else f"{low}-{high}"
+    names = {bits: f"{2**bits // 2}-{2**bits - 1}" for bits in lengths} | {0: "0", 1: "1"}
+    return [(bits, names[bits]) for bits in lengths]
 
 
 def _homophily_bins(shares: "Series") -> list[tuple[int, str]]:
@@ -335,13 +307,13 @@ def _homophily_bins(shares: "Series") -> list[tuple[int, str]]:
     return [(number, f"{number * width:.1f}-{(number + 1) * width:.1f}") for number in numbers]
 
 
-def _spearman(columns: "DataFrame") -> dict[str, float]:
-    """Rank correlation of two columns, and the number of rows behind it."""
+def _spearman(columns: "DataFrame") -> tuple[float, int]:
+    """Rank correlation of two columns, and the number of rows that it is computed from."""
     ranks = columns.dropna().rank()
     constant = (ranks.nunique() < 2).any()
     if len(ranks) < _FEWEST_FOR_CORRELATION or constant:
-        return {"spearman": float("nan"), "count": len(ranks)}
-    return {"spearman": float(ranks.corr().iloc[0, 1]), "count": len(ranks)}
+        return float("nan"), len(ranks)
+    return float(ranks.corr().iloc[0, 1]), len(ranks)
 
 
 def require_pandas() -> Any:

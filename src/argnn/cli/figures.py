@@ -33,10 +33,10 @@ def figures(
     from dataclasses import asdict
 
     from argnn.analysis.figures import FORMATS
-    from argnn.outputs.figures import FigureOrder, draw_figures
+    from argnn.outputs.figures import FigureRequest, draw_figures
 
     console = Console(quiet=True) if as_json else output_console()
-    order = FigureOrder(
+    order = FigureRequest(
         runs=runs or [],
         out=out,
         results=results or [],

@@ -1,4 +1,4 @@
-"""Graphs: registered data sets, files of the user, planted graphs, and their splits."""
+"""Graphs: benchmark data sets, files of the user, planted graphs, and their splits."""
 
 from argnn.data.digits import digits
 from argnn.data.links import LinkSplit, split_links
@@ -9,19 +9,6 @@ from argnn.data.structural_features import with_edges
 from argnn.data.synthetic import clique, cycle, grid, mixed, tree
 
 __all__ = [
-    "DATASETS",
-    "DatasetSpec",
-    "LinkSplit",
-    "check_masks",
-    "clique",
-    "cycle",
-    "digits",
-    "grid",
-    "load",
-    "mixed",
-    "split_links",
-    "split_masks",
-    "stratified_splits",
-    "tree",
-    "with_edges",
-]
+    "DATASETS", "DatasetSpec", "LinkSplit", "check_masks", "clique", "cycle", "digits", "grid",
+    "load", "mixed", "split_links", "split_masks", "stratified_splits", "tree", "with_edges",
+]  # fmt: skip

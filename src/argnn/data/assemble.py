@@ -1,5 +1,6 @@
-"""Turn whatever a source holds into the one form of graph that the library works with."""
+"""Check a graph from any source, and bring it to the one form that the library works with."""
 
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ _KEPT = ("geometry", "geometry_names", "region")
 
 
 class TooFewLabelsError(DataError):
-    """There are labels, but not enough of them to draw a split."""
+    """There are too few labels to draw a split."""
 
 
 def assemble(
@@ -39,10 +40,10 @@ def assemble(
         name: Name of the graph.
         directed: Keep the directions of the edges.
         row_normalize: Scale each row of the nodes' own features to sum one.
-        made_features: How many of the last features were made from the edges, and are no node's
-            own.
-        undirected_source: Say in ``edge_rule`` that there were no directions to keep.
-        draw_split: Draw a split where the source has none; without, masks that are not there or
+        made_features: How many of the last features were made from the edges; ``row_normalize``
+            does not change these.
+        undirected_source: The source has no directions to keep; ``edge_rule`` says so.
+        draw_split: Draw a split where the source has none. If false, masks that are missing or
             cannot be used are empty.
     """
     x = _features(source, origin)
@@ -64,15 +65,20 @@ def assemble(
         x = torch.cat([own, made], dim=1)
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
-    graph.edge_rule = edge_rule + _dropped(source)
-    graph.feature_rule, graph.split_rule = feature_rule, split_rule
-    graph.notes = notes
+    graph.edge_rule, graph.feature_rule = edge_rule + _dropped(source), feature_rule
+    graph.split_rule, graph.notes = split_rule, notes
     if weight is not None:
         graph.edge_weight = weight
     for key in _KEPT:
         if key in source:
             graph[key] = source[key]
     return graph
+
+
+def _first(wrong: Tensor) -> list[int] | None:
+    """Where the first true entry is; none if all are false."""
+    places = wrong.nonzero()
+    return places[0].tolist() if len(places) else None
 
 
 def _tensor(source: Data, field: str, origin: str) -> Tensor:
@@ -87,14 +93,11 @@ def _tensor(source: Data, field: str, origin: str) -> Tensor:
 
 def _integers(source: Data, field: str, origin: str) -> Tensor:
     value = _tensor(source, field, origin)
-    # numpy and torch make an empty list a float array; it holds no wrong value.
+    # numpy and torch turn an empty list into a float array, which is no error.
     if value.is_floating_point() and value.numel():
-        raise DataError(f"{origin}: {field} must hold integers (got {_dtype(value)})")
+        dtype = str(value.dtype).removeprefix("torch.")
+        raise DataError(f"{origin}: {field} must hold integers (got {dtype})")
     return value.to(torch.int64)
-
-
-def _dtype(value: Tensor) -> str:
-    return str(value.dtype).removeprefix("torch.")
 
 
 def _features(source: Data, origin: str) -> Tensor:
@@ -105,9 +108,9 @@ def _features(source: Data, origin: str) -> Tensor:
             f"(got {list(stored.shape)})"
         )
     x = stored.to(torch.float32)
-    # Not finite are both ends of the range, or one; where a single value is, needs a copy of all.
+    # The two ends of the range show whether all is finite; to find the place takes a copy of all.
     if not bool(torch.stack(torch.aminmax(x)).isfinite().all()):
-        row, column = (~torch.isfinite(x)).nonzero()[0].tolist()
+        row, column = _first(~torch.isfinite(x)) or (0, 0)
         value = stored[row, column].item()
         raise DataError(f"{origin}: x[{row}, {column}] is not finite (got {value})")
     return x.contiguous()
@@ -119,9 +122,8 @@ def _edges(source: Data, num_nodes: int, origin: str) -> Tensor:
         raise DataError(
             f"{origin}: edge_index must have shape [2, edges] (got {list(edge_index.shape)})"
         )
-    bad = ((edge_index < 0) | (edge_index >= num_nodes)).nonzero()
-    if len(bad):
-        row, column = bad[0].tolist()
+    if place := _first((edge_index < 0) | (edge_index >= num_nodes)):
+        row, column = place
         raise DataError(
             f"{origin}: edge_index[{row}, {column}] is {int(edge_index[row, column])}, "
             f"but node ids go from 0 to {num_nodes - 1}"
@@ -138,9 +140,8 @@ def _labels(source: Data, num_nodes: int, origin: str) -> Tensor:
             f"{origin}: y must have shape [{num_nodes}], one label per row of x "
             f"(got {list(y.shape)})"
         )
-    bad = (y < -1).nonzero()
-    if len(bad):
-        row = int(bad[0])
+    if place := _first(y < -1):
+        (row,) = place
         raise DataError(
             f"{origin}: y[{row}] is {int(y[row])}; labels start at 0, -1 marks unlabelled nodes"
         )
@@ -174,8 +175,7 @@ def _masks(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
             check_masks(train, val, test, origin=origin)
         return (train, val, test), source.get("split_rule") or "masks of the source"
     if not bool((y >= 0).any()):
-        empty = torch.zeros(len(y), 1, dtype=torch.bool)
-        return (empty, empty.clone(), empty.clone()), "no split: the graph has no labels"
+        return _empty_masks(len(y)), "no split: the graph has no labels"
     train, val, test = stratified_splits(y, DRAWN_FRACTIONS, count=1, seed=DRAWN_SEED)
     if not (bool(train.any()) and bool(val.any())):
         raise TooFewLabelsError(
@@ -185,15 +185,16 @@ def _masks(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
 
 
 def _masks_if_usable(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
-    """The masks of a graph that is only predicted on: none are needed."""
-    given = all(source.get(name) is not None for name in MASK_NAMES)
-    if given:
-        try:
+    """The masks of the source if they can be used, else empty ones."""
+    if all(source.get(name) is not None for name in MASK_NAMES):
+        with suppress(DataError):
             return _masks(source, y, origin)
-        except DataError:
-            pass
-    empty = torch.zeros(len(y), 1, dtype=torch.bool)
-    return (empty, empty.clone(), empty.clone()), "no split was asked for"
+    return _empty_masks(len(y)), "no split was asked for"
+
+
+def _empty_masks(num_nodes: int) -> Masks:
+    train, val, test = (torch.zeros(num_nodes, 1, dtype=torch.bool) for _ in range(3))
+    return train, val, test
 
 
 def _mask(source: Data, field: str, y: Tensor, origin: str) -> Tensor:
@@ -204,21 +205,19 @@ def _mask(source: Data, field: str, y: Tensor, origin: str) -> Tensor:
             f"(got {list(mask.shape)})"
         )
     mask = mask.view(len(y), -1)
-    bad = ((mask != 0) & (mask != 1)).nonzero()
-    if len(bad):
-        row, split = bad[0].tolist()
+    if place := _first((mask != 0) & (mask != 1)):
+        row, split = place
         raise DataError(
             f"{origin}: {field}[{row}, {split}] must be 0 or 1 (got {int(mask[row, split])})"
         )
-    unlabelled = (mask.bool() & (y < 0).unsqueeze(1)).nonzero()
-    if len(unlabelled):
-        row, split = unlabelled[0].tolist()
+    if place := _first(mask.bool() & (y < 0).unsqueeze(1)):
+        row, split = place
         raise DataError(f"{origin}: {field}[{row}, {split}] is set, but node {row} has no label")
     return mask.bool().contiguous()
 
 
 def arranged_edges(edge_index: Tensor, num_nodes: int, directed: bool) -> Tensor:
-    """Edges as every graph has them: no self-loops, no duplicates, both directions if undirected.
+    """Edges without self-loops and duplicates, in both directions if undirected.
 
     Example:
         >>> arranged_edges(torch.tensor([[0, 0, 1], [1, 1, 1]]), 2, directed=False).tolist()
@@ -247,7 +246,7 @@ def _edge_rule(keeps_directions: bool, said: bool) -> str:
 
 
 def _edge_notes(edge_index: Tensor, num_nodes: int) -> list[str]:
-    """What is unusual about the edges, counted."""
+    """How many edges were changed, and how many nodes have none."""
     simple = remove_self_loops(edge_index)[0]
     loops = edge_index.size(1) - simple.size(1)
     duplicates = simple.size(1) - coalesce(simple, num_nodes=num_nodes).size(1)
@@ -261,7 +260,7 @@ def _edge_notes(edge_index: Tensor, num_nodes: int) -> list[str]:
 
 
 def _weight(source: Data, edge_index: Tensor, origin: str) -> Tensor | None:
-    """Weights that were asked for; others were dropped before, and ``edge_rule`` says so."""
+    """The weights of the edges, if the user asked for them."""
     if not source.get("keep_weight"):
         return None
     weight = _tensor(source, "edge_weight", origin).double().flatten()
@@ -270,15 +269,14 @@ def _weight(source: Data, edge_index: Tensor, origin: str) -> Tensor | None:
             f"{origin}: edge_weight must have shape [{edge_index.size(1)}], one per edge "
             f"(got {list(source.edge_weight.shape)})"
         )
-    bad = (~torch.isfinite(weight.float())).nonzero()
-    if len(bad):
-        row = int(bad[0])
+    if place := _first(~torch.isfinite(weight.float())):
+        (row,) = place
         raise DataError(f"{origin}: edge_weight[{row}] is not finite (got {weight[row].item()})")
     return weight.float()
 
 
 def _dropped(source: Data) -> str:
-    # Merging duplicates leaves no single value per edge, and no model here would read it.
+    # After duplicates are merged there is no single value per edge, and no model would use it.
     dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
     names = [name for name in dropped if source.get(name) is not None]
     return f", {' and '.join(names)} dropped" if names else ""
@@ -287,9 +285,8 @@ def _dropped(source: Data) -> str:
 def _row_normalized(x: Tensor, origin: str) -> tuple[Tensor, str]:
     if not x.size(1):
         raise ConfigError(f"{origin}: row_normalize scales the nodes' own features; there are none")
-    negative = (x < 0).nonzero()
-    if len(negative):
-        row, column = negative[0].tolist()
+    if place := _first(x < 0):
+        row, column = place
         raise ConfigError(
             f"{origin}: row_normalize needs features that are not negative "
             f"(x[{row}, {column}] is {x[row, column].item():g})"

@@ -1,4 +1,4 @@
-"""The benchmark graphs: raw files in, PyG's own processing, our store out."""
+"""The benchmark graphs: checked raw files, processed by PyG, kept in a store of our own."""
 
 import contextlib
 import hashlib
@@ -8,7 +8,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import Actor, Planetoid, WebKB, WikipediaNetwork
@@ -22,7 +21,7 @@ from argnn.folders import cache_root
 
 RawFiles = dict[str, bytes]
 
-#: No known file is larger, and no more of any file is read.
+#: Most bytes that are read from a file; all known files are smaller.
 _LARGEST = 64 << 20
 
 
@@ -52,21 +51,21 @@ def _raw_folder(spec: DatasetSpec, root: str | Path | None) -> Path:
     if chosen:
         return Path(chosen).expanduser() / spec.folder
     folder = cache_root() / "raw" / spec.folder
-    if not folder.is_dir():
-        _download(spec, folder)
+    if not all((folder / name).is_file() for name in spec.raw_files):
+        download(spec, folder)
     return folder
 
 
 def _read(spec: DatasetSpec, folder: Path) -> RawFiles:
-    """The content of every raw file, which must be the one that is known, bit by bit.
+    """The content of every raw file, each with the known SHA-256 sum.
 
-    PyG unpickles some of them, which is why no other file may come so far.
+    PyG unpickles some of them, so that any other file could run code.
     """
     files: RawFiles = {}
     for name in spec.raw_files:
         path = folder / name
         try:
-            if not path.is_file():  # a pipe would never end
+            if not path.is_file():  # reading a pipe would never end
                 raise FileNotFoundError
             with path.open("rb") as file:
                 files[name] = file.read(_LARGEST)
@@ -101,49 +100,25 @@ def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
                 graph: Data = _pyg_dataset(spec, Path(root))[0]
         except OSError as error:
             raise DataError(f"{spec.name}: cannot write to {root}: {error.strerror}") from error
-        except Exception as error:  # the files were checked one by one; together they may not fit
-            raise DataError(
-                f"{spec.name}: PyG cannot process the raw files ({_first_line(error)})"
-            ) from error
+        except Exception as error:  # PyG may fail in any way
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise DataError(f"{spec.name}: PyG cannot process the raw files ({reason})") from error
     return graph
 
 
-def _pyg_dataset(
-    spec: DatasetSpec, root: Path, *, download_without: frozenset[str] | None = None
-) -> InMemoryDataset:
-    """The data set as PyG has it.
-
-    Args:
-        spec: One of the benchmark data sets.
-        root: The data root.
-        download_without: Only download, and not the files of these names.
-    """
-    kinds = {"planetoid": Planetoid, "actor": Actor, "wikipedia": WikipediaNetwork, "webkb": WebKB}
-    kind = kinds[spec.loader]
-    if download_without is not None:
-        kind = _only_downloading(kind, spec, download_without)
+def _pyg_dataset(spec: DatasetSpec, root: Path) -> InMemoryDataset:
     if spec.loader == "planetoid":
-        return kind(str(root), spec.title, split="geom-gcn")
+        return Planetoid(str(root), spec.title, split="geom-gcn")
     if spec.loader == "actor":
-        return kind(str(root / "Actor"))
+        return Actor(str(root / "Actor"))
     if spec.loader == "wikipedia":
-        return kind(str(root), spec.prefix, geom_gcn_preprocess=True)
-    return kind(str(root / Path(spec.folder).parents[1]), spec.prefix)
-
-
-def _only_downloading(kind: type, spec: DatasetSpec, have: frozenset[str]) -> type:
-    # PyG would go on to unpickle what it has just fetched; these two steps are taken out.
-    changes: dict[str, Any] = {"_process": lambda self: None, "load": lambda self, path: None}
-    if spec.loader == "planetoid":
-        # The other classes leave files alone that are there already; this one does not.
-        wanted = [name for name in spec.raw_files if name not in have and name.startswith("ind.")]
-        changes["raw_file_names"] = property(lambda self: wanted)
-    return type(kind.__name__, (kind,), changes)
+        return WikipediaNetwork(str(root), spec.prefix, geom_gcn_preprocess=True)
+    return WebKB(str(root / Path(spec.folder).parents[1]), spec.prefix)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep PyG's progress lines and the warnings about its old file formats to ourselves."""
+    """Show neither PyG's progress lines nor warnings about its old file formats."""
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
@@ -151,17 +126,3 @@ def _quiet() -> Iterator[None]:
     ):
         warnings.simplefilter("ignore")
         yield
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _download(spec: DatasetSpec, folder: Path) -> None:
-    """Fetch the raw files with PyG's own class, check them, and only then put them in place."""
-
-    def fetch(root: Path, have: frozenset[str]) -> None:
-        with _quiet():
-            _pyg_dataset(spec, root, download_without=have)
-
-    download(spec, folder, fetch)

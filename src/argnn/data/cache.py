@@ -1,7 +1,6 @@
-"""Our own store of processed graphs.
+"""A store of processed graphs in safetensors files.
 
-The store holds safetensors files, which carry numbers only: unlike PyG's ``.pt`` files, opening one
-cannot run code.
+They hold numbers only: unlike PyG's ``.pt`` files, they cannot run code when they are opened.
 """
 
 import hashlib
@@ -21,30 +20,26 @@ from argnn.errors import DataError
 
 logger = logging.getLogger(__name__)
 
-# Part of each file: raise it when the content changes, and older files are made anew.
+# Part of each file. Change it with the content, so that older files are written again.
 _FORMAT = "1"
 
 
 def writable_folder(path: Path) -> Path:
-    """Create a folder if it is not there, or say in one line why that fails."""
+    """Create a folder if it does not exist; an error says in one line why that fails."""
+    advice = "set ARGNN_CACHE to a folder that can be written"
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(
-            f"cannot create the folder {path} ({error.strerror}); "
-            "set ARGNN_CACHE to a folder that can be written"
-        ) from error
+        raise DataError(f"cannot create the folder {path} ({error.strerror}); {advice}") from error
     if not os.access(path, os.W_OK):
-        raise DataError(
-            f"cannot write to the folder {path}; set ARGNN_CACHE to a folder that can be written"
-        )
+        raise DataError(f"cannot write to the folder {path}; {advice}")
     return path
 
 
 def store_graph(path: Path, graph: Data) -> None:
     """Write ``x``, ``edge_index``, ``y`` and the masks of a graph; all or nothing.
 
-    Features are nearly all zeros in the benchmark graphs, so that only the others are kept.
+    Most features of the benchmark graphs are zero, so that only the others are stored.
     """
     flat = graph.x.flatten()
     index = flat.nonzero().squeeze(1)
@@ -68,7 +63,7 @@ def store_graph(path: Path, graph: Data) -> None:
 
 
 def stored_graph(path: Path) -> Data | None:
-    """Read what :func:`store_graph` wrote; nothing if it is absent, outdated or damaged."""
+    """Read what :func:`store_graph` wrote; None if it is missing, outdated or damaged."""
     if not path.is_file():
         return None
     try:

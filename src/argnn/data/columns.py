@@ -1,4 +1,4 @@
-"""Columns of a node table as features, and the rule by which another table becomes the same.
+"""Columns of a node table as features, by rules that also hold for the next table.
 
 Numbers are kept as they are. A missing number becomes the mean of its column, and a column of
 zeros and ones says where that happened. Words become one feature per value.
@@ -18,11 +18,11 @@ from argnn.errors import DataError
 
 Numbers = NDArray[np.float64]
 ColumnRule = dict[str, Any]
-#: Features of some columns and how many: ``[N, k]``, or for words ``[N]``, the place of the only 1
-#: in each row, which is -1 where there is none.
+#: Features of one column, and how many there are: numbers as ``[N, k]``; words as ``[N]``, the
+#: number of the feature that is 1 in each row, or -1 if all are 0.
 Part = tuple[NDArray[Any], int]
 
-#: Texts that stand for a missing number; as words they could be the name of something.
+#: Texts that stand for a missing number. In a column of words they are words.
 _NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _LARGEST = float(np.finfo(np.float32).max)
@@ -31,7 +31,7 @@ _MOST_FEATURES = 50_000
 
 @dataclass
 class Encoded:
-    """Features, their names, and what is worth telling about them."""
+    """Features, their names, and notes for the user."""
 
     parts: list[Part] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Encoded:
 
 
 def side_by_side(parts: Sequence[Part]) -> NDArray[np.float32]:
-    """The matrix ``[N, F]`` of all parts.
+    """All parts as one matrix ``[N, F]``.
 
     Example:
         >>> side_by_side([(np.array([1, -1]), 2), (np.array([[0.5], [4.0]]), 1)]).tolist()
@@ -68,8 +68,7 @@ def learned_rules(
 ) -> tuple[list[ColumnRule], list[str]]:
     """How each column becomes features, and notes on those that do not."""
     rules, notes, names = [], [], list(names)
-    if len(names) > _MOST_FEATURES:
-        raise DataError(f"{table.origin}: the columns become more than {_MOST_FEATURES} features")
+    _check_count(table, len(names))
     for name in names:
         rule = _learned_rule(table, name, standardize, max_categories)
         if rule is None:
@@ -80,18 +79,20 @@ def learned_rules(
 
 
 def encoded_columns(table: Table, rules: Iterable[ColumnRule]) -> Encoded:
-    """The features that rules make of a table."""
+    """The features of a table by given rules."""
     encoded = Encoded()
     for rule in rules:
         name = rule["name"]
         if name not in table.columns:
             raise DataError(f"{table.origin}: no column '{name}', which the model was trained with")
         _ENCODERS[rule["kind"]](table, rule, encoded)
-        if len(encoded.names) > _MOST_FEATURES:
-            raise DataError(
-                f"{table.origin}: the columns become more than {_MOST_FEATURES} features"
-            )
+        _check_count(table, len(encoded.names))
     return encoded
+
+
+def _check_count(table: Table, count: int) -> None:
+    if count > _MOST_FEATURES:
+        raise DataError(f"{table.origin}: the columns become more than {_MOST_FEATURES} features")
 
 
 def _learned_rule(
@@ -103,7 +104,7 @@ def _learned_rule(
         return None
     if isinstance(first, list | tuple | np.ndarray):
         return {"name": name, "kind": "vector", "size": len(first)}
-    for kind, read in (("boolean", _truths), ("number", _numbers)):
+    for kind, (read, _) in _READERS.items():
         values = read(table, name)
         if values is not None:
             return _number_rule(name, kind, values, standardize and kind == "number")
@@ -114,8 +115,7 @@ def _number_rule(name: str, kind: str, values: Numbers, standardize: bool) -> Co
     known = values[~np.isnan(values)]
     if not len(known):  # words such as "none" only
         return None
-    mean = float(known.mean())
-    deviation = float(known.std())
+    mean, deviation = float(known.mean()), float(known.std())
     return {
         "name": name,
         "kind": kind,
@@ -148,7 +148,7 @@ def _category_rule(table: Table, name: str, max_categories: int) -> ColumnRule:
 
 
 def _truths(table: Table, name: str) -> Numbers | None:
-    """Yes as 1, no as 0, missing as NaN; nothing where a cell is neither."""
+    """True as 1, false as 0, missing as NaN; None if any cell is something else."""
     cells = table.columns[name]
     if cells.dtype.kind == "b":
         return cells.astype(np.float64)
@@ -166,7 +166,7 @@ def _truths(table: Table, name: str) -> Numbers | None:
 
 
 def _numbers(table: Table, name: str) -> Numbers | None:
-    """Numbers, missing ones as NaN; nothing where a cell is no number."""
+    """Numbers, missing ones as NaN; None if any cell is not a number."""
     cells = table.columns[name]
     if cells.dtype.kind in "iuf":
         values = cells.astype(np.float64)
@@ -198,33 +198,31 @@ def _number(cell: object) -> float:
     return math.nan if is_missing(cell) else float(cell)  # type: ignore[arg-type]
 
 
+#: How columns of numbers are read, and what each of their cells must be.
+_READERS = {"boolean": (_truths, "true or false"), "number": (_numbers, "a number")}
+
+
 def _encode_number(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
     name, kind = rule["name"], rule["kind"]
-    values = (_truths if kind == "boolean" else _numbers)(table, name)
+    read, wanted = _READERS[kind]
+    values = read(table, name)
     if values is None:
-        raise DataError(f"{_first_misfit(table, name, kind)} must be {_WANTED[kind]}")
+        raise DataError(f"{_first_misfit(table, name, kind)} must be {wanted}")
     missing = np.isnan(values)
+    filled = np.where(missing, rule["mean"], values)
     if missing.any():
-        filled = np.where(missing, rule["mean"], values)
         where = ", marked in a feature of its own" if rule["indicator"] else ""
-        encoded.notes.append(
-            f"column {name}: {int(missing.sum())} missing values became the mean{where}"
-        )
-    else:
-        filled = values
-    with np.errstate(over="ignore"):  # infinity is found later, as in every graph
+        what = f"{int(missing.sum())} missing values became the mean"
+        encoded.notes.append(f"column {name}: {what}{where}")
+    with np.errstate(over="ignore"):  # infinity is refused later, when the graph is assembled
         encoded.add((filled - rule["center"]) / rule["scale"], [name])
     if rule["indicator"]:
         encoded.add(missing.astype(np.float64), [f"{name} is missing"])
 
 
-_WANTED = {"boolean": "true or false", "number": "a number"}
-
-
 def _first_misfit(table: Table, name: str, kind: str) -> str:
-    """Where a column stops being what it has to be."""
-    read = _truths if kind == "boolean" else _numbers
-    cells = table.columns[name]
+    """Place and content of the first cell that is not of this kind."""
+    read, cells = _READERS[kind][0], table.columns[name]
     for row in range(len(cells)):
         one = Table(table.origin, {name: cells[row : row + 1]})
         if read(one, name) is None:
@@ -249,10 +247,8 @@ def _encode_category(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
     if missing:
         encoded.notes.append(f"column {name}: {missing} missing words became zeros")
     if unknown:
-        first = shown(min(unknown))
-        encoded.notes.append(
-            f"column {name}: {len(unknown)} unknown words became zeros ({first} for one)"
-        )
+        what = f"{len(unknown)} unknown words became zeros ({shown(min(unknown))} for one)"
+        encoded.notes.append(f"column {name}: {what}")
 
 
 def _encode_vector(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
@@ -280,7 +276,7 @@ _ENCODERS = {
 
 
 def described(rule: Mapping[str, Any]) -> str:
-    """What became of a column, in words.
+    """What a column was turned into, in words.
 
     Example:
         >>> described({"kind": "category", "categories": ["blue", "red"]})
@@ -290,7 +286,7 @@ def described(rule: Mapping[str, Any]) -> str:
         return f"words, one feature for each of {len(rule['categories'])}"
     if rule["kind"] == "vector":
         return f"lists of {rule['size']} numbers"
-    kind = "true or false" if rule["kind"] == "boolean" else "a number"
+    kind = _READERS[rule["kind"]][1]
     scaled = ", standardized" if rule["scale"] != 1 or rule["center"] != 0 else ""
     return kind + scaled + (", with a mark where it is missing" if rule["indicator"] else "")
 
@@ -313,7 +309,7 @@ def feature_count(rule: Mapping[str, Any]) -> int:
 
 
 def check_rules(rules: Iterable[Any], width: int) -> None:
-    """Raise unless every rule of a stored schema is ours and makes at most ``width`` features."""
+    """Raise unless every rule of a stored schema is valid and makes at most ``width`` features."""
     for rule in rules:
         known = isinstance(rule, dict) and str(rule.get("kind")) in _ENCODERS
         needs = _RULE_FIELDS[rule["kind"]] if known else {}
@@ -333,12 +329,8 @@ def check_rules(rules: Iterable[Any], width: int) -> None:
             raise DataError("schema: a column has an impossible rule")
 
 
-_NUMBER_FIELDS: Mapping[str, Any] = {
-    "mean": int | float,
-    "center": int | float,
-    "scale": int | float,
-    "indicator": bool,
-}
+_NUMBER_FIELDS: dict[str, Any] = dict.fromkeys(("mean", "center", "scale"), int | float)
+_NUMBER_FIELDS["indicator"] = bool
 _RULE_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "number": _NUMBER_FIELDS,
     "boolean": _NUMBER_FIELDS,

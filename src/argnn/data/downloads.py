@@ -1,156 +1,65 @@
-"""Raw files from the network: fetched by PyG, compared with known checksums, then put in place.
+"""Raw files of the benchmark graphs from the network, fetched and checked by pooch.
 
-Files that arrived whole are kept when a download fails, and a second call fetches the others only.
-``ARGNN_OFFLINE=1`` forbids all of it. Proxies are taken from ``HTTPS_PROXY`` and its kin.
+A file is put in place only after its SHA-256 sum was found right, so that a second call fetches
+what the first one could not. Proxies are taken from ``HTTPS_PROXY`` and similar variables.
 """
 
-import contextlib
-import hashlib
 import logging
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from torch_geometric.datasets import Planetoid, WebKB, WikipediaNetwork
 
 from argnn.data.cache import writable_folder
 from argnn.data.checksums import SHA256
 from argnn.data.specs import DatasetSpec
 from argnn.errors import DataError
-from argnn.folders import cache_root
 
 logger = logging.getLogger(__name__)
 
-#: Called with a data root and the names of files that are there already; leaves the others there.
-Fetch = Callable[[Path, frozenset[str]], None]
 
+def download(spec: DatasetSpec, folder: Path) -> None:
+    """Fetch the raw files of a data set that are not in ``folder`` yet.
 
-def download(spec: DatasetSpec, folder: Path, fetch: Fetch) -> None:
-    """Make ``folder`` with the raw files of a data set, all of them or none.
-
-    Args:
-        spec: The data set.
-        folder: Where the files belong; it does not exist yet.
-        fetch: Gets files from the network.
+    Raises:
+        DataError: Downloads are forbidden or fail, or a file is not the one that is known.
     """
-    _require_permission(spec, folder)
-    writable_folder(folder.parent)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".download-") as root:
-        fetched = Path(root) / spec.folder
-        fetched.mkdir(parents=True)
-        have = _take_kept(spec, fetched)
-        logger.info("downloading %s to %s", spec.title, folder)
-        with _keeping_what_is_whole(spec, fetched):
-            _fetch(spec, folder, fetch, Path(root), have)
-            _check_sums(spec, fetched, folder)
-        _put_in_place(fetched, folder)
-    shutil.rmtree(_kept(spec), ignore_errors=True)
+    import pooch
 
-
-def is_offline() -> bool:
-    """Whether the user forbids downloads."""
-    return os.environ.get("ARGNN_OFFLINE", "0") not in ("", "0")
-
-
-def _require_permission(spec: DatasetSpec, folder: Path) -> None:
+    remedy = f"put the files in {folder}, or set ARGNN_DATA"
     if not spec.downloadable:
+        raise DataError(f"{spec.name}: this version cannot be downloaded any more; {remedy}")
+    if os.environ.get("ARGNN_OFFLINE", "0") not in ("", "0"):
         raise DataError(
-            f"{spec.name}: this version cannot be downloaded any more; {_remedy(folder)}"
+            f"{spec.name}: not in the cache, and ARGNN_OFFLINE forbids downloads; {remedy}"
         )
-    if is_offline():
-        raise DataError(
-            f"{spec.name}: not in the cache, and ARGNN_OFFLINE forbids downloads; {_remedy(folder)}"
-        )
-
-
-def _remedy(folder: Path) -> str:
-    return f"put the files in {folder}, or set ARGNN_DATA"
-
-
-def _fetch(spec: DatasetSpec, folder: Path, fetch: Fetch, root: Path, have: frozenset[str]) -> None:
+    logger.info("downloading %s to %s", spec.title, folder)
+    urls = {name: _url(spec, name) for name in spec.raw_files}
+    store = pooch.create(writable_folder(folder), "", registry=SHA256[spec.name], urls=urls)
+    words, level = pooch.get_logger(), pooch.get_logger().level
+    words.setLevel(logging.WARNING)  # else it prints a line for every file
     try:
-        with _proxies_for_fsspec():
-            fetch(root, have)
+        for name in spec.raw_files:
+            Path(store.fetch(name)).chmod(0o644)  # pooch lets only its own user read a file
     except Exception as error:  # every network library has its own errors
         reason = (str(error).splitlines() or [type(error).__name__])[0]
+        # A wrong sum is a ValueError. Some network errors are, too, but they are also OSErrors.
+        if isinstance(error, ValueError) and not isinstance(error, OSError):
+            raise DataError(
+                f"{spec.name}: {name} as downloaded is not the file it should be "
+                f"({reason.split('. ')[0]}); try again, or {remedy}"
+            ) from error
         raise DataError(
             f"{spec.name}: download failed ({reason}); try again, which fetches the rest only, "
-            f"or {_remedy(folder)}"
+            f"or {remedy}"
         ) from error
-
-
-@contextlib.contextmanager
-def _proxies_for_fsspec() -> Iterator[None]:
-    """Half of PyG's downloads go through aiohttp, which ignores proxies unless it is told."""
-    from fsspec.config import conf
-
-    before = {protocol: conf.get(protocol) for protocol in ("http", "https")}
-    for protocol, options in before.items():
-        conf[protocol] = {"client_kwargs": {"trust_env": True}, **(options or {})}
-    try:
-        yield
     finally:
-        for protocol, options in before.items():
-            conf.pop(protocol)
-            if options is not None:
-                conf[protocol] = options
+        words.setLevel(level)
 
 
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_whole(spec: DatasetSpec, path: Path) -> bool:
-    return path.is_file() and _sum(path) == SHA256[spec.name].get(path.name)
-
-
-def _check_sums(spec: DatasetSpec, fetched: Path, folder: Path) -> None:
-    for name, expected in SHA256[spec.name].items():
-        path = fetched / name
-        if not path.is_file():
-            raise DataError(f"{spec.name}: download failed ({name} is missing); try again")
-        found = _sum(path)
-        if found != expected:
-            raise DataError(
-                f"{spec.name}: {name} as downloaded is not the file it should be (SHA-256 "
-                f"{found[:16]}..., expected {expected[:16]}...); try again, or {_remedy(folder)}"
-            )
-
-
-def _kept(spec: DatasetSpec) -> Path:
-    """Where files wait that arrived whole in an attempt that failed."""
-    return cache_root() / "raw" / ".partial" / spec.name
-
-
-def _take_kept(spec: DatasetSpec, fetched: Path) -> frozenset[str]:
-    """Move what an earlier attempt left, if it is whole; gives the names."""
-    taken = set()
-    for name in spec.raw_files:
-        waiting = _kept(spec) / name
-        if _is_whole(spec, waiting):
-            with contextlib.suppress(OSError):  # another process was faster
-                waiting.replace(fetched / name)
-                taken.add(name)
-    return frozenset(taken)
-
-
-@contextlib.contextmanager
-def _keeping_what_is_whole(spec: DatasetSpec, fetched: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:  # an interrupted download is continued as well
-        for name in spec.raw_files:
-            if _is_whole(spec, fetched / name):
-                with contextlib.suppress(OSError, DataError):  # then it is fetched again
-                    (fetched / name).replace(writable_folder(_kept(spec)) / name)
-        raise
-
-
-def _put_in_place(fetched: Path, folder: Path) -> None:
-    try:
-        fetched.replace(folder)
-    except OSError:
-        # Another process was faster; its files passed the same checks.
-        if not folder.is_dir():
-            raise
+def _url(spec: DatasetSpec, name: str) -> str:
+    """The address of a file, the same that PyG uses."""
+    if name.startswith("ind."):
+        return f"{Planetoid.url}/{name}"
+    base = WikipediaNetwork.processed_url if spec.loader == "wikipedia" else WebKB.url
+    return f"{base}/splits/{name}" if "_split_" in name else f"{base}/new_data/{spec.prefix}/{name}"

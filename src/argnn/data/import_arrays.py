@@ -1,4 +1,4 @@
-"""Graphs that come as arrays: features are numbers already, and only little can be chosen."""
+"""Graphs of arrays, whose features are numbers already."""
 
 import copy
 from typing import Any
@@ -31,21 +31,22 @@ def import_arrays(
     origin: str,
     notes: list[str] | None = None,
 ) -> Imported:
-    """Add to a graph of arrays what was asked for, and say how to do it again.
+    """Scale the features of a graph and add to them as the options say, and record how.
 
     Args:
         source: Holds ``edge_index``, and ``x`` unless features are made from the edges. It is not
             changed.
-        options: What was asked for; columns have no names here.
-        schema: Of a graph that was read before.
+        options: How to read it; options that name columns are refused.
+        schema: The schema of a graph that was read before.
         origin: The file or data set, for error messages.
         notes: What the reader found.
     """
     _refuse_columns(options, origin)
     reader = _ArrayReader(source, options, schema, origin, notes or [])
     reader.choose_weights()
-    if reader.is_encoded():
-        reader.check_edges()
+    if schema is not None and reader.is_encoded(schema):
+        if schema["structure"] is not None:
+            check_edges(schema["structure"], reader.arranged_edges(), origin)
     else:
         reader.standardize()
         reader.add_structure()
@@ -56,12 +57,7 @@ class _ArrayReader:
     """The steps of an import, and what they have found so far."""
 
     def __init__(
-        self,
-        source: Data,
-        options: ImportOptions,
-        schema: Schema | None,
-        origin: str,
-        notes: list[str],
+        self, source: Data, options: ImportOptions, schema: Schema | None, origin: str, notes: Any
     ) -> None:
         self.options, self.schema, self.origin = options, schema, origin
         self.notes = list(notes)
@@ -74,21 +70,13 @@ class _ArrayReader:
         self.scale: list[float] | None = None
         self.structure = None if schema is not None else _made_before(self.data, options, origin)
 
-    def is_encoded(self) -> bool:
+    def is_encoded(self, schema: Schema) -> bool:
         """Whether the graph was loaded by this very schema, or has all of its features already."""
-        if self.schema is None:
-            return False
-        if self.data.get("schema") == self.schema:
+        if self.data.get("schema") == schema:
             return True
         x = _dense(self.data)
-        is_full = x is not None and x.size(1) == self.schema["num_features"]
-        return is_full and self.schema["structure"] is not None
-
-    def check_edges(self) -> None:
-        """Raise where the edges are not those that the features of the schema hold for."""
-        assert self.schema is not None
-        if self.schema["structure"] is not None:
-            check_edges(self.schema["structure"], self._arranged_edges(), self.origin)
+        is_full = x is not None and x.size(1) == schema["num_features"]
+        return is_full and schema["structure"] is not None
 
     def choose_weights(self) -> None:
         """Keep the weights of the edges if that was asked for."""
@@ -131,7 +119,7 @@ class _ArrayReader:
         asked = options.features is not None if self.schema is None else self.schema["structure"]
         if not asked:
             return
-        edge_index = self._arranged_edges()
+        edge_index = self.arranged_edges()
         if self.schema is not None:
             self.structure = self.schema["structure"]
         else:
@@ -142,30 +130,27 @@ class _ArrayReader:
         made, names = structural_features(self.structure, edge_index, self.node_ids, self.origin)
         parts = [torch.from_numpy(made).double()]
         if self.data.get("x") is not None:
-            parts.insert(0, self._checked_features())
+            x = _dense(self.data)
+            if x is None:
+                raise DataError(
+                    f"{self.origin}: x must be a dense array of shape [nodes, features]"
+                )
+            parts.insert(0, x.double())
         self.data.x = torch.cat(parts, dim=1)
         self.names += names
         self.notes.append(f"{len(names)} features made from the edges ({self.structure['kind']})")
 
-    def _arranged_edges(self) -> Tensor:
-        return arranged_edges(self._checked_edges(), len(self.node_ids), self.options.directed)
-
-    def _checked_edges(self) -> Tensor:
+    def arranged_edges(self) -> Tensor:
+        """The edges after a check, without self-loops and duplicates."""
         edge_index, nodes = self.data.get("edge_index"), len(self.node_ids)
         if not _is_edges(edge_index):
             raise DataError(f"{self.origin}: edge_index must hold integers of shape [2, edges]")
         if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
             raise DataError(f"{self.origin}: edge_index must hold node ids from 0 to {nodes - 1}")
-        return edge_index.long()  # type: ignore[no-any-return]
-
-    def _checked_features(self) -> Tensor:
-        x = _dense(self.data)
-        if x is None:
-            raise DataError(f"{self.origin}: x must be a dense array of shape [nodes, features]")
-        return x.double()
+        return arranged_edges(edge_index.long(), nodes, self.options.directed)
 
     def imported(self) -> Imported:
-        """Everything that was found."""
+        """The result of all steps."""
         if self.data.get("x") is None and _is_edges(self.data.get("edge_index")):
             raise NoFeaturesError(self.origin)
         if self.schema is not None:
@@ -192,9 +177,9 @@ class _ArrayReader:
 
 
 def _made_before(data: Data, options: ImportOptions, origin: str) -> Structure | None:
-    """The rule of features that ``load`` made from the edges when it gave this very graph.
+    """The rule by which ``load`` made features from the edges, if it gave this graph.
 
-    Whoever holds edges out has to know them from the nodes' own features.
+    Where edges are held out later, these features have to be made again.
     """
     rule: Structure | None = (data.get("schema") or {}).get("structure")
     if rule is None:
@@ -211,15 +196,14 @@ def _made_before(data: Data, options: ImportOptions, origin: str) -> Structure |
 
 
 def _refuse_columns(options: ImportOptions, origin: str) -> None:
-    for option, value in (("label", options.label), ("node_id", options.node_id)):
+    drop = next(iter(options.drop), None)
+    for option, value in {"label": options.label, "node_id": options.node_id, "drop": drop}.items():
         if value is not None:
             raise ConfigError(f"{origin}: {option}='{value}' needs a table with named columns")
-    if options.drop:
-        raise ConfigError(f"{origin}: drop='{options.drop[0]}' needs a table with named columns")
 
 
 def _forget_unknown_labels(data: Data, schema: Schema) -> None:
-    """Leave only labels of classes that the schema knows."""
+    """Set labels of classes that the schema does not know to -1."""
     rule, y = schema["label"], data.get("y")
     if rule is None:
         data.y = None
@@ -245,7 +229,7 @@ def _node_ids(data: Data, origin: str) -> list[NodeId]:
 
 
 def _node_count(data: Data, origin: str) -> int:
-    """By the features, else by whatever else has one entry per node, else by the edges."""
+    """From the features, else another field with one entry per node, else from the edges."""
     for name in ("x", "y", "train_mask"):
         value = data.get(name)
         if isinstance(value, Tensor) and value.dim():
@@ -258,7 +242,7 @@ def _node_count(data: Data, origin: str) -> int:
     if not _is_edges(edge_index) or not edge_index.numel():
         return 0
     largest = int(edge_index.max())
-    # One wrong number must not make a billion nodes.
+    # A single wrong number must not make a billion nodes.
     if largest > _MOST_NODES_PER_END * edge_index.numel():
         raise DataError(
             f"{origin}: edge_index holds {largest}, but there are only {edge_index.size(1)} edges; "
@@ -268,7 +252,7 @@ def _node_count(data: Data, origin: str) -> int:
 
 
 def _dense(data: Data) -> Tensor | None:
-    """The features, if they can be computed with; what is wrong with others is said later."""
+    """The features if they are a dense matrix; others are refused later."""
     x = data.get("x")
     if not isinstance(x, Tensor) or x.layout != torch.strided or x.is_complex() or x.dim() != 2:
         return None
@@ -289,7 +273,7 @@ def _label_rule(data: Data) -> dict[str, Any] | None:
         return None
     count = int(y.max()) + 1
     given = data.get("class_names")
-    # The check of all labels comes later; a label of a billion must not make a billion names.
+    # Labels are checked later, but a label of a billion must not make a billion names here.
     if given is None and count > len(y):
         return None
     names = given if given is not None else [f"class {index}" for index in range(count)]

@@ -1,6 +1,5 @@
-"""From the tables of any format to a graph, with everything needed to read another one alike."""
+"""From tables to a graph, and to the schema by which the next graph is read in the same way."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,29 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.data import targets
 from argnn.data.assemble import arranged_edges
-from argnn.data.columns import (
-    ColumnRule,
-    Encoded,
-    Part,
-    encoded_columns,
-    learned_rules,
-)
+from argnn.data.columns import ColumnRule, Encoded, Part, encoded_columns, learned_rules
 from argnn.data.import_options import ImportOptions, NoFeaturesError
 from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_nodes, shown
 from argnn.data.schema import SCHEMA_VERSION, Schema
 from argnn.data.structural_features import learned_structure, structural_features
-from argnn.data.tables import GraphTables, Table, is_missing
-from argnn.data.targets import (
-    Labels,
-    Masks,
-    encoded_labels,
-    is_a_name,
-    label_column,
-    learned_classes,
-    read_masks,
-    target_columns,
-)
+from argnn.data.tables import GraphTables, Table, is_missing, listed
 from argnn.errors import DataError
 
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
@@ -41,16 +25,16 @@ _WEIGHT = "weight"
 
 @dataclass
 class Imported:
-    """A graph that is read but not yet checked as every graph is.
+    """A graph that was read; ``assemble`` checks it.
 
     Attributes:
         data: Features, edges, and where there are any, labels, masks and weights.
         node_ids: The user's name of each row.
         feature_names: Name of each feature.
         schema: How it was read, as plain JSON values.
-        notes: What was understood or changed, in words.
+        notes: What the user should know about the reading.
         undirected: Whether there are no directions to keep.
-        parts: The features ``x`` of a table, in little space.
+        parts: The features ``x`` of a table in a form that takes little memory.
     """
 
     data: Data
@@ -69,8 +53,8 @@ def import_tables(
 
     Args:
         tables: What a format gave.
-        options: How columns are to be understood; those of the schema win.
-        schema: Of a graph that was read before.
+        options: What the columns mean, where the schema does not say it.
+        schema: The schema of a graph that was read before.
     """
     reader = _TableReader(tables, options, schema)
     reader.read_nodes()
@@ -96,7 +80,7 @@ class _TableReader:
             self.notes.append("the source has directions, which were dropped (directed keeps them)")
 
     def read_nodes(self) -> None:
-        """Who the nodes are, where a table says so."""
+        """The ids of the nodes, if there is a table of nodes."""
         nodes = self.tables.nodes
         if nodes is None:
             asked = {"node id": self.options.node_id, "labels": self.options.label}
@@ -139,7 +123,7 @@ class _TableReader:
             self.notes.append(f"{edges.origin}: column {_WEIGHT} ignored (not asked for)")
             others.remove(_WEIGHT)
         if others:
-            self.notes.append(f"{edges.origin}: columns left out: {_listed(others)}")
+            self.notes.append(f"{edges.origin}: columns left out: {listed(others)}")
 
     def read_targets(self) -> None:
         """Classes and splits."""
@@ -150,7 +134,7 @@ class _TableReader:
             self._learn_classes(nodes)
         if nodes is None or self.label_rule is None:
             return
-        labels, notes = encoded_labels(nodes, self.label_rule)
+        labels, notes = targets.encoded_labels(nodes, self.label_rule)
         masks, mask_notes = self._masks(nodes, labels)
         self.notes += notes + mask_notes
         self.data.y = torch.from_numpy(labels)
@@ -158,38 +142,35 @@ class _TableReader:
         for name, mask in masks.items():
             self.data[name] = torch.from_numpy(mask)
 
-    def _masks(self, nodes: Table, labels: Labels) -> tuple[Masks, list[str]]:
-        """The masks; a graph that is read for prediction may have none that make sense."""
+    def _masks(self, nodes: Table, labels: targets.Labels) -> tuple[targets.Masks, list[str]]:
+        """The masks; where only prediction is asked for, unusable ones are left out."""
         try:
-            return read_masks(nodes, labels)
+            return targets.read_masks(nodes, labels)
         except DataError as error:
             if self.schema is None:
                 raise
             return {}, [f"the splits were not read ({error})"]
 
     def _learn_classes(self, nodes: Table) -> None:
-        column, notes = label_column(nodes, self.options.label)
+        column, notes = targets.label_column(nodes, self.options.label)
         self.notes += notes
-        if column is not None and self.options.label is None and is_a_name(nodes, column):
+        if column is not None and self.options.label is None and targets.is_a_name(nodes, column):
             self.notes.append(f"column {column}: differs in every row, so a name and not the class")
             self.names_of_nodes = [column]
             column = None
         if column is not None:
-            self.label_rule = learned_classes(nodes, column)
-        elif target_columns(nodes):
+            self.label_rule = targets.learned_classes(nodes, column)
+        elif targets.target_columns(nodes):
             self.notes.append("there are no labels, so the splits were not read")
 
     def read_features(self) -> None:
         """Features of the columns, then those made from the edges."""
-        encoded = self._encoded_columns()
-        edge_index = arranged_edges(
-            self.data.edge_index, len(self.node_ids), self._keeps_directions
-        )
+        encoded, directed = self._encoded_columns(), self._keeps_directions
+        edge_index = arranged_edges(self.data.edge_index, len(self.node_ids), directed)
         structure = self._structure(edge_index)
+        origin = self.tables.edges.origin
         if structure is not None:
-            x, names = structural_features(
-                structure, edge_index, self.node_ids, self.tables.edges.origin
-            )
+            x, names = structural_features(structure, edge_index, self.node_ids, origin)
             encoded.parts.append((x, len(names)))
             encoded.names.extend(names)
             self.notes.append(f"{x.shape[1]} features made from the edges ({structure['kind']})")
@@ -199,7 +180,7 @@ class _TableReader:
         self.feature_names, self.structure = encoded.names, structure
         self.parts = encoded.parts
         if self.schema is not None:
-            check_width(len(encoded.names), self.schema, self.tables.edges.origin)
+            check_width(len(encoded.names), self.schema, origin)
 
     @property
     def _keeps_directions(self) -> bool:
@@ -216,17 +197,16 @@ class _TableReader:
                 )
         elif nodes is not None:
             options = self.options
+            names, most = self._feature_columns(nodes), options.max_categories
             self.rules, notes = learned_rules(
-                nodes,
-                self._feature_columns(nodes),
-                standardize=options.standardize,
-                max_categories=options.max_categories,
+                nodes, names, standardize=options.standardize, max_categories=most
             )
             self.notes += notes
         return Encoded() if nodes is None else encoded_columns(nodes, self.rules)
 
     def _feature_columns(self, nodes: Table) -> list[str]:
-        taken = {self.id_column, *target_columns(nodes), *self.options.drop, *self.names_of_nodes}
+        taken = {self.id_column, *self.options.drop, *self.names_of_nodes}
+        taken.update(targets.target_columns(nodes))
         if self.label_rule is not None:
             taken.add(self.label_rule["column"])
         return [name for name in nodes.columns if name not in taken]
@@ -237,16 +217,11 @@ class _TableReader:
             return stored
         if self.options.features is None:
             return None
-        return learned_structure(
-            self.options.features,
-            self.options.seed,
-            self.node_ids,
-            self._keeps_directions,
-            edge_index,
-        )
+        kind, seed = self.options.features, self.options.seed
+        return learned_structure(kind, seed, self.node_ids, self._keeps_directions, edge_index)
 
     def imported(self) -> Imported:
-        """Everything that was found."""
+        """The result of all steps."""
         schema = {
             "version": SCHEMA_VERSION,
             "directed": self.options.directed,
@@ -259,15 +234,9 @@ class _TableReader:
             "structure": self.structure,
             "label": self.label_rule,
         }
-        return Imported(
-            data=self.data,
-            node_ids=self.node_ids,
-            feature_names=self.feature_names,
-            schema=schema if self.schema is None else dict(self.schema),
-            notes=self.notes,
-            undirected=self.tables.undirected,
-            parts=self.parts,
-        )
+        schema = schema if self.schema is None else dict(self.schema)
+        known = self.data, self.node_ids, self.feature_names, schema, self.notes
+        return Imported(*known, undirected=self.tables.undirected, parts=self.parts)
 
 
 def check_width(width: int, schema: Schema, origin: str) -> None:
@@ -279,7 +248,7 @@ def check_width(width: int, schema: Schema, origin: str) -> None:
 
 
 def _check_asked(nodes: Table, options: ImportOptions) -> None:
-    """Columns that the user names are looked for before anything else is said about the file."""
+    """Raise if a column that the user named is missing, before any other check."""
     for name in options.drop:
         nodes.require(name, "columns to drop")
     if options.label is not None:
@@ -319,8 +288,3 @@ def _weights(edges: Table, column: str) -> NDArray[np.float64]:
                 f"{edges.place(row, column)}: a weight must be a finite number (got {shown(cell)})"
             )
     return weights
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

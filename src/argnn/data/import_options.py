@@ -1,4 +1,4 @@
-"""What a user may say about a graph of their own."""
+"""The options for reading a graph of the user."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,30 +21,49 @@ class NoFeaturesError(DataError):
 
 
 @dataclass(frozen=True)
-class ImportOptions:
-    """How the columns of a graph are to be understood.
+class Columns:
+    """What the columns of a graph mean; see ``argnn.data.load``.
 
     Attributes:
-        directed: Keep the directions of the edges.
-        row_normalize: Scale each row of the features to sum one.
-        features: Features made from the edges, or nothing; see ``FEATURE_KINDS``.
-        label: Column of the classes; ``label`` or ``y`` if not given.
-        node_id: Column of the ids; ``id`` or the first one if not given.
-        weight: Column of the edge weights, which are left out if not given.
+        features: Features made from the edges; see ``FEATURE_KINDS``.
+        label: Node column of the classes; ``label`` or ``y`` if not given.
+        node_id: Node column of the ids; ``id`` or the first one if not given.
+        weight: Edge column of the weights, which are left out if not given.
         drop: Node columns to leave out.
         standardize: Shift and scale every number column to mean 0 and deviation 1.
-        max_categories: Most values of a column that is turned into one feature per value.
-        seed: Seed of random features.
     """
 
-    directed: bool = False
-    row_normalize: bool = False
     features: str | None = None
     label: str | None = None
     node_id: str | None = None
     weight: str | None = None
     drop: tuple[str, ...] = ()
     standardize: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """The options that were given, as plain JSON values."""
+        given = {name: value for name, value in asdict(self).items() if value}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
+
+    @classmethod
+    def from_given(cls, values: Mapping[str, Any]) -> "Columns":
+        """Rebuild what :meth:`given` gave."""
+        return cls(**{**values, "drop": tuple(values.get("drop", ()))})
+
+
+@dataclass(frozen=True)
+class ImportOptions(Columns):
+    """How a graph is read.
+
+    Attributes:
+        directed: Keep the directions of the edges.
+        row_normalize: Scale each row of the features to sum one.
+        max_categories: Most values of a column that is turned into one feature per value.
+        seed: Seed of random features.
+    """
+
+    directed: bool = False
+    row_normalize: bool = False
     max_categories: int = MAX_CATEGORIES
     seed: int = 0
 
@@ -56,34 +75,3 @@ class ImportOptions:
             raise ConfigError(f"max_categories must be at least 1 (got {self.max_categories})")
         if self.seed < 0:
             raise ConfigError(f"seed must not be negative (got {self.seed})")
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What a user says about the columns of their own graph; see ``argnn.data.load``.
-
-    Attributes:
-        features: Features made from the edges.
-        label: Node column of the classes.
-        node_id: Node column of the ids.
-        weight: Edge column of the weights.
-        drop: Node columns to leave out.
-        standardize: Shift and scale number columns to mean 0 and deviation 1.
-    """
-
-    features: str | None = None
-    label: str | None = None
-    node_id: str | None = None
-    weight: str | None = None
-    drop: tuple[str, ...] = ()
-    standardize: bool = False
-
-    def given(self) -> dict[str, Any]:
-        """What was said, as plain JSON values; nothing of what was left out."""
-        said = {name: value for name, value in asdict(self).items() if value}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}
-
-    @classmethod
-    def from_given(cls, values: Mapping[str, Any]) -> "Columns":
-        """Rebuild what :meth:`given` gave."""
-        return cls(**{**values, "drop": tuple(values.get("drop", ()))})

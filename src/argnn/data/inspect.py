@@ -1,4 +1,4 @@
-"""What a graph holds and how it was understood, before anything is trained on it."""
+"""A report on a graph before training: sizes, classes, columns and warnings."""
 
 import math
 from typing import Any
@@ -16,6 +16,7 @@ from argnn.data.assemble import TooFewLabelsError
 from argnn.data.columns import described, feature_count
 from argnn.data.import_options import Columns, NoFeaturesError
 from argnn.data.splits import split_masks
+from argnn.data.tables import listed
 from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
 
 GraphReport = dict[str, Any]
@@ -23,7 +24,6 @@ GraphReport = dict[str, Any]
 _FEW_NODES = 5
 _DOMINANT = 0.9
 _UNEQUAL_SCALES = 1000.0
-_MANY_SHOWN = 5
 
 
 def inspect_graph(
@@ -36,14 +36,14 @@ def inspect_graph(
 ) -> GraphReport:
     """Sizes, degrees, components, homophily, classes, columns and warnings, as JSON values.
 
-    A graph whose nodes have no features is looked at all the same, with a warning.
+    A graph without node features gives a warning, not an error.
 
     Args:
         data: Name of a data set, or the path of a graph.
         root: Folder of the raw benchmark files.
         directed: Keep the directions of the edges.
         row_normalize: Scale each row of the features to sum one.
-        columns: What the user says about the columns.
+        columns: What the columns mean.
     """
     options = (columns or Columns()).given()
     options |= {"root": root, "directed": directed, "row_normalize": row_normalize}
@@ -55,7 +55,7 @@ def inspect_graph(
 
 
 def _loaded(data: str, options: dict[str, Any]) -> Data:
-    """The graph, also where it has too few labels to be divided."""
+    """The graph; without a split if there are too few labels for one."""
     try:
         return load(data, **options)
     except TooFewLabelsError:
@@ -92,16 +92,15 @@ def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
 
 
 def _edge_count(graph: Data) -> int:
-    """Every edge once, also where both directions are listed."""
+    """The number of edges; an undirected edge counts once."""
     count = int(graph.edge_index.size(1))
     return count if "directions kept" in graph.edge_rule else count // 2
 
 
 def _degrees(graph: Data) -> NDArray[np.int64]:
-    """How many edges touch each node."""
-    ends = graph.edge_index[1]
-    if "directions kept" in graph.edge_rule:
-        ends = graph.edge_index.flatten()
+    """How many edges each node has."""
+    directed = "directions kept" in graph.edge_rule
+    ends = graph.edge_index.flatten() if directed else graph.edge_index[1]
     degrees: NDArray[np.int64] = torch.bincount(ends, minlength=graph.num_nodes).numpy()
     return degrees
 
@@ -150,8 +149,8 @@ def _splits(graph: Data) -> dict[str, int]:
 def _twins(graph: Data) -> dict[str, float | None] | None:
     """How many test nodes have the same neighbours as a training node, over all splits.
 
-    No test label is looked at: how often twins are of one class is found on validation nodes,
-    each with the share of its training twins that have its class. None without splits.
+    How often twins are of one class is counted on validation nodes, so that no test label is
+    used: the mean share of a node's training twins that have its class. None without splits.
     """
     if not graph.train_mask.any():
         return None
@@ -176,7 +175,7 @@ def _twins(graph: Data) -> dict[str, float | None] | None:
 
 
 def _columns(graph: Data, has_features: bool) -> list[dict[str, str]]:
-    """What became of each column of the user's own table."""
+    """What each column of the user's table was turned into."""
     schema = graph.schema
     if schema["columns"] is None:
         return []
@@ -193,22 +192,19 @@ def _columns(graph: Data, has_features: bool) -> list[dict[str, str]]:
 
 
 def _warnings(report: GraphReport, graph: Data, has_features: bool) -> list[str]:
-    found = [
+    return [
         *_feature_warnings(graph, has_features),
         *_leak_warnings(graph),
         *_class_warnings(report, graph),
         *_edge_warnings(report),
         *_twin_warnings(report["twins"]),
     ]
-    return [warning for warning in found if warning]
 
 
 def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     if not has_features:
-        return [
-            "the nodes have no features: choose some with --features degree, onehot, random or "
-            "laplacian"
-        ]
+        kinds = "degree, onehot, random or laplacian"
+        return [f"the nodes have no features: choose some with --features {kinds}"]
     # A few columns at a time: a copy of all would take twice the memory of the graph.
     parts = (part.double().std(dim=0, correction=0) for part in graph.x.split(64, dim=1))
     deviation = torch.cat([*parts])
@@ -218,14 +214,13 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     if constant:
         warnings.append(f"features that are the same for all nodes: {constant}")
     if len(varying) and float(varying.max() / varying.min()) > _UNEQUAL_SCALES:
-        warnings.append(
-            "the features differ a thousandfold and more in scale: consider --standardize"
-        )
+        scales = "the features differ a thousandfold and more in scale"
+        warnings.append(f"{scales}: consider --standardize")
     return warnings
 
 
 def _leak_warnings(graph: Data) -> list[str]:
-    """Columns of few values that tell the class without fail, as a copy of the label would."""
+    """Warn of columns with few values from which the class follows, such as a copy of it."""
     known = graph.y >= 0
     y, start, told = graph.y[known], 0, []
     if len(y.unique()) < 2:
@@ -243,16 +238,14 @@ def _leak_warnings(graph: Data) -> list[str]:
 
 def _tells(values: Tensor, y: Tensor) -> bool:
     kinds, which = values.unique(dim=0, return_inverse=True)
-    if len(kinds) > len(y) // 2:  # nearly as many values as nodes tell everything by chance
+    if len(kinds) > len(y) // 2:  # with so many values, the class follows by chance
         return False
     pairs = torch.stack([which, y]).unique(dim=1)
     return bool(pairs.size(1) == len(kinds))
 
 
 def _named(names: list[str], chosen: Tensor) -> str:
-    found = [name for name, is_chosen in zip(names, chosen.tolist(), strict=True) if is_chosen]
-    rest = len(found) - _MANY_SHOWN
-    return ", ".join(found[:_MANY_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    return listed([name for name, kept in zip(names, chosen.tolist(), strict=True) if kept])
 
 
 def _class_warnings(report: GraphReport, graph: Data) -> list[str]:
@@ -264,8 +257,7 @@ def _class_warnings(report: GraphReport, graph: Data) -> list[str]:
     warnings = []
     small = [row["name"] for row in classes if row["nodes"] < _FEW_NODES]
     if small:
-        names = _named(small, torch.ones(len(small)))
-        warnings.append(f"classes of fewer than {_FEW_NODES} nodes: {names}")
+        warnings.append(f"classes of fewer than {_FEW_NODES} nodes: {listed(small)}")
     largest = max(classes, key=lambda row: row["nodes"])
     if largest["share"] > _DOMINANT:
         warnings.append(
@@ -302,12 +294,9 @@ def _edge_warnings(report: GraphReport) -> list[str]:
 def _twin_warnings(twins: dict[str, Any] | None) -> list[str]:
     if twins is None or not twins["with_twin"]:
         return []
-    alike = twins["same_class"]
-    agreement = (
-        ""
-        if alike is None
-        else f" Of validation nodes with such a twin, {100 * alike:.0f} % are of its class."
-    )
+    alike, agreement = twins["same_class"], ""
+    if alike is not None:
+        agreement = f" Of validation nodes with such a twin, {100 * alike:.0f} % are of its class."
     return [
         f"{twins['with_twin']} of {twins['test']} test nodes over all splits "
         f"({100 * twins['share']:.1f} %) have a twin, a training node with the same neighbours."

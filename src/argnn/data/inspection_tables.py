@@ -1,4 +1,4 @@
-"""What was found in a graph, as Rich tables."""
+"""The report on a graph as Rich tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,17 +12,14 @@ _MOST_ROWS = 30
 
 
 def inspection_tables(report: Mapping[str, Any]) -> Iterator[Table]:
-    """Facts, then classes and columns where there are any."""
+    """A table of facts, then one of classes and one of columns where there are any."""
     yield _facts(report)
     if report["classes"]:
-        yield _table(("class", "nodes", "%"), [_class_row(row) for row in report["classes"]])
+        rows = [(c["name"], str(c["nodes"]), f"{100 * c['share']:.1f}") for c in report["classes"]]
+        yield _table(("class", "nodes", "%"), rows)
     if report["columns"]:
         columns = [(row["column"], row["became"]) for row in report["columns"]]
         yield _table(("column", "became"), columns)
-
-
-def _class_row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return row["name"], str(row["nodes"]), f"{100 * row['share']:.1f}"
 
 
 def _facts(report: Mapping[str, Any]) -> Table:
@@ -60,7 +57,7 @@ def _splits(splits: Mapping[str, int], rule: str) -> str:
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
-    """Cells come from a stranger's file: they are shown, not read as markup."""
+    """Cells come from the user's file, so that nothing in them may act as markup."""
     table = Table()
     for place, name in enumerate(header):
         number = name in ("nodes", "%") and place > 0

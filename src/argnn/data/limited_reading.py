@@ -1,8 +1,8 @@
-"""Read the file of a stranger in a child process, which may take only so much memory and time.
+"""Read an unknown file in a child process with limited memory and time.
 
-A file of a kilobyte can say that it holds gigabytes, in more ways than anybody can list. The
-operating system knows only one: it refuses memory above the limit, and ends the child in time. What
-comes back are numbers and JSON.
+A file of a kilobyte can claim to hold gigabytes in many ways, too many to check one by one. So the
+operating system refuses memory above a limit, and ends the child in time. The child answers with
+numbers and JSON.
 """
 
 import json
@@ -30,7 +30,7 @@ from argnn.data.import_options import NoFeaturesError
 from argnn.data.tables import too_large
 from argnn.errors import ConfigError, DataError
 
-#: What any file may take, and how much more for each of its own bytes.
+#: Bytes of memory for any file, and how many more for each byte of the file.
 _BASE, _PER_BYTE = 1 << 30, 50
 _SECONDS_PER_GIB = 120
 _VARIABLE = "ARGNN_READ_GIB"
@@ -52,17 +52,17 @@ def allowed_memory(path: Path) -> int:
     try:
         files = [*path.iterdir()] if path.is_dir() else [path]
         found = [file.stat() for file in files if file.is_file()]
-    except (OSError, ValueError):  # which the reader finds, too, and explains
+    except (OSError, ValueError):  # the reader meets the same error and explains it
         found = []
-    # Zeros that take no space on the disk are not counted.
+    # Holes in a sparse file take no space on the disk and are not counted.
     return _BASE + _PER_BYTE * sum(min(file.st_size, 512 * file.st_blocks) for file in found)
 
 
 def read_limited(path: Path, read: Callable[[], Imported]) -> Imported:
-    """What ``read`` gives, computed in a child with limits; on Linux only, elsewhere without.
+    """Call ``read`` in a child process with limits; on other systems than Linux, without.
 
     Args:
-        path: The file or folder that ``read`` opens, by whose size the limits are.
+        path: The file or folder that ``read`` opens; its size sets the limits.
         read: Reads a graph.
 
     Raises:
@@ -80,7 +80,7 @@ def read_limited(path: Path, read: Callable[[], Imported]) -> Imported:
                 f"its size; set {_VARIABLE} to allow more memory and time"
             )
         imported = _read_answer(answer, path, status)
-    # Words become features only afterwards, 4 bytes for each node and word.
+    # Words become features only later, with 4 bytes for each node and word.
     if 4 * len(imported.node_ids) * sum(width for _, width in imported.parts) > memory:
         raise too_large(path)
     return imported
@@ -91,7 +91,7 @@ def _read_answer(answer: IO[bytes], path: Path, status: int) -> Imported:
     try:
         with np.load(answer, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
-    except (ValueError, EOFError, OSError, BadZipFile) as error:  # ended in the middle
+    except (ValueError, EOFError, OSError, BadZipFile) as error:  # the child ended too early
         raise DataError(
             f"{path}: could not be read (exit code {status}), perhaps for lack of memory "
             f"({_VARIABLE} allows more) or of space in {tempfile.gettempdir()}"
@@ -104,12 +104,12 @@ def _read_answer(answer: IO[bytes], path: Path, status: int) -> Imported:
 
 def _run_child(work: Callable[[], None]) -> int:
     with warnings.catch_warnings():
-        # Threads do not go along; those that compute are left alone by the child.
+        # Python warns of threads, which a fork does not copy; the child uses none.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the child
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent will end the child
             work()
         finally:
             os._exit(0)
@@ -122,9 +122,9 @@ def _run_child(work: Callable[[], None]) -> int:
 
 
 def _answer(answer: IO[bytes], read: Callable[[], Imported], memory: int, seconds: int) -> None:
-    """In the child: read, and write what came of it."""
+    """In the child: read, and write the graph or the error into the answer."""
     _be_silent()
-    torch.set_num_threads(1)  # others of the pool are not there
+    torch.set_num_threads(1)  # the other threads were not copied
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _lower(resource.RLIMIT_AS, held + memory)
     _lower(resource.RLIMIT_CPU, seconds)
@@ -142,7 +142,7 @@ def _answer(answer: IO[bytes], read: Callable[[], Imported], memory: int, second
 
 
 def _be_silent() -> None:
-    # C++ libraries print their last words.
+    # C++ libraries print a message when they run out of memory.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)
@@ -159,7 +159,7 @@ def _said(**values: Any) -> dict[str, NDArray[Any]]:
 
 
 def _packed(imported: Imported) -> dict[str, NDArray[Any]]:
-    """A graph as arrays, the words in one of them as JSON."""
+    """A graph as arrays; one of them holds all texts as JSON."""
     fields = imported.data.to_dict()
     tensors = {name: value for name, value in fields.items() if isinstance(value, Tensor)}
     return {
@@ -189,4 +189,4 @@ def _raise_again(said: dict[str, str]) -> NoReturn:
     if said["error"] == "MemoryError":
         raise MemoryError
     kind = _ERRORS.get(said["error"], RuntimeError)
-    raise kind.__new__(kind, said["message"])  # the message is complete
+    raise kind.__new__(kind, said["message"])  # a constructor could add to the message

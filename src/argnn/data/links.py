@@ -1,4 +1,4 @@
-"""Edge splits for link prediction: which pairs are observed, and which are asked about."""
+"""Edge splits for link prediction: pairs for training, validation and test."""
 
 import re
 from dataclasses import dataclass
@@ -61,8 +61,8 @@ def split_links(
 ) -> LinkSplit:
     """Divide the unordered pairs of a graph at random.
 
-    Directions, self-loops and duplicates are forgotten first, so that the two directions of an
-    edge can never be on different sides. Negatives are drawn evenly from the pairs that are no
+    Directions, self-loops and duplicates are removed first, so that the two directions of an
+    edge are always in the same part. Negatives are drawn uniformly from the pairs that are no
     edge of the whole graph, and no pair is drawn twice.
 
     Args:
@@ -70,8 +70,8 @@ def split_links(
         num_nodes: Number of nodes.
         ratio: Shares of training, validation and test pairs, such as ``"85/5/10"``.
         seed: Fixes the split.
-        spanning_forest: Keep a random spanning forest in training, so that no component of the
-            graph falls apart.
+        spanning_forest: Keep a random spanning forest in training, so that every component of
+            the graph stays connected.
 
     Raises:
         DataError: There are too few pairs or too few non-edges.
@@ -79,7 +79,7 @@ def split_links(
     _, val_share, test_share = parse_ratio(ratio)
     pairs = _unordered_pairs(edge_index, num_nodes)
     count = pairs.shape[1]
-    # In binary, 0.29 * 100 falls a little short of 29, which must not be rounded down to 28.
+    # As floating point numbers, 0.29 * 100 is less than 29, and must not be cut to 28.
     num_val, num_test = (int(share * count + 1e-9) for share in (val_share, test_share))
     if min(num_val, num_test, count - num_val - num_test) < 1:
         raise DataError(f"{count} pairs are too few for a split at {ratio}")
@@ -113,13 +113,13 @@ def _forest_last(
 ) -> _Pairs:
     """The same order with a random spanning forest moved to its end, where training pairs are."""
     count = pairs.shape[1]
-    # The places in the order are random and distinct, and weights must not be zero.
+    # Random and distinct weights, none of them zero, from the places in the random order.
     weight = np.empty(count)
     weight[order] = 1.0 + np.arange(count)[::-1]
     tree = minimum_spanning_tree(coo_array((weight, tuple(pairs)), shape=(num_nodes, num_nodes)))
     in_forest = np.isin(weight, tree.tocoo().data)
-    if count - int(in_forest.sum()) < num_held_out:
-        free = count - int(in_forest.sum())
+    free = count - int(in_forest.sum())
+    if free < num_held_out:
         raise DataError(
             f"only {free} of {count} pairs are outside a spanning forest, but a split at {ratio} "
             f"holds out {num_held_out}"
@@ -150,7 +150,7 @@ def _drawn_keys(taken: _Pairs, num_nodes: int, count: int, rng: np.random.Genera
         fresh = (np.minimum(a, b) * num_nodes + np.maximum(a, b))[a != b]
         fresh = fresh[~np.isin(fresh, taken)]
         drawn = np.concatenate([keys, fresh])
-        # The first of equal draws stays, so that the order remains that of drawing.
+        # Of equal draws the first is kept, in the order of drawing.
         keys = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
     return keys[:count]
 

@@ -1,4 +1,4 @@
-"""One door to every graph: a registered name, a file, or an object in memory."""
+"""Load a graph: by the name of a data set, from a file, or from an object in memory."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +13,13 @@ from argnn.data.assemble import assemble
 from argnn.data.benchmarks import load_benchmark
 from argnn.data.columns import side_by_side
 from argnn.data.digits import digits
-from argnn.data.formats import csv_files, edge_lists, parquet_files
+from argnn.data.formats import edge_lists
 from argnn.data.formats.arrays import adjacency_data, arrays_data, is_sparse
+from argnn.data.formats.csv_files import read_csv
 from argnn.data.formats.frames import frame_tables, is_frame
 from argnn.data.formats.graphml import read_graphml
 from argnn.data.formats.networkx_graphs import is_networkx, networkx_tables
+from argnn.data.formats.parquet_files import read_parquet
 from argnn.data.import_arrays import import_arrays
 from argnn.data.import_graph import Imported, import_tables
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
@@ -27,7 +29,7 @@ from argnn.data.schema import Schema, check_schema
 from argnn.data.specs import DATASETS, DatasetSpec, check_counts
 from argnn.data.structural_features import made_width
 from argnn.data.synthetic import mixed
-from argnn.data.tables import GraphTables
+from argnn.data.tables import GraphTables, Table
 from argnn.errors import ConfigError, DataError
 from argnn.registry import resolve
 
@@ -64,9 +66,9 @@ def load(
         root: Folder of the raw benchmark files; else ``$ARGNN_DATA``, else the cache.
         directed: Keep the directions of the edges instead of listing both.
         row_normalize: Scale each row of the nodes' own features to sum one.
-        features: Features made from the edges, behind those that the nodes have: ``"degree"``,
-            ``"onehot"``, ``"random"`` or ``"laplacian"``. Where links are predicted they are made
-            again from the training edges of each split.
+        features: Features made from the edges, added after those that the nodes have:
+            ``"degree"``, ``"onehot"``, ``"random"`` or ``"laplacian"``. For link prediction they
+            are made again from the training edges of each split.
         label: Node column of the classes; ``label`` or ``y`` if not given.
         node_id: Node column of the ids; ``id`` or the first one if not given.
         weight: Edge column of the weights, kept as ``edge_weight``; left out if not given. Where
@@ -75,10 +77,10 @@ def load(
         standardize: Shift and scale every number column to mean 0 and deviation 1.
         max_categories: Most different words in a column that becomes one feature per word.
         seed: Seed of random features.
-        draw_split: Draw a split where there are labels but no masks; without, masks that are not
-            there or cannot be used are empty.
-        schema: The ``schema`` of a graph that was loaded before: this one is encoded the same
-            way. Labels may be missing, options that it holds are taken from it, and no split is
+        draw_split: Draw a split where there are labels but no masks. If false, masks that are
+            missing or cannot be used are empty.
+        schema: The ``schema`` of a graph that was loaded before, to encode this one in the same
+            way. Options that it holds are taken from it, labels may be missing, and no split is
             drawn.
 
     Returns:
@@ -89,8 +91,8 @@ def load(
         ``edge_weight`` ``[E]``.
 
     Raises:
-        DataError: Something is missing, damaged or contradicts itself.
-        ConfigError: There is no data set of that name, or an option is impossible.
+        DataError: A file is missing, damaged or contradicts itself.
+        ConfigError: There is no data set of that name, or an option has an impossible value.
 
     Example:
         >>> graph = load("mixed")
@@ -111,9 +113,8 @@ def load(
     )
     if schema is not None:
         check_schema(schema)
-        options = replace(
-            options, directed=schema["directed"], row_normalize=schema["row_normalize"]
-        )
+        stored = {name: schema[name] for name in ("directed", "row_normalize")}
+        options = replace(options, **stored)
     name, origin, imported = _imported(source, root, options, schema)
     if imported.parts:
         imported.data.x = torch.from_numpy(side_by_side(imported.parts))
@@ -134,7 +135,7 @@ def load(
 
 
 def _made_features(schema: Schema) -> str:
-    """What became of features besides the rule that holds for every graph, in words."""
+    """How features were scaled or made, in words that are added to the feature rule."""
     columns = schema["columns"] or []
     scaled = any(rule.get("scale", 1) != 1 or rule.get("center", 0) != 0 for rule in columns)
     words = ", numbers standardized" if scaled else ""
@@ -145,7 +146,7 @@ def _made_features(schema: Schema) -> str:
 def _imported(
     source: Any, root: str | Path | None, options: ImportOptions, schema: Schema | None
 ) -> tuple[str, str, Imported]:
-    """Name, origin for error messages, and what was read."""
+    """The name of the graph, its origin for error messages, and what was read."""
     found = _object_in_memory(source)
     if isinstance(found, GraphTables):
         return "graph", "graph", import_tables(found, options, schema)
@@ -170,7 +171,7 @@ def _read(path: Path, options: ImportOptions, schema: Schema | None) -> Imported
 
 
 def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | None:
-    """The graph that an object holds, or nothing if it is a name or a path."""
+    """The graph that an object holds; None if the object is a name or a path."""
     if isinstance(source, Data):
         return source, []
     if is_networkx(source):
@@ -187,7 +188,7 @@ def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | Non
 def _pair(first: Any, second: Any) -> GraphTables | tuple[Data, list[str]]:
     if is_frame(first) and is_frame(second):
         return frame_tables(first, second)
-    # The other reading, sparse features and then edges, has two rows in the second array.
+    # In (features, edges), which may start with a sparse matrix, too, the edges have two rows.
     if is_sparse(first) and first.shape[0] == first.shape[1] == _row_count(second):
         return adjacency_data(first, second)
     return arrays_data(first, second), []
@@ -206,7 +207,7 @@ def _registered(spec: DatasetSpec, root: str | Path | None) -> Data:
 
 
 def _as_path(source: Any) -> Path | None:
-    """The path that ``source`` means, or nothing if it reads as a name."""
+    """The path that ``source`` means; None if it is the name of a data set."""
     if isinstance(source, Path):
         return source.expanduser()
     if not isinstance(source, str):
@@ -247,16 +248,20 @@ def _read_path(path: Path) -> GraphTables | Data:
 
 
 def _read_folder(folder: Path) -> GraphTables:
-    readers = {
-        csv_files.EDGES: csv_files.read_csv_folder,
-        parquet_files.EDGES: parquet_files.read_parquet_folder,
-    }
-    found = [name for name in readers if (folder / name).exists() or (folder / name).is_symlink()]
+    readers: dict[str, Callable[[Path], Table]] = {"csv": read_csv, "parquet": read_parquet}
+    found = [kind for kind in readers if _is_there(folder / f"edges.{kind}")]
     if len(found) > 1:
-        raise DataError(f"{folder}: holds {' and '.join(found)}; keep one")
+        names = " and ".join(f"edges.{kind}" for kind in found)
+        raise DataError(f"{folder}: holds {names}; keep one")
     if not found:
         raise DataError(
             f"{folder}: a folder needs edges.csv or edges.parquet, which is not there "
             f"(supported graph files are {_SUPPORTED})"
         )
-    return readers[found[0]](folder)
+    read, nodes = readers[found[0]], folder / f"nodes.{found[0]}"
+    edges = read(folder / f"edges.{found[0]}")
+    return GraphTables(edges, read(nodes) if _is_there(nodes) else None)
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists() or path.is_symlink()

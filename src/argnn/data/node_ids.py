@@ -1,4 +1,4 @@
-"""The user's names of nodes, mapped to row numbers and back."""
+"""The user's names of nodes, and their row numbers."""
 
 import re
 from collections.abc import Hashable, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argnn.data.tables import Cells, Table, is_missing
+from argnn.data.tables import Cells, Table, is_missing, object_cells
 from argnn.errors import DataError
 
 NodeId = str | int
@@ -18,16 +18,13 @@ _LONGEST_SHOWN = 40
 
 
 def shown(value: object) -> str:
-    """A value for an error message: quoted where it is a text, and never long."""
+    """A value for an error message: texts in quotes, long ones cut off."""
     text = repr(value[: _LONGEST_SHOWN + 1]) if isinstance(value, str) else str(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def rows_of_nodes(nodes: Table, column: str) -> tuple[list[NodeId], dict[Hashable, int]]:
-    """The ids of a node table, and the row of each.
-
-    Every id must be there, and only once.
-    """
+    """The ids of a node table, and the row of each; no id may be missing or appear twice."""
     rows: dict[Hashable, int] = {}
     for row, cell in enumerate(nodes.columns[column].tolist()):
         key = _key(cell, nodes, row, column)
@@ -58,9 +55,9 @@ def ends_of_edges(
 def nodes_of_edges(
     edges: Table, columns: tuple[str, str]
 ) -> tuple[list[NodeId], NDArray[np.int64]]:
-    """The ids that edges mention, and the ends as row numbers, ``[2, E]``.
+    """The ids in a table of edges, and the ends of the edges as row numbers, ``[2, E]``.
 
-    Integers are sorted; other ids stand in the order in which they first appear.
+    Integers are sorted; other ids are in the order of their first appearance.
     """
     cells = [edges.columns[column] for column in columns]
     if all(part.dtype.kind in "iu" for part in cells):
@@ -87,12 +84,12 @@ def _sorted_integers(ends: NDArray[np.int64]) -> tuple[list[NodeId], NDArray[np.
 
 
 def _key(cell: Any, table: Table, row: int, column: str) -> Hashable:
-    """What two cells must share to mean the same node."""
-    if type(cell) is str and cell:  # nearly always
+    """A value that is equal for two cells if they mean the same node."""
+    if type(cell) is str and cell:  # the common case, fast
         return cell
     if isinstance(cell, bool) or is_missing(cell):
         raise DataError(f"{table.place(row, column)}: a node id is missing")
-    # A column of integers becomes one of floats where pandas meets a gap.
+    # pandas turns a column of integers with a missing value into floats.
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
     if not isinstance(cell, str | int):
@@ -114,7 +111,4 @@ def _plain(keys: Sequence[Any]) -> list[NodeId]:
 
 def id_cells(values: Sequence[Any]) -> Cells:
     """Ids of an object in memory: integers and texts as they are, anything else by its text."""
-    plain = [value if isinstance(value, str | int) else str(value) for value in values]
-    cells = np.empty(len(plain), dtype=object)
-    cells[:] = plain
-    return cells
+    return object_cells([value if isinstance(value, str | int) else str(value) for value in values])

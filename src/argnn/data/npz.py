@@ -1,6 +1,6 @@
 """A user's graph in one ``.npz`` file.
 
-What the file says about sizes is compared with what it holds before any memory is taken for it.
+The sizes that the file declares are compared with what it holds before any memory is used.
 """
 
 import math
@@ -14,7 +14,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from argnn.data.formats.text_files import check_regular
+from argnn.data.formats.plain_files import check_expansion, check_regular
 from argnn.data.splits import MASK_NAMES
 from argnn.data.tables import printable, too_large
 from argnn.errors import DataError
@@ -22,8 +22,6 @@ from argnn.errors import DataError
 _REQUIRED = ("edge_index",)
 _TEXTS = ("node_ids", "feature_names", "class_names")
 _OPTIONAL = ("x", "y", *MASK_NAMES, "edge_weight", *_TEXTS)
-#: Only a file made to do harm is this large and shrinks this well; ``np.savez`` does not compress.
-_SUSPICIOUS_BYTES, _SUSPICIOUS_RATIO = 256 << 20, 200
 _LONGEST_HEADER = 10_000
 
 
@@ -37,7 +35,9 @@ def load_npz(path: Path) -> Data:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             members = {_name(info): info for info in archive.infolist()}
             _check_names(list(members), path)
-            _check_sizes(archive, path)
+            size = sum(info.file_size for info in archive.infolist())
+            advice = " (np.savez, which does not compress, gives a file that is accepted)"
+            check_expansion(path, size, advice=advice)
             fields = {name: _field(archive, info, name, path) for name, info in members.items()}
     except (DataError, MemoryError):
         raise
@@ -59,16 +59,6 @@ def _check_names(names: list[str], path: Path) -> None:
         if name not in _REQUIRED + _OPTIONAL:
             known = ", ".join(("x", *_REQUIRED, *_OPTIONAL[1:]))
             raise DataError(f"{path}: unknown field {printable(name[:40])} (known fields: {known})")
-
-
-def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
-    held = path.stat().st_size
-    size = sum(info.file_size for info in archive.infolist())
-    if size > _SUSPICIOUS_BYTES and size > _SUSPICIOUS_RATIO * held:
-        raise DataError(
-            f"{path}: {held} bytes claim to hold {size}; refused, as it would fill the memory "
-            "(np.savez, which does not compress, gives a file that is accepted)"
-        )
 
 
 def _field(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, path: Path) -> Any:
@@ -105,7 +95,7 @@ def _converted(array: NDArray[Any], name: str, path: Path) -> Any:
         raise DataError(f"{path}: {name} must hold numbers (got {array.dtype})")
     kept = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64)
     if name == "x" and np.can_cast(array.dtype, np.float32):
-        kept = np.float32  # what features are in the end
+        kept = np.float32  # the final type of features
     return torch.from_numpy(np.ascontiguousarray(array, dtype=kept))
 
 

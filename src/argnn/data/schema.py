@@ -1,7 +1,7 @@
-"""How a graph was read, as plain JSON values, so that another one can be read alike.
+"""The schema of a graph: how it was read, as plain JSON values, to read another in the same way.
 
-A schema travels in the files of a trained model, which may come from a stranger: every value that
-decides about memory or is computed with is checked before it is used.
+A schema is stored with a trained model, and a model may come from somebody unknown. So every value
+that decides about memory or enters a computation is checked first.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from argnn.data.columns import check_rules, is_feature
 from argnn.data.structural_features import check_structure
 from argnn.errors import DataError
 
-#: Raised when the meaning of a schema changes; a schema of another version is refused.
+#: Increased when the meaning of a schema changes; a schema of another version is refused.
 SCHEMA_VERSION = 1
 _MOST_FEATURES = 1_000_000
 
@@ -29,7 +29,7 @@ _FIELDS: Mapping[str, Any] = {
 
 
 def check_schema(schema: Schema) -> None:
-    """Raise unless ``schema`` reads like one that ``load`` gave."""
+    """Raise unless ``schema`` could come from ``load``."""
     version = schema.get("version")
     if version != SCHEMA_VERSION:
         raise DataError(f"schema: version must be {SCHEMA_VERSION} (got {version!r})")

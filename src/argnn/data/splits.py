@@ -17,8 +17,8 @@ Masks = tuple[Tensor, Tensor, Tensor]
 def stratified_splits(y: Tensor, fractions: Sequence[float], count: int, seed: int) -> Masks:
     """Draw splits in which every class has the same shares.
 
-    Nodes without a label (``-1``) are in no mask. The last mask takes what the first two leave, so
-    that every labelled node is used.
+    Nodes without a label (``-1``) are in no mask. The last mask takes all that remain, so that
+    every labelled node is used.
 
     Args:
         y: Class of each node, ``[N]``.
@@ -55,9 +55,9 @@ def _check_fractions(fractions: Sequence[float]) -> None:
 
 
 def check_masks(train: Tensor, val: Tensor, test: Tensor, *, origin: str) -> None:
-    """Raise unless three ``[N, S]`` masks are disjoint and usable in every split.
+    """Raise unless three ``[N, S]`` masks are disjoint, and those needed for training not empty.
 
-    An empty test mask is allowed: nothing is scored then, but a model can be selected.
+    An empty test mask is allowed: then there is no test score.
 
     Args:
         train: Training masks.
@@ -87,9 +87,6 @@ def split_masks(graph: Data, split: int) -> Masks:
     """Training, validation and test mask of one split, each ``[N]``."""
     count = graph.train_mask.size(1)
     if not 0 <= split < count:
-        raise ConfigError(
-            f"split {split} out of range: {graph.name} has splits 0 to {count - 1}"
-            if count > 1
-            else f"split {split} out of range: {graph.name} has split 0 only"
-        )
+        known = f"splits 0 to {count - 1}" if count > 1 else "split 0 only"
+        raise ConfigError(f"split {split} out of range: {graph.name} has {known}")
     return graph.train_mask[:, split], graph.val_mask[:, split], graph.test_mask[:, split]

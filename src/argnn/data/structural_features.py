@@ -1,7 +1,7 @@
-"""Features for nodes that have none, made from the edges alone.
+"""Node features that are made from the edges alone.
 
-They always stand behind the nodes' own features. Where some edges are held out, as for links,
-:func:`with_edges` makes them again from the edges that are left.
+They always come after the nodes' own features. Where some edges are held out, as in link
+prediction, :func:`with_edges` makes them again from the remaining edges.
 """
 
 import copy
@@ -33,12 +33,14 @@ MOST_ONE_HOT = 20_000
 _RANDOM_SIZE = 32
 _LAPLACIAN_SIZE = 16
 _DEGREE_BINS = 16
-# Below this size all eigenvectors at once are faster than the few by iteration.
+# Below this size it is faster to compute all eigenvectors than a few by iteration.
 _DENSE_NODES = 200
-# A random graph of half a million nodes has too little structure to be found in useful time.
+# A limit of time: in a large random graph the iteration would hardly converge.
 _TOLERANCE, _MOST_RESTARTS = 1e-4, 100
 
 Structure = dict[str, Any]
+#: Features ``[N, F]`` and their names.
+Features = tuple[NDArray[np.float32], list[str]]
 
 #: Which degrees are counted, for an undirected and for a directed graph.
 _SIDES = (["both"], ["in", "out"])
@@ -79,10 +81,10 @@ def made_width(rule: Structure | None) -> int:
 
 
 def with_edges(graph: Data, edge_index: Tensor) -> Data:
-    """A graph when these are all of its edges that are known.
+    """A copy of a graph that has only these edges.
 
-    Features that ``load`` made from edges are made again from these alone: where links are
-    asked about, features must not know the held-out ones.
+    Features that ``load`` made from the edges are made again from these, so that in link
+    prediction they do not depend on edges that are held out.
 
     Args:
         graph: A graph that ``load`` gave. It is not changed.
@@ -104,9 +106,9 @@ def with_edges(graph: Data, edge_index: Tensor) -> Data:
 
 
 def check_edges(rule: Structure, edge_index: Tensor, origin: str) -> None:
-    """Raise where features of these edges do not mean what they meant in training.
+    """Raise if the rule holds only for the edges of training, and these are others.
 
-    Eigenvectors of other edges are another basis: each column would mean something else.
+    The eigenvectors of another graph are another basis, so that columns change their meaning.
     """
     if rule.get("edges") not in (None, _edges_digest(edge_index)):
         raise DataError(
@@ -120,7 +122,7 @@ def _edges_digest(edge_index: Tensor) -> str:
 
 
 def check_structure(rule: Structure, width: int) -> None:
-    """Raise unless a stored rule is one of ours and makes no more than ``width`` features."""
+    """Raise unless a stored rule is valid and makes at most ``width`` features."""
     kind = str(rule.get("kind"))
     if kind not in FEATURE_KINDS:
         raise DataError(f"schema: unknown features {kind[:40]!r}")
@@ -136,7 +138,7 @@ def check_structure(rule: Structure, width: int) -> None:
 
 def structural_features(
     rule: Structure, edge_index: Tensor, node_ids: Sequence[object], origin: str
-) -> tuple[NDArray[np.float32], list[str]]:
+) -> Features:
     """Features ``[N, F]`` by a rule, and their names.
 
     Args:
@@ -152,7 +154,7 @@ def structural_features(
         return _one_hot(rule, node_ids, origin)
     if kind == "random":
         values = np.random.default_rng(rule["seed"]).standard_normal((nodes, rule["size"]))
-        return values.astype(np.float32), _numbered("random", rule["size"])
+        return values.astype(np.float32), [f"random {index}" for index in range(rule["size"])]
     check_edges(rule, edge_index, origin)
     try:
         return _laplacian(edge_index, nodes, rule["size"])
@@ -163,19 +165,16 @@ def structural_features(
         ) from error
 
 
-def _degrees(
-    edge_index: Tensor, nodes: int, sides: Sequence[str]
-) -> tuple[NDArray[np.float32], list[str]]:
-    """Independent of the graph's size, so that they mean the same in another graph."""
+def _degrees(edge_index: Tensor, nodes: int, sides: Sequence[str]) -> Features:
+    """Features of the degrees, which have the same meaning in a graph of another size."""
     parts: list[NDArray[np.float32]] = []
     names: list[str] = []
     for side in sides:
         ends = edge_index[0 if side == "out" else 1]
         degree = torch.bincount(ends, minlength=nodes).double().numpy()
         word = "degree" if side == "both" else f"{side}-degree"
-        reached = np.minimum(
-            np.log2(np.maximum(degree, 1)).astype(int) + (degree > 0), _DEGREE_BINS
-        )
+        power = np.log2(np.maximum(degree, 1)).astype(int) + (degree > 0)
+        reached = np.minimum(power, _DEGREE_BINS)
         bins = np.eye(_DEGREE_BINS + 1, dtype=np.float32)[reached]
         parts += [np.log1p(degree, dtype=np.float64)[:, None].astype(np.float32), bins]
         names += [f"log(1 + {word})", f"{word} is 0"]
@@ -183,9 +182,7 @@ def _degrees(
     return np.concatenate(parts, axis=1), names
 
 
-def _one_hot(
-    rule: Structure, node_ids: Sequence[object], origin: str
-) -> tuple[NDArray[np.float32], list[str]]:
+def _one_hot(rule: Structure, node_ids: Sequence[object], origin: str) -> Features:
     if len(node_ids) > MOST_ONE_HOT:
         raise DataError(
             f"{origin}: one-hot features need a feature per node, and {len(node_ids)} are more "
@@ -203,19 +200,19 @@ def _digest(node_ids: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(list(node_ids)).encode()).hexdigest()[:16]
 
 
-def _laplacian(edge_index: Tensor, nodes: int, size: int) -> tuple[NDArray[np.float32], list[str]]:
+def _laplacian(edge_index: Tensor, nodes: int, size: int) -> Features:
     r"""Eigenvectors of :math:`I - D^{-1/2} A D^{-1/2}` after the first, of smallest eigenvalues.
 
     The sign of each is fixed: its entry of largest absolute value is positive. They are scaled by
-    :math:`\sqrt{N}`, so that values are of order one in a graph of any size, and a graph with too
-    few nodes has zeros in the last ones.
+    :math:`\sqrt{N}`, so that values are of order one in a graph of any size. In a graph with too
+    few nodes, the last features are zero.
     """
     normalized = _normalized_adjacency(edge_index, nodes)
     count = min(size + 1, nodes)
     if nodes <= _DENSE_NODES or count >= nodes - 1:
         _, vectors = np.linalg.eigh(-normalized.toarray())
     else:
-        # Largest of the adjacency: smallest of the Laplacian, without solving linear systems.
+        # The largest eigenvalues of the adjacency are the smallest of the Laplacian.
         start = np.random.default_rng(0).standard_normal(nodes)
         values, vectors = eigsh(
             normalized, k=count, which="LA", v0=start, tol=_TOLERANCE, maxiter=_MOST_RESTARTS
@@ -225,7 +222,7 @@ def _laplacian(edge_index: Tensor, nodes: int, size: int) -> tuple[NDArray[np.fl
     largest = np.take_along_axis(chosen, np.abs(chosen).argmax(axis=0)[None], axis=0)
     result = np.zeros((nodes, size), dtype=np.float32)
     result[:, : count - 1] = chosen * np.where(largest < 0, -1.0, 1.0) * np.sqrt(nodes)
-    return result, _numbered("laplacian", size)
+    return result, [f"laplacian {index}" for index in range(size)]
 
 
 def _normalized_adjacency(edge_index: Tensor, nodes: int) -> sp.csr_matrix:
@@ -235,7 +232,3 @@ def _normalized_adjacency(edge_index: Tensor, nodes: int) -> sp.csr_matrix:
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
     scale = sp.diags(1 / np.sqrt(np.maximum(degree, 1)))
     return scale @ adjacency @ scale
-
-
-def _numbered(word: str, count: int) -> list[str]:
-    return [f"{word} {index}" for index in range(count)]

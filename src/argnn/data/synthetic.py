@@ -1,4 +1,4 @@
-"""A planted graph whose local geometry is known, and the motifs that it is made of."""
+"""A synthetic graph whose local geometry is known, and the shapes that it is made of."""
 
 from typing import Any
 
@@ -80,10 +80,9 @@ def mixed(
     signal and geometry are equally frequent, so that neither alone tells the label; both together
     do. Averaging over neighbors removes the noise, but not every average keeps the geometry.
 
-    Splits keep regions whole: a model cannot recognise a test node by the noise of its training
-    neighbors, it has to know the geometry.
-
-    Sizes do not depend on the seed, hence neither do the numbers of nodes and edges.
+    A region is never divided by a split, so that a model cannot recognise a test node by the noise
+    of its training neighbors and has to learn the geometry. The numbers of nodes and edges do not
+    depend on the seed.
 
     Args:
         seed: Fixes signals, noise, bridges and splits.
@@ -125,7 +124,7 @@ def _check_sizes(regions_per_kind: int, noise: float, extra_bridges: int) -> Non
         raise ConfigError(f"regions_per_kind must be at least 12 (got {regions_per_kind})")
     if not 0 <= noise < float("inf"):
         raise ConfigError(f"noise must not be negative (got {noise})")
-    # There are always more free pairs than this, so that drawing them comes to an end.
+    # There are always more free pairs than this, so that the drawing loop ends.
     most = 100 * regions_per_kind
     if not 0 <= extra_bridges <= most:
         raise ConfigError(f"extra_bridges must be between 0 and {most} (got {extra_bridges})")
@@ -140,7 +139,7 @@ def _motifs(regions_per_kind: int) -> list[tuple[Tensor, int]]:
 
 
 def _placed(motifs: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
-    """All motifs side by side: their edges, and the region of each node."""
+    """All regions in one graph: their edges, and the region of each node."""
     edges, regions, offset = [], [], 0
     for index, (edge_index, num_nodes) in enumerate(motifs):
         edges.append(edge_index + offset)

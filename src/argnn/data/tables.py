@@ -1,4 +1,4 @@
-"""Tables as every format gives them: named columns, and where each row stands in its file."""
+"""Tables with named columns; each knows where its rows are in the file."""
 
 import difflib
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Table:
         origin: The file or object, for error messages.
         columns: Cells by name of the column: numbers, booleans, or objects of which ``None`` and an
             empty text are missing.
-        lines: Line of each row in a text file; rows are counted from 0 where there are none.
+        lines: Line of each row in a text file; if not given, rows are counted from 0.
     """
 
     origin: str
@@ -33,7 +33,7 @@ class Table:
 
     def __post_init__(self) -> None:
         for name in self.columns:
-            # Names are printed, and some characters would command a terminal.
+            # Names are printed, and control characters could change the terminal.
             if not name.isprintable():
                 raise DataError(f"{self.origin}: unprintable name of a column, {name[:40]!r}")
 
@@ -41,7 +41,7 @@ class Table:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
     def place(self, row: int, column: str) -> str:
-        """Where a cell is, as error messages begin."""
+        """The file, row and column of a cell: the beginning of an error message."""
         where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
         return f"{self.origin}, {where}, column {column}"
 
@@ -63,9 +63,9 @@ class GraphTables:
     Attributes:
         edges: One row per edge.
         nodes: One row per node; without it, the nodes are those of the edges.
-        undirected: Whether the source has no directions that could be kept.
-        directed: Whether the source says that its edges have directions.
-        notes: What the reader found.
+        undirected: The source says that its edges have no directions.
+        directed: The source says that its edges have directions.
+        notes: What the user should know about the reading.
     """
 
     edges: Table
@@ -76,21 +76,21 @@ class GraphTables:
 
 
 def too_large(place: object) -> DataError:
-    """The error for a file, or a part of it, for which the allowed memory is not enough."""
+    """The error for a file that needs more memory than allowed."""
     return DataError(
         f"{place}: takes more memory than a file of its size may; set ARGNN_READ_GIB to allow more"
     )
 
 
 def object_cells(values: Sequence[Any]) -> Cells:
-    """An array of objects, whatever they are."""
+    """An array of objects of any type."""
     cells = np.empty(len(values), dtype=object)
     cells[:] = values
     return cells
 
 
 def printable(text: str) -> str:
-    """A text without the characters that would command a terminal.
+    """A text with ``?`` in place of characters that could change a terminal.
 
     Example:
         >>> printable("a" + chr(27) + "[31m" + chr(10) + "b")
@@ -99,8 +99,19 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are.
+
+    Example:
+        >>> listed(["a", "b", "c"], most=2)
+        'a, b and 1 more'
+    """
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def is_missing(cell: object) -> bool:
-    """Whether a cell says nothing.
+    """Whether a cell is empty or not a number.
 
     Example:
         >>> [is_missing(cell) for cell in (None, "", float("nan"), "NaN", 0, "none")]
@@ -110,5 +121,5 @@ def is_missing(cell: object) -> bool:
         return cell in ("", "nan", "NaN")
     if isinstance(cell, list | tuple | np.ndarray):
         return False
-    # pandas has a missing value of its own, which is not even equal to itself.
+    # The missing values of pandas, and NaN, which is not equal to itself.
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)

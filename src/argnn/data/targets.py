@@ -22,7 +22,7 @@ Masks = dict[str, NDArray[np.bool_]]
 
 
 def label_column(table: Table, asked: str | None) -> tuple[str | None, list[str]]:
-    """The column of classes, or nothing, and why a likely one was not taken."""
+    """The column of classes, or None, and a note on columns that could be meant as well."""
     if asked is not None:
         return table.require(asked, "labels"), []
     name = next((name for name in _LABEL_NAMES if name in table.columns), None)
@@ -39,7 +39,7 @@ def label_column(table: Table, asked: str | None) -> tuple[str | None, list[str]
 
 
 def is_a_name(table: Table, column: str) -> bool:
-    """Whether words differ in every row: the name of each node, which is no class."""
+    """Whether a column holds a different word in every row, so that it cannot be a class."""
     present = [cell for cell in table.columns[column].tolist() if not is_missing(cell)]
     words = [cell for cell in present if isinstance(cell, str) and _whole(cell) is None]
     return len(present) > 2 and len(words) == len(set(words)) == len(table)
@@ -57,7 +57,7 @@ def learned_classes(table: Table, column: str) -> LabelRule:
 
 
 def encoded_labels(table: Table, rule: Mapping[str, Any]) -> tuple[Labels, list[str]]:
-    """The number of each node's class, ``-1`` where there is none that is known."""
+    """The number of each node's class, ``-1`` if it has none or an unknown one."""
     labels = np.full(len(table), -1, dtype=np.int64)
     column = rule.get("column")
     if column not in table.columns:
@@ -94,7 +94,7 @@ def _class(cell: Any, table: Table, row: int, column: str) -> int | str:
 
 
 def _whole(cell: Any) -> int | None:
-    """The integer that a cell is, also where a gap made its column one of floats."""
+    """The integer in a cell, also if pandas made it a float; None if it is no integer."""
     if isinstance(cell, bool):
         return None
     if isinstance(cell, int):
@@ -102,7 +102,7 @@ def _whole(cell: Any) -> int | None:
     if isinstance(cell, float):
         return int(cell) if cell.is_integer() else None
     try:
-        # Words such as 1_000 and ones of thousands of digits are left as they are.
+        # Texts such as 1_000 and numbers of thousands of digits count as words.
         return int(cell.removesuffix(".0")) if len(cell) < 19 and "_" not in cell else None
     except (AttributeError, TypeError, ValueError):
         return None
@@ -120,15 +120,14 @@ def _is_fraction(cell: Any) -> bool:
 
 
 def target_columns(table: Table) -> list[str]:
-    """Columns that hold splits and therefore no features."""
+    """The columns of splits, which are no features."""
     return [name for name in (*MASK_NAMES, SPLIT_COLUMN) if name in table.columns]
 
 
 def read_masks(table: Table, labels: Labels) -> tuple[Masks, list[str]]:
     """The three masks, or none, and notes.
 
-    A node of the training or validation part must have a label. One of the test part need not: it
-    is left out of the score.
+    A training or validation node must have a label. A test node without one is not scored.
     """
     given = [name for name in MASK_NAMES if name in table.columns]
     if given and SPLIT_COLUMN in table.columns:

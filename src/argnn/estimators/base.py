@@ -213,7 +213,7 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
             "scores": self.scores_,
             "calibration": None if self.calibration_ is None else asdict(self.calibration_),
             "source": settings.source,
-            "train": asdict(settings.train),
+            "train": settings.train.to_json(),
             "versions": versions(),
         }
 

@@ -1,7 +1,6 @@
 """The equations of the method as pure functions: tensors in, tensors out.
 
-The meaning of ``edge_index``, of self-loops and of duplicate edges is stated once, in
-:mod:`argnn.kernels.neighborhood`.
+:mod:`argnn.kernels.neighborhood` explains ``edge_index``, self-loops and duplicate edges.
 """
 
 from argnn.functional.edge_weights import (
@@ -38,55 +37,20 @@ from argnn.functional.ollivier import (
     ollivier_ricci,
     ollivier_ricci_bounds,
 )
-from argnn.functional.ricci import (
-    discrete_ricci,
-    ricci_energy,
-    ricci_flow,
-    ricci_flow_steady_state,
-)
+from argnn.functional.ricci import discrete_ricci, ricci_energy, ricci_flow, ricci_flow_steady_state
 from argnn.functional.schedules import theory_weights
 from argnn.functional.smoothness import metric_energies, nrmd, smoothness_energy
 from argnn.functional.structure import clustering_coefficient, structural_descriptor
 from argnn.functional.twins import twin_counts, twin_groups
 
 __all__ = [
-    "aggregate",
-    "channel_modulation",
-    "clustering_coefficient",
-    "determinant",
-    "discrete_ricci",
-    "edge_attention",
-    "edge_homophily",
-    "edge_modulation",
-    "eigenpairs",
-    "expmap",
-    "geodesic_distance",
-    "inner_product",
-    "inverse",
-    "joint_linear",
-    "learned_ollivier_ricci",
-    "log_determinant",
-    "logmap",
-    "metric_energies",
-    "modulate",
-    "neighbor_dispersion",
-    "neighbor_mean",
-    "neighbor_moments",
-    "node_curvature",
-    "node_homophily",
-    "norm",
-    "nrmd",
-    "ollivier_ricci",
-    "ollivier_ricci_bounds",
-    "positive_diagonal",
-    "propagate",
-    "raw_from_diagonal",
-    "ricci_energy",
-    "ricci_flow",
-    "ricci_flow_steady_state",
-    "smoothness_energy",
-    "structural_descriptor",
-    "theory_weights",
-    "twin_counts",
-    "twin_groups",
-]
+    "aggregate", "channel_modulation", "clustering_coefficient", "determinant",
+    "discrete_ricci", "edge_attention", "edge_homophily", "edge_modulation", "eigenpairs",
+    "expmap", "geodesic_distance", "inner_product", "inverse", "joint_linear",
+    "learned_ollivier_ricci", "log_determinant", "logmap", "metric_energies", "modulate",
+    "neighbor_dispersion", "neighbor_mean", "neighbor_moments", "node_curvature",
+    "node_homophily", "norm", "nrmd", "ollivier_ricci", "ollivier_ricci_bounds",
+    "positive_diagonal", "propagate", "raw_from_diagonal", "ricci_energy", "ricci_flow",
+    "ricci_flow_steady_state", "smoothness_energy", "structural_descriptor", "theory_weights",
+    "twin_counts", "twin_groups",
+]  # fmt: skip

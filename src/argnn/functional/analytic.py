@@ -1,9 +1,9 @@
-r"""Trigonometric functions of a squared argument, through zero into the hyperbolic ones.
+r"""Trigonometric functions of a squared argument, which become hyperbolic ones below zero.
 
 :math:`\tan(\sqrt y)/\sqrt y` is a power series in :math:`y`: for negative :math:`y` it is
-:math:`\tanh(\sqrt{-y})/\sqrt{-y}`, and at zero it is 1. With :math:`y = \kappa\|x\|^2` the maps of
-constant-curvature spaces need nothing else, so neither the sign of a curvature, nor flat space,
-nor a zero vector is a special case, and gradients are right at all of them, in float32, too.
+:math:`\tanh(\sqrt{-y})/\sqrt{-y}`, and at zero it is 1. With :math:`y = \kappa\|x\|^2` this is all
+that the maps of constant-curvature spaces need. So neither the sign of a curvature, nor flat space,
+nor a zero vector is a special case, and gradients are correct there, also in float32.
 """
 
 import math
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-#: Below this size of the argument the series is summed; the closed form loses digits there.
+#: Below this size of the argument the series is used, since the closed form loses digits.
 _SMALL = 0.03
-#: How many terms then reach the last digit.
+#: How many terms of the series are needed for full precision.
 _TERMS = {torch.float32: 6, torch.float64: 12}
 
 
@@ -36,7 +36,7 @@ class _Analytic:
     slope: Callable[[Tensor, Tensor], Tensor]
 
     def value(self, y: Tensor) -> Tensor:
-        # Each branch sees arguments that are its own, or harmless.
+        # Each branch gets only arguments that it is defined for.
         above = self.positive(torch.where(y >= _SMALL, y, _SMALL).sqrt())
         below = self.negative(torch.where(y <= -_SMALL, -y, _SMALL).sqrt())
         near = _polynomial(self.series[: _TERMS[y.dtype]], y)
@@ -58,7 +58,7 @@ def _polynomial(terms: Sequence[float], y: Tensor) -> Tensor:
 
 
 class _Apply(torch.autograd.Function):
-    """Without it, autograd would keep and walk back through every step of both branches."""
+    """The function with its own gradient; autograd would store every step of all branches."""
 
     @staticmethod
     def forward(ctx, y, function):  # type: ignore[no-untyped-def]
@@ -175,7 +175,7 @@ def squared_length(x: Tensor) -> Tensor:
 
 
 class _SquaredLength(torch.autograd.Function):
-    """One pass over the features in its gradient, where autograd would take several."""
+    """Its gradient takes one pass over the features, where autograd would take several."""
 
     @staticmethod
     def forward(ctx, x):  # type: ignore[no-untyped-def]

@@ -8,15 +8,15 @@ from torch import Tensor
 from argnn.functional.edge_values import OrderedEdges, at_sources, at_targets, mean_at_targets
 from argnn.functional.precision import safe_sqrt
 
-#: Shorter vectors have no direction that could be trusted in float32.
+#: The direction of a shorter vector is not reliable in float32.
 MIN_LENGTH = 1e-6
 
 
 def unit_rows(x: Tensor, min_length: float = MIN_LENGTH) -> Tensor:
-    """Rows scaled to length one; shorter ones than ``min_length`` become zero, without gradient.
+    """Rows scaled to length one; rows shorter than ``min_length`` become zero, without gradient.
 
-    A small number in the denominator would instead give them gradients of its reciprocal, and
-    its power where such steps are chained.
+    A small number in the denominator would give them huge gradients instead, which grow with
+    every further step.
 
     Example:
         >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 1e-9]])).tolist()
@@ -59,9 +59,9 @@ def three_eighths_step(field: Callable[[Tensor], Tensor], h: Tensor, size: float
         \mathbf{h} + \Delta\,(\mathbf{k}_1 + 3\mathbf{k}_2 + 3\mathbf{k}_3 + \mathbf{k}_4) / 8
 
     Args:
-        field: What gives the speed at a place.
-        h: Where the step begins.
-        size: Its length :math:`\Delta`.
+        field: Gives the velocity at a position.
+        h: The position before the step.
+        size: Size :math:`\Delta` of the step.
 
     Example:
         >>> round(float(three_eighths_step(lambda h: h, torch.tensor(1.0), 0.1)), 5)

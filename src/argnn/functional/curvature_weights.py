@@ -1,20 +1,20 @@
-r"""Weights and chances of edges that follow from their Ollivier-Ricci curvature.
+r"""Edge weights and drop probabilities from the Ollivier-Ricci curvature.
 
-The curvature is that of the edges a function is given, see
-:func:`~argnn.functional.ollivier.pair_curvature`, so that in link prediction it sees training edges
-only. What is said of closed edges, those of the graph and one from every node to itself, is in the
-order of :func:`~argnn.functional.edge_values.ordered_edges`.
+The curvature is that of the given edges, see :func:`~argnn.functional.ollivier.pair_curvature`, so
+that in link prediction it depends on training edges only. "Closed edges" are those of the graph and
+one from every node to itself, in the order of
+:func:`~argnn.functional.edge_values.ordered_edges`.
 """
 
 import torch
 from torch import Tensor
 
 from argnn.functional.edge_values import OrderedEdges, ordered_edges, sum_at_targets
-from argnn.functional.neighborhood import neighborhood
+from argnn.functional.neighborhood import kept, neighborhood
 from argnn.functional.ollivier import pair_curvature
 from argnn.kernels.choice import plain_path
 
-#: No edge is dropped more often than this.
+#: Largest probability with which an edge is dropped.
 MAX_DROP_CHANCE = 0.95
 
 
@@ -32,19 +32,19 @@ def cusp_weight(curvature: Tensor) -> Tensor:
 
 
 def drop_chance(curvature: Tensor, rate: float, drop_negative: bool = False) -> Tensor:
-    r"""How likely CurvDrop drops each edge, ``[P]``.
+    r"""Probability with which CurvDrop drops each edge, ``[P]``.
 
     .. math::
         p_e = \min(0.95,\; p\, s_e / \bar s), \qquad
         s_e = \frac{\kappa_e - \kappa_{\min}}{\kappa_{\max} - \kappa_{\min}}
 
-    The edge of lowest curvature is never dropped. Where all curvatures are equal, all edges have
-    the chance ``rate``.
+    The edge of lowest curvature is never dropped. If all curvatures are equal, all edges have the
+    probability ``rate``.
 
     Args:
         curvature: One number per edge, ``[P]``.
-        rate: Mean chance :math:`p`, in [0, 1), but for edges that reach the limit.
-        drop_negative: Whether :math:`1 - s_e` takes the place of :math:`s_e`.
+        rate: Mean probability :math:`p` in [0, 1), if no edge reaches the limit.
+        drop_negative: Whether to use :math:`1 - s_e` in place of :math:`s_e`.
 
     Example:
         >>> drop_chance(torch.tensor([-1.0, 0.0, 1.0]), 0.3).tolist()
@@ -55,7 +55,7 @@ def drop_chance(curvature: Tensor, rate: float, drop_negative: bool = False) -> 
     low, high = curvature.aminmax()
     ranked = high - curvature if drop_negative else curvature - low
     mean = ranked.mean()
-    # Curvatures of symmetric edges differ in the last digits only.
+    # Curvatures that should be equal may differ in their last digits.
     flat = high - low < 1e-9
     share = torch.where(flat, 1.0, ranked / torch.where(flat, 1.0, mean))
     return (rate * share).clamp_max(MAX_DROP_CHANCE)
@@ -76,7 +76,7 @@ def normalized_weight(weight: Tensor, edges: OrderedEdges) -> Tensor:
 
 @plain_path
 def cusp_adjacency(edge_index: Tensor, num_nodes: int, dtype: torch.dtype, method: str) -> Tensor:
-    """Normalised :func:`cusp_weight` of all edges and, with weight one, of self-loops; kept.
+    """Normalised :func:`cusp_weight` of all edges, and of self-loops with weight one; cached.
 
     Args:
         edge_index: Source and target of each edge, ``[2, E]``.
@@ -88,33 +88,32 @@ def cusp_adjacency(edge_index: Tensor, num_nodes: int, dtype: torch.dtype, metho
         One number per closed edge, ``[E + N]``.
     """
     hood = neighborhood(edge_index, num_nodes)
-    key = f"cusp adjacency, {method}, {dtype}"
-    if key not in hood.derived:
-        with torch.inference_mode(False):
-            weight = cusp_weight(pair_curvature(edge_index, num_nodes, method=method))
-            spread = _at_closed_edges(weight, edge_index, num_nodes)
-            edges = ordered_edges(hood, num_nodes, closed=True)
-            hood.derived[key] = normalized_weight(spread, edges).to(dtype)
-    return hood.derived[key]
+
+    def adjacency() -> Tensor:
+        weight = cusp_weight(pair_curvature(edge_index, num_nodes, method=method))
+        spread = _at_closed_edges(weight, edge_index, num_nodes)
+        return normalized_weight(spread, ordered_edges(hood, num_nodes, closed=True)).to(dtype)
+
+    return kept(hood, f"cusp adjacency, {method}, {dtype}", adjacency)
 
 
 @plain_path
 def kept_edges(edge_index: Tensor, num_nodes: int, chance: Tensor, dtype: torch.dtype) -> Tensor:
-    """One for every edge that stays, zero for those that were drawn to be dropped.
+    """One for every edge that is kept, zero for every edge that is dropped at random.
 
-    Both directions and all duplicates of an edge share one draw, from torch's own generator;
-    self-loops stay.
+    Both directions and all duplicates of an edge share one random number, from torch's default
+    generator; self-loops are kept.
 
     Args:
         edge_index: Source and target of each edge, ``[2, E]``.
         num_nodes: Number of nodes.
-        chance: How likely each pair is dropped, ``[P]``.
+        chance: Probability with which each pair is dropped, ``[P]``.
         dtype: Of the result.
 
     Returns:
         One number per closed edge, ``[E + N]``.
     """
-    # Draws are in [0, 1): a chance of zero never drops.
+    # Random numbers are in [0, 1): a probability of zero never drops.
     stays = torch.rand(chance.numel(), device=chance.device) >= chance
     return _at_closed_edges(stays.to(dtype), edge_index, num_nodes)
 
@@ -122,14 +121,14 @@ def kept_edges(edge_index: Tensor, num_nodes: int, chance: Tensor, dtype: torch.
 def _at_closed_edges(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
     """Values of pairs, ``[P]``, at the closed edges, ``[E + N]``; one at self-loops."""
     hood = neighborhood(edge_index, num_nodes)
-    key = "pair of closed edge"
-    if key not in hood.derived:
-        with torch.inference_mode(False):
-            edges = ordered_edges(hood, num_nodes, closed=True)
-            low = torch.minimum(edges.source, edges.target)
-            high = torch.maximum(edges.source, edges.target)
-            known = hood.pairs[0] * num_nodes + hood.pairs[1]
-            place = torch.searchsorted(known, low * num_nodes + high)
-            # After all pairs, a value for the loops.
-            hood.derived[key] = torch.where(low == high, hood.num_pairs, place)
-    return torch.cat([values, values.new_ones(1)])[hood.derived[key]]
+
+    def pair_of_edge() -> Tensor:
+        edges = ordered_edges(hood, num_nodes, closed=True)
+        low = torch.minimum(edges.source, edges.target)
+        high = torch.maximum(edges.source, edges.target)
+        known = hood.pairs[0] * num_nodes + hood.pairs[1]
+        place = torch.searchsorted(known, low * num_nodes + high)
+        return torch.where(low == high, hood.num_pairs, place)  # the last value is for self-loops
+
+    place = kept(hood, "pair of closed edge", pair_of_edge)
+    return torch.cat([values, values.new_ones(1)])[place]

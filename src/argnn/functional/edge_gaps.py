@@ -1,4 +1,4 @@
-"""How far apart the ends of edges are."""
+"""Distances between the two ends of edges."""
 
 import torch
 from torch import Tensor
@@ -16,10 +16,9 @@ def edge_gaps(x: Tensor, edges: OrderedEdges) -> Tensor:
         \|\mathbf{x}_i - \mathbf{x}_j\|^2 = \|\mathbf{x}_i\|^2 + \|\mathbf{x}_j\|^2
         - 2\langle\mathbf{x}_i, \mathbf{x}_j\rangle
 
-    On a CPU the right-hand side is evaluated, in float64, where what cancels for close points are
-    the digits that float32 has not: products of sparse matrices, forward and backward, and no
-    tensor of size ``E x D``. Exactly zero, with a gradient of zero, for the edge of a node to
-    itself.
+    On a CPU the right-hand side is evaluated by sparse products, without a tensor of size
+    ``E x D``, and in float64, so that the difference of close points keeps all digits of float32.
+    The distance of a node to itself is exactly zero, with a gradient of zero.
 
     Args:
         x: Points, ``[N, H, D]`` for H heads.
@@ -54,7 +53,7 @@ class _EdgeGaps(torch.autograd.Function):
             product = torch.sparse.sampled_addmm(pattern, points, points.t(), beta=0).values()
             ends = square[edges.target, head] + square[edges.source, head]
             gaps[:, head] = ends.sub_(product, alpha=2).clamp_min_(0)
-        # Not by their exact value alone: rounding may leave a little there.
+        # Rounding may leave small values at self-loops.
         return gaps.masked_fill_((edges.source == edges.target).unsqueeze(-1), 0)
 
     @staticmethod

@@ -1,8 +1,8 @@
-r"""Numbers on edges: to them from the nodes, and back to the nodes in sums.
+r"""Values of edges: from nodes to edges, and sums over edges at the nodes.
 
-Edges stand in one fixed order, sorted by target. Sums over them are then sparse products on a CPU
-and sums of segments elsewhere: several times as fast as scattering, and the same bits in every
-run. What an edge list means is stated in :mod:`argnn.kernels.neighborhood`.
+Edges are in one fixed order, sorted by target. So sums over them are sparse products on a CPU and
+sums of segments elsewhere: several times as fast as scattering, with the same bits in every run.
+:mod:`argnn.kernels.neighborhood` explains the meaning of an edge list.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from argnn.functional.neighborhood import Edges, Neighborhood, csr_tensor, neighborhood
+from argnn.functional.neighborhood import Edges, Neighborhood, csr_tensor, neighborhood, row_starts
 from argnn.functional.precision import accumulation_dtype
 
 
@@ -25,8 +25,8 @@ class OrderedEdges:
         source: Source of each edge, ``[E]``.
         target: Target of each edge, ``[E]``.
         start: First edge into each node, and the number of edges, ``[N + 1]``.
-        by_source: The same edges sorted by source, as places in this order, ``[E]``.
-        start_by_source: First place among those of each node, ``[N + 1]``.
+        by_source: The order that sorts these edges by source, ``[E]``.
+        start_by_source: First edge out of each node in that order, ``[N + 1]``.
     """
 
     source: Tensor
@@ -43,9 +43,9 @@ class OrderedEdges:
         return OrderedEdges(
             source=source,
             target=target,
-            start=_starts(target, num_nodes),
+            start=row_starts(target, num_nodes),
             by_source=torch.argsort(source, stable=True),
-            start_by_source=_starts(source, num_nodes),
+            start_by_source=row_starts(source, num_nodes),
         )
 
     @property
@@ -67,11 +67,6 @@ class OrderedEdges:
     def target_by_source(self) -> Tensor:
         """Target of each edge, in the order of the sources, ``[E]``."""
         return self.target[self.by_source]
-
-
-def _starts(sorted_nodes: Tensor, num_nodes: int) -> Tensor:
-    counts = torch.bincount(sorted_nodes, minlength=num_nodes)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 _CACHE: WeakKeyDictionary[Neighborhood, dict[bool, OrderedEdges]] = WeakKeyDictionary()
@@ -98,13 +93,13 @@ def ordered_edges(edge_index: Edges, num_nodes: int, *, closed: bool = False) ->
 
 
 def at_sources(x: Tensor, edges: OrderedEdges) -> Tensor:
-    """What the source of each edge has, ``[N, ...] -> [E, ...]``."""
+    """The value at the source of each edge, ``[N, ...] -> [E, ...]``."""
     found: Tensor = _Gather.apply(x, edges.source, edges.by_source, edges.start_by_source)
     return found
 
 
 def at_targets(x: Tensor, edges: OrderedEdges) -> Tensor:
-    """What the target of each edge has, ``[N, ...] -> [E, ...]``."""
+    """The value at the target of each edge, ``[N, ...] -> [E, ...]``."""
     found: Tensor = _Gather.apply(x, edges.target, None, edges.start)
     return found
 
@@ -122,7 +117,7 @@ def sum_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
 
 
 def mean_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
-    """Mean of the values of the edges into each node, ``[E, ...] -> [N, ...]``; else zero."""
+    """Mean of the values of the edges into each node, or zero, ``[E, ...] -> [N, ...]``."""
     shape = (-1,) + (1,) * (values.dim() - 1)
     return sum_at_targets(values, edges) / edges.degree.clamp_min(1).to(values.dtype).view(shape)
 
@@ -171,7 +166,7 @@ def weighted_aggregate(x: Tensor, weight: Tensor, edges: OrderedEdges) -> Tensor
 
 
 def _segment_sum(values: Tensor, places: Tensor | None, start: Tensor) -> Tensor:
-    """Sum of ``values[places]`` between each two starts, ``[E, ...] -> [N, ...]``."""
+    """Sum of ``values[places]`` from each start to the next, ``[E, ...] -> [N, ...]``."""
     rows = values.unsqueeze(-1).flatten(1).to(accumulation_dtype(values.dtype))
     form = _sparse_product if rows.device.type == "cpu" else _reduced_segments
     return form(rows, places, start).view(-1, *values.shape[1:]).to(values.dtype)
@@ -182,12 +177,12 @@ def _sparse_product(rows: Tensor, places: Tensor | None, start: Tensor) -> Tenso
     num_edges, num_nodes = rows.size(0), start.numel() - 1
     column = torch.arange(num_edges) if places is None else places
     matrix = csr_tensor(start, column, rows.new_ones(num_edges), (num_nodes, num_edges))
-    with torch.autocast("cpu", enabled=False):  # sparse products know no bfloat16
+    with torch.autocast("cpu", enabled=False):  # there is no sparse product in bfloat16
         return matrix @ rows
 
 
 def _reduced_segments(rows: Tensor, places: Tensor | None, start: Tensor) -> Tensor:
-    """The same with the order of the sum fixed on a GPU too."""
+    """The same on a GPU, with a fixed order of the sum."""
     rows = rows if places is None else rows[places]
     return torch.segment_reduce(rows, "sum", offsets=start, initial=0)
 

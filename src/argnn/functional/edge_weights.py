@@ -1,4 +1,4 @@
-"""Geometric modulation, metric attention, and the messages they weigh."""
+"""Geometric modulation, metric attention, and sums of messages with these weights."""
 
 from functools import lru_cache
 
@@ -24,14 +24,14 @@ def channel_modulation(g: Tensor, eps0: float | Tensor = 0.0) -> Tensor:
 
     Args:
         g: Metric diagonals, ``[N, D]``.
-        eps0: Baseline that keeps messages alive at ``g = 1``.
+        eps0: Baseline, so that messages do not vanish at ``g = 1``.
 
     Example:
         >>> channel_modulation(torch.tensor([2.0, 0.5])).round(decimals=4).tolist()
         [-0.6000000238418579, 0.6000000238418579]
     """
     dtype = accumulation_dtype(g.dtype)
-    # In place where autograd allows it: allocation is what these cheap operations cost.
+    # In place where autograd allows it, since most of the time goes into allocation.
     t = g.to(dtype).clamp_min(torch.finfo(dtype).tiny).log().neg_().tanh_()
     if isinstance(eps0, Tensor) or eps0 != 0:
         t = eps0 + (1 - eps0) * t
@@ -54,8 +54,8 @@ def edge_modulation(
         \frac{\mathbf{h}_j - \mathbf{h}_i}{\|\mathbf{h}_j - \mathbf{h}_i\| + \epsilon}, \qquad
         \tau'_{ij} = \epsilon_0 + (1 - \epsilon_0)\,\tau_{ij}
 
-    In [-1, 1] for :math:`\epsilon_0 = 0`. Where the two ends have equal features, self-loops
-    among them, there is no direction and :math:`\tau_{ij} = 0`.
+    In [-1, 1] for :math:`\epsilon_0 = 0`. Where the two ends have equal features, as in a
+    self-loop, there is no direction and :math:`\tau_{ij} = 0`.
 
     Args:
         h: Node features, ``[N, D]``.
@@ -150,9 +150,9 @@ def propagate(
     Args:
         h: Node features, ``[N, D]``.
         g: Metric diagonals, ``[N, D]``.
-        messages: What each node sends, :math:`\mathbf{W}_m\mathbf{h}_j`, ``[N, D']``.
-            Messages that are ``h`` itself are gathered once: where the widths allow it, apply
-            :math:`\mathbf{W}_m` to the sum instead, which is the same.
+        messages: The message of each node, :math:`\mathbf{W}_m\mathbf{h}_j`, ``[N, D']``. It is
+            faster to pass ``h`` itself and to apply :math:`\mathbf{W}_m` to the sum, which is
+            the same.
         edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
         eps0: Baseline of the modulation.
         attention: Whether to multiply by :math:`\sigma(\alpha_{ij})`.
@@ -182,15 +182,7 @@ def _plain_propagate(
     neighbor_norm: str,
 ) -> Tensor:
     hood = neighborhood(edge_index, h.size(0))
-    weight = message_weights(
-        h,
-        g,
-        hood,
-        eps0,
-        attention=attention,
-        normalization=normalization,
-        neighbor_norm=neighbor_norm,
-    )
+    weight = message_weights(h, g, hood, eps0, attention, normalization, neighbor_norm)
     return weighted_sum(messages, weight, hood)
 
 
@@ -199,7 +191,6 @@ def message_weights(
     g: Tensor,
     hood: Neighborhood,
     eps0: float | Tensor = 0.0,
-    *,
     attention: bool = True,
     normalization: str = "sum",
     neighbor_norm: str = "own",
@@ -219,9 +210,8 @@ def message_weights(
     h, g = h.to(dtype), g.to(dtype)
     weight = edge_modulation(h, g, hood.edge_index, eps0)
     if attention:
-        weight = (
-            weight * edge_attention(h, g, hood.edge_index, neighbor_norm=neighbor_norm).sigmoid()
-        )
+        alpha = edge_attention(h, g, hood.edge_index, neighbor_norm=neighbor_norm)
+        weight = weight * alpha.sigmoid()
     if normalization != "sum":
         weight = weight * hood.edge_weight(normalization, weight.dtype)
     return weight

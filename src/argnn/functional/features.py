@@ -1,9 +1,9 @@
 """The first linear map of a network, fast where the input features are mostly zeros.
 
-Bag-of-words features are 90 to 99 % zeros. Dropping a zero out changes nothing, so dropout
-and the product need to touch only the stored entries: on a CPU this is what makes the first
-layer of a citation graph cheap. On a GPU the dense product is fast enough, and its sums have
-the same bits in every run, which those of CUDA's sparse product have not.
+Bag-of-words features are 90 to 99 % zeros. Dropout of a zero changes nothing, so that dropout and
+the product need only the other entries, which makes the first layer of a citation graph cheap on a
+CPU. On a GPU the dense product is fast enough and has the same bits in every run, unlike CUDA's
+sparse product.
 """
 
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from argnn.functional.dropout import dropout as drop
-from argnn.functional.neighborhood import csr_tensor
+from argnn.functional.neighborhood import csr_tensor, row_starts
 from argnn.kernels.contents import Derived
 
-#: Share of non-zero entries up to which the sparse product pays.
+#: Share of non-zero entries up to which the sparse product is faster.
 MAX_DENSITY = 0.15
-# Below this many entries the bookkeeping costs more than it saves.
+# With fewer entries the dense product is faster.
 _MIN_ENTRIES = 100_000
 
 
 @dataclass(frozen=True)
 class SparseFeatures:
-    """Constant features in CSR, and the order of the same values in the transpose."""
+    """Constant features in CSR form, and the order of their values in the transpose."""
 
     crow: Tensor
     column: Tensor
@@ -40,10 +40,10 @@ class SparseFeatures:
         row, column = x.nonzero(as_tuple=True)
         order = torch.argsort(column, stable=True)
         return SparseFeatures(
-            crow=_offsets(row, x.size(0)),
+            crow=row_starts(row, x.size(0)),
             column=column,
             value=x[row, column],
-            transposed_crow=_offsets(column, x.size(1)),
+            transposed_crow=row_starts(column, x.size(1)),
             transposed_column=row[order],
             transposed_order=order,
             size=(x.size(0), x.size(1)),
@@ -63,18 +63,13 @@ class SparseFeatures:
         )
 
 
-def _offsets(index: Tensor, size: int) -> Tensor:
-    counts = torch.bincount(index, minlength=size)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-
-
 _CACHE: Derived[SparseFeatures | None] = Derived()
 
 
 def sparse_features(x: Tensor) -> SparseFeatures | None:
-    """The sparse form of constant features; None where a dense product is better.
+    """The sparse form of constant features; None where a dense product is faster.
 
-    Prepared once, and anew where ``x`` has changed; see :mod:`argnn.kernels.contents`.
+    Prepared once, and again if ``x`` has changed; see :mod:`argnn.kernels.contents`.
     """
     if x.requires_grad or x.numel() < _MIN_ENTRIES or x.dim() != 2:
         return None

@@ -1,4 +1,4 @@
-"""How often neighbours share a label."""
+"""Homophily: how often neighbours have the same label."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Several linear maps into one result, without a tensor for each of them."""
+"""The sum of several linear maps, without a tensor for each of them."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ def joint_linear(
 
     .. math:: \mathbf{y}_i = \mathbf{b} + \sum_p \mathbf{W}_p\,\mathbf{x}^p_i
 
-    This is the linear map of the concatenated inputs, which are never concatenated; each
-    product is added to the sum of the former ones where it stands.
+    It equals the linear map of the concatenated inputs, but nothing is concatenated: each product
+    is added to the sum in place.
 
     Args:
         parts: Inputs :math:`\mathbf{x}^p`, ``[N, F_p]`` each.

@@ -31,13 +31,13 @@ def positive_diagonal(
         floor: :math:`\epsilon`, the smallest metric.
         ceiling: :math:`M`, the largest metric; none by default.
         sharpness: :math:`\beta` of the softplus.
-        clamp: Whether the floor cuts smaller values off, as in the public code, instead of
-            being added, as in the paper.
+        clamp: Whether the floor is a lower limit, as in the public code, or is added, as in the
+            paper.
     """
     if raw.is_cuda and is_fused(raw) and not torch.compiler.is_compiling():
         return fused.softplus_diagonal(raw, floor, ceiling, sharpness, clamp)
     g = softplus(raw, beta=sharpness)
-    g = g.clamp(min=floor) if clamp else g.add_(floor)  # softplus keeps its input only
+    g = g.clamp(min=floor) if clamp else g.add_(floor)  # in place: no gradient needs it
     return g if ceiling is None else g.clamp(max=ceiling)
 
 
@@ -123,9 +123,9 @@ def eigenpairs(g: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def xavier_half_width(num_channels: int) -> float:
-    r"""Half width :math:`\sqrt{3/D}` of the Xavier-style start, kept inside (0, 1).
+    r"""Half width :math:`\sqrt{3/D}` of the Xavier-style start, at most 0.99.
 
-    At :math:`D \le 3` the interval :math:`1 \pm \sqrt{3/D}` of the paper would hold metrics
-    that are zero or negative.
+    At :math:`D \le 3` the interval :math:`1 \pm \sqrt{3/D}` of the paper would contain zero or
+    negative metrics.
     """
     return min(math.sqrt(3 / num_channels), 0.99)

@@ -1,8 +1,10 @@
 """Sums over neighbours with constant weights.
 
-What an edge list means is stated in :mod:`argnn.kernels.neighborhood`, whose names are also
-found here, and so is :class:`~argnn.kernels.unchanged`.
+:mod:`argnn.kernels.neighborhood` explains the meaning of an edge list. Its names, and
+:class:`~argnn.kernels.unchanged`, can also be imported from here.
 """
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -22,20 +24,24 @@ from argnn.kernels.neighborhood import (
 )
 
 __all__ = [
-    "DIRECTIONS",
-    "NORMALIZATIONS",
-    "Edges",
-    "LinearOperator",
-    "Neighborhood",
-    "aggregate",
-    "csr_tensor",
-    "neighbor_dispersion",
-    "neighbor_mean",
-    "neighbor_moments",
-    "neighbor_sum",
-    "neighborhood",
-    "unchanged",
-]
+    "DIRECTIONS", "NORMALIZATIONS", "Edges", "LinearOperator", "Neighborhood", "aggregate",
+    "csr_tensor", "kept", "neighbor_dispersion", "neighbor_mean", "neighbor_moments",
+    "neighbor_sum", "neighborhood", "row_starts", "unchanged",
+]  # fmt: skip
+
+
+def kept(hood: Neighborhood, key: str, make: Callable[[], Tensor]) -> Tensor:
+    """A tensor that follows from the edges alone, made on first use and kept with them."""
+    if key not in hood.derived:
+        with torch.inference_mode(False):  # it may be needed for training later
+            hood.derived[key] = make()
+    return hood.derived[key]
+
+
+def row_starts(index: Tensor, size: int) -> Tensor:
+    """Where each row begins if entries are sorted by row, and their number, ``[size + 1]``."""
+    counts = torch.bincount(index, minlength=size)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 def neighbor_sum(values: Tensor, hood: Neighborhood) -> Tensor:

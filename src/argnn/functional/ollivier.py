@@ -1,9 +1,8 @@
 """Ollivier-Ricci curvature of edges, on the graph and under learned distances.
 
-Transport is solved exactly: on the graph by :mod:`argnn.kernels.transport`; under learned distances
-by POT's network simplex (``pip install argnn[baselines]``), and so on graphs too small to compile
-anything for. Curvatures describe a finished geometry: they are computed in float64 and carry no
-gradient.
+Transport is solved exactly: on the graph by :mod:`argnn.kernels.transport`; under learned
+distances, and on very small graphs, by POT's network simplex (``pip install argnn[baselines]``).
+Curvatures are computed in float64 and have no gradient.
 """
 
 from collections.abc import Callable
@@ -12,21 +11,21 @@ import torch
 from torch import Tensor
 
 from argnn.functional.metric import geodesic_distance
-from argnn.functional.neighborhood import Neighborhood, neighborhood
+from argnn.functional.neighborhood import Neighborhood, kept, neighborhood
 from argnn.functional.structure import shared_neighbors
 from argnn.kernels.choice import current_mode, plain_path
 
 Cost = Callable[[int, Tensor, Tensor], Tensor]
-#: Is told how many pairs of how many are done.
+#: Called with the number of finished pairs and the number of all.
 OnProgress = Callable[[int, int], None]
 
 #: How the curvature of a pair is found: ``"exact"``, as the middle of its ``"bounds"``, or
 #: ``"auto"``: exact, except for pairs whose transport is larger than :data:`MAX_CELLS`.
 CURVATURE_METHODS = ("auto", "exact", "bounds")
-#: Largest transport that ``"auto"`` solves, in nodes of the one measure times nodes of the other:
-#: two nodes of four thousand neighbours. No benchmark graph has a pair beyond it.
+#: Largest transport problem that ``"auto"`` solves: nodes of one measure times nodes of the other,
+#: such as two nodes with four thousand neighbours. No benchmark graph has a larger one.
 MAX_CELLS = 2**24
-#: Cells of all pairs together below which POT is quicker than compiling the kernel for once.
+#: Number of cells of all pairs below which POT is faster than to compile the kernel.
 _SMALL = 2**17
 
 
@@ -71,18 +70,19 @@ def node_curvature(
         >>> node_curvature(path, 4).tolist()
         [0.5, 0.5, 0.5, 0.0]
     """
-    hood, key = neighborhood(edge_index, num_nodes), f"{_key(alpha, method)}, by node"
-    if key not in hood.derived:
-        with torch.inference_mode(False):
-            # On the CPU: sums on a GPU would change with their order.
-            values = pair_curvature(edge_index, num_nodes, alpha, method).cpu()
-            pairs = hood.pairs.cpu()
-            total = values.new_zeros(num_nodes)
-            for ends in pairs:
-                total.index_add_(0, ends, values)
-            count = torch.bincount(pairs.flatten(), minlength=num_nodes)
-            hood.derived[key] = (total / count.clamp_min(1)).to(edge_index.device)
-    return hood.derived[key].clone()
+    hood = neighborhood(edge_index, num_nodes)
+
+    def mean() -> Tensor:
+        # On the CPU, since the order of sums on a GPU may change.
+        values = pair_curvature(edge_index, num_nodes, alpha, method).cpu()
+        pairs = hood.pairs.cpu()
+        total = values.new_zeros(num_nodes)
+        for ends in pairs:
+            total.index_add_(0, ends, values)
+        count = torch.bincount(pairs.flatten(), minlength=num_nodes)
+        return (total / count.clamp_min(1)).to(edge_index.device)
+
+    return kept(hood, f"{_key(alpha, method)}, by node", mean).clone()
 
 
 @plain_path
@@ -182,20 +182,20 @@ def pair_curvature(
         num_nodes: Number of nodes.
         alpha: Laziness in [0, 1).
         method: One of :data:`CURVATURE_METHODS`.
-        on_progress: Called now and then with the numbers of finished pairs and of all.
+        on_progress: Called now and then during the computation.
     """
-    hood, key = neighborhood(edge_index, num_nodes), _key(alpha, method)
-    if key not in hood.derived:
-        with torch.inference_mode(False):
-            found = _pair_curvature(hood, alpha, method, on_progress)
-            hood.derived[key] = found.to(edge_index.device)
-    return hood.derived[key]
+    hood = neighborhood(edge_index, num_nodes)
+
+    def found() -> Tensor:
+        return _pair_curvature(hood, alpha, method, on_progress).to(edge_index.device)
+
+    return kept(hood, _key(alpha, method), found)
 
 
 def keep_pair_curvature(
     edge_index: Tensor, num_nodes: int, values: Tensor, alpha: float = 0.5, method: str = "exact"
 ) -> None:
-    """Let :func:`pair_curvature` give these values, which were computed before, for these edges."""
+    """Make :func:`pair_curvature` return these values, from an earlier computation."""
     hood = neighborhood(edge_index, num_nodes)
     if values.shape != (hood.num_pairs,):
         raise ValueError(f"values must be one per pair, {hood.num_pairs} (got {values.numel()})")
@@ -204,7 +204,7 @@ def keep_pair_curvature(
 
 
 def is_estimated(edge_index: Tensor, num_nodes: int, method: str) -> Tensor:
-    """Which pairs ``method`` gives the middle of their bounds, ``[P]``."""
+    """Whether ``method`` estimates a pair by the middle of its bounds, ``[P]``."""
     _check_method(method)
     both = neighborhood(edge_index, num_nodes).relation("undirected")
     if method == "auto":
@@ -234,7 +234,7 @@ def _pair_curvature(
 
 
 def _is_plain(cells: int) -> bool:
-    """Whether POT solves problems of so many cells together."""
+    """Whether POT solves the problems, which have so many cells in all."""
     if current_mode() != "auto":
         return current_mode() == "plain"
     return cells < _SMALL and _has_optimal_transport()
@@ -263,7 +263,7 @@ def _cells(both: Neighborhood) -> Tensor:
 
 
 def _by_edge(edge_index: Tensor, num_nodes: int, values: Tensor) -> Tensor:
-    """Values of pairs at the edges that list them, NaN at self-loops."""
+    """The value of each edge's pair, NaN at self-loops."""
     hood = neighborhood(edge_index, num_nodes)
     low, high = hood.edge_index.amin(0), hood.edge_index.amax(0)
     known = hood.pairs[0] * num_nodes + hood.pairs[1]
@@ -312,7 +312,7 @@ def _transport(i: int, j: int, neighbors: list[Tensor], cost: Cost, alpha: float
         share = sign * (1 - alpha) / neighbors[node].numel()
         for near in neighbors[node].tolist():
             surplus[near] = surplus.get(near, 0.0) + share
-    # Mass that both measures put on a node need not move, so only the difference is shipped.
+    # Mass that both measures have at a node does not move, so only the difference is transported.
     send = {node: mass for node, mass in surplus.items() if mass > 1e-15}
     receive = {node: -mass for node, mass in surplus.items() if mass < -1e-15}
     if not send:
@@ -321,11 +321,7 @@ def _transport(i: int, j: int, neighbors: list[Tensor], cost: Cost, alpha: float
     supply = torch.tensor(list(send.values()), dtype=torch.float64)
     demand = torch.tensor(list(receive.values()), dtype=torch.float64)
     total = float(supply.sum())
-    plan_cost = ot.emd2(
-        (supply / total).numpy(),
-        (demand / demand.sum()).numpy(),
-        ground.numpy(),
-    )
+    plan_cost = ot.emd2((supply / total).numpy(), (demand / demand.sum()).numpy(), ground.numpy())
     return total * float(plan_cost)
 
 
@@ -355,7 +351,7 @@ def _neighbor_sets(both: Neighborhood) -> list[set[int]]:
 
 
 def _hop_distance(u: int, v: int, adjacency: list[set[int]]) -> float:
-    """Hops between supporting nodes of one edge's measures, which are at most three apart."""
+    """Hops between two nodes in the measures of one edge: at most three."""
     if u == v:
         return 0.0
     if v in adjacency[u]:

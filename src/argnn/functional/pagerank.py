@@ -7,7 +7,7 @@ from argnn.functional.self_loops import closed_aggregate
 
 
 def pagerank_coefficients(teleport: float, hops: int) -> list[float]:
-    r"""Coefficients of a personalised PageRank that is cut off after some hops, ``hops + 1``.
+    r"""The ``hops + 1`` coefficients of a personalised PageRank with a limited number of hops.
 
     .. math::
         \gamma_k = \alpha (1-\alpha)^k \quad (k < K), \qquad \gamma_K = (1-\alpha)^K

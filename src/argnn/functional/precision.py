@@ -13,7 +13,7 @@ EPS: dict[torch.dtype, float] = {
 
 
 def default_eps(dtype: torch.dtype) -> float:
-    """The floor that denominators of this dtype get when the caller names none."""
+    """The default floor of denominators of this dtype."""
     try:
         return EPS[dtype]
     except KeyError:

@@ -6,13 +6,13 @@ r"""The pseudo-hyperboloid: a space of constant curvature with several time-like
 
 One time-like coordinate makes it a hyperboloid, no space-like coordinate a sphere. Maps as in
 Xiong, Zhu, Potyka, Pan, Zhou, Staab, *Pseudo-Riemannian graph convolutional networks*, NeurIPS
-2022: the logarithm goes through the product of a sphere and a Euclidean space, since two points of
-a pseudo-hyperboloid need not be joined by a geodesic.
+2022: the logarithm is that of the product of a sphere and a Euclidean space, since two points of a
+pseudo-hyperboloid need not have a geodesic between them.
 
 Conventions: the last dimension holds the ``time`` time-like coordinates and then the space-like
 ones, ``beta`` is a negative scalar tensor, :math:`b = \sqrt{|\beta|}`, and the origin is
-:math:`o = (b, 0, \ldots)`. The first coordinate of a tangent vector at the origin is zero; whatever
-is given there is ignored.
+:math:`o = (b, 0, \ldots)`. The first coordinate of a tangent vector at the origin is zero; a value
+given there is ignored.
 """
 
 import math
@@ -20,19 +20,13 @@ import math
 import torch
 from torch import Tensor
 
-from argnn.functional.analytic import (
-    asin_ratio,
-    atan_ratio,
-    cos_root,
-    sin_ratio,
-    squared_length,
-)
+from argnn.functional.analytic import asin_ratio, atan_ratio, cos_root, sin_ratio, squared_length
 
-#: Largest angle around the sphere of a tangent vector, short of the antipode of the origin.
+#: Largest angle around the sphere of a tangent vector; the antipode of the origin is at pi.
 MAX_ANGLE = 3.0
 
 _FLOOR = {torch.float32: 1e-6, torch.float64: 1e-13}
-# Beyond, the hyperbolic functions leave the range of float32.
+# For larger arguments the hyperbolic functions overflow in float32.
 _MAX_ARGUMENT = 15.0
 
 

@@ -68,7 +68,7 @@ def reduce_energy(terms: Tensor, reduction: str) -> Tensor:
 
 
 def reduced_sum(total: Tensor, count: int | Tensor, reduction: str) -> Tensor:
-    """The sum of ``count`` terms itself, or their mean."""
+    """The sum of ``count`` terms, or their mean."""
     check_reduction(reduction)
     if reduction == "sum":
         return total
@@ -76,7 +76,7 @@ def reduced_sum(total: Tensor, count: int | Tensor, reduction: str) -> Tensor:
 
 
 def check_reduction(reduction: str) -> None:
-    """Refuse what is neither a sum nor a mean."""
+    """Raise unless the reduction is a sum or a mean."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction must be one of {REDUCTIONS} (got {reduction!r})")
 
@@ -101,7 +101,7 @@ def ricci_flow(g: Tensor, edge_index: Edges, steps: int, step_size: float) -> Te
         return g
     lowest, highest = g.detach().amin(0), g.detach().amax(0)
     for _ in range(steps):
-        # The clamp only undoes rounding: a step is a mean of values inside the range.
+        # A step is a mean of values in the range; the clamp removes rounding errors.
         g = (g - 2 * step_size * discrete_ricci(g, edge_index)).clamp(lowest, highest)
     return g
 
@@ -118,8 +118,8 @@ def ricci_flow_steady_state(
     r"""Run :func:`ricci_flow` until no entry moves by more than ``tolerance`` in a step.
 
     On an undirected graph the limit is constant on each connected component: the mean of
-    the initial metric weighted by degree. Steps of at most one half reach it on every graph,
-    since a full step swaps the two sides of a bipartite one for ever.
+    the initial metric weighted by degree. Steps of at most one half reach it on every graph. Full
+    steps do not: on a bipartite graph they swap the two sides for ever.
 
     Raises:
         RuntimeError: The flow still moved after ``max_steps``.

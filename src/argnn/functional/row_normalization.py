@@ -1,4 +1,4 @@
-"""Features whose rows are scaled alike."""
+"""Features with rows of sum one."""
 
 import torch
 from torch import Tensor
@@ -13,10 +13,10 @@ def normalized_rows(x: Tensor) -> Tensor:
 
     .. math:: x_{ik} / \sum_l |x_{il}|
 
-    The absolute values matter only for features that can be negative, whose plain sum may vanish.
-    The result for constant features on a CPU is kept until they change, and so is what is derived
-    from it (its sparse form); nobody may write to it. Elsewhere it is made anew, which takes no
-    longer than to see whether the features have changed.
+    The absolute values matter only for features that can be negative, whose sum may be zero. For
+    constant features on a CPU, the result and its sparse form are cached until the features change;
+    do not write to it. On other devices it is computed in each call, which takes no longer than to
+    check whether the features have changed.
 
     Args:
         x: Node features, ``[N, F]``.

@@ -43,7 +43,7 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
 
 
 def closed_row_sum(edge_index: Edges, num_nodes: int, dtype: torch.dtype) -> Tensor:
-    r"""Sum of the weights ``"sym"`` of each node, :math:`\sum_j a_{ij}`, ``[N, 1]``; kept."""
+    r"""Sum of the weights ``"sym"`` of each node, :math:`\sum_j a_{ij}`, ``[N, 1]``; cached."""
     hood = neighborhood(edge_index, num_nodes)
 
     def summed() -> Tensor:

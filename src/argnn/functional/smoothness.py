@@ -1,4 +1,4 @@
-"""How much a metric field changes along the edges."""
+"""Changes of a metric field along the edges."""
 
 from collections.abc import Sequence
 
@@ -86,10 +86,9 @@ def nrmd(g: Tensor, edge_index: Edges) -> Tensor:
 
     Zero where there are no edges. Each unordered pair counts once.
     """
-    # In float64: the squares of metrics of 1e30 leave float32.
-    difference, first, second = _pair_difference(
-        g.to(accumulation_dtype(g.dtype)).double(), edge_index
-    )
+    # In float64, since the squares of metrics of 1e30 overflow in float32.
+    wide = g.to(accumulation_dtype(g.dtype)).double()
+    difference, first, second = _pair_difference(wide, edge_index)
     scale = 0.5 * (first.norm(dim=-1) + second.norm(dim=-1))
     return reduce_energy(difference.norm(dim=-1) / scale, "mean").to(g.dtype)
 

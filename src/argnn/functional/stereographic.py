@@ -3,12 +3,12 @@ r"""The :math:`\kappa`-stereographic model: spaces of constant curvature of eith
 The Poincaré ball of radius :math:`1/\sqrt{-\kappa}` for :math:`\kappa < 0`, Euclidean space for
 :math:`\kappa = 0`, the sphere without one pole for :math:`\kappa > 0`. Formulas as in Bachmann,
 Bécigneul, Ganea, *Constant curvature graph convolutional networks*, ICML 2020, and in geoopt,
-whose values these functions have. They are written anew because a learned curvature has to pass
-through zero in float32, where geoopt's gradient with respect to the curvature is lost (of the
-logarithm 2138 in place of -0.036 at :math:`\kappa = -2\cdot 10^{-8}`, with the wrong sign nearer to
-zero), because its distance to a hyperplane has a gradient of NaN at the rim of a hemisphere, and
-because its choice between the three cases waits for a GPU. Sums of squares and
-:mod:`argnn.functional.analytic` have no cases, and no special point at a zero vector either.
+which gives the same values. geoopt's functions are not used for three reasons. A learned curvature
+has to pass through zero in float32, where their gradient with respect to the curvature is wrong
+(for the logarithm 2138 instead of -0.036 at :math:`\kappa = -2\cdot 10^{-8}`). The distance to a
+hyperplane has a gradient of NaN at the rim of a hemisphere. And the choice between the three cases
+waits for the GPU. With sums of squares and :mod:`argnn.functional.analytic` there are no cases, and
+a zero vector is no special point.
 
 Conventions:
 
@@ -56,11 +56,11 @@ def clip_tangent(u: Tensor, k: Tensor, max_angle: float = MAX_ANGLE) -> Tensor:
 
 
 def shortening(y: Tensor, dtype: torch.dtype, max_angle: float) -> tuple[Tensor, Tensor]:
-    r"""Factor that shortens a vector, and what becomes of its :math:`y = \kappa\|u\|^2`."""
+    r"""Factor that shortens a vector, and :math:`y = \kappa\|u\|^2` of the shortened one."""
     lowest = -(math.atanh(1 - _MARGIN[dtype]) ** 2)
     limit = y.clamp(lowest, max_angle**2)
     outside = limit != y
-    # One where nothing is cut off: the root of 0 / 1 would have an infinite gradient.
+    # One where nothing is shortened, since the root of 0 / 1 would have an infinite gradient.
     ratio = torch.where(outside, limit, 1.0) / torch.where(outside, y, 1.0)
     return ratio.sqrt(), limit
 
@@ -94,7 +94,7 @@ def logmap0(x: Tensor, k: Tensor) -> Tensor:
 
 
 def project(x: Tensor, k: Tensor) -> Tensor:
-    """Points, those outside of the ball less its margin moved to its rim; ``[..., D]``."""
+    """Points; those beyond the margin of the ball are moved to it, ``[..., D]``."""
     y = k * squared_length(x)
     lowest = -((1 - _MARGIN[x.dtype]) ** 2)
     outside = y < lowest

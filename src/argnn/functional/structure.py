@@ -1,17 +1,17 @@
-"""What the graph alone says about a node: degrees and clustering."""
+"""Properties of nodes that follow from the graph alone: degrees and clustering."""
 
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
+from argnn.functional.neighborhood import Edges, Neighborhood, kept, neighborhood, row_starts
 
 #: Columns of :func:`structural_descriptor`.
 DESCRIPTOR_NAMES = ("log_degree", "log_in", "log_out", "neighbor_log_degree", "clustering")
 NUM_DESCRIPTORS = len(DESCRIPTOR_NAMES)
 
-#: A column with a smaller standard deviation says nothing about the nodes.
+#: A column with a smaller standard deviation counts as constant.
 MIN_DEVIATION = 1e-9
 
 # Two-step walks expanded at a time; bounds the memory of the triangle count.
@@ -28,10 +28,8 @@ def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     if torch.compiler.is_compiling():
         traced: Tensor = _descriptor_op(hood.edge_index, num_nodes)
         return traced
-    if "structural_descriptor" not in hood.derived:
-        with torch.inference_mode(False):
-            hood.derived["structural_descriptor"] = _descriptor(hood)
-    return hood.derived["structural_descriptor"].clone()  # the caller may write into it
+    found = kept(hood, "structural_descriptor", lambda: _descriptor(hood))
+    return found.clone()  # the caller may write into it
 
 
 @torch.library.custom_op("argnn::structural_descriptor", mutates_args=())
@@ -64,7 +62,7 @@ def column_statistics(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def standardized(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
-    """Columns less a given mean, over a given deviation, ``[N, F]``; zero where that is none.
+    """Columns minus a given mean, divided by a given deviation, ``[N, F]``; 0 for a constant one.
 
     Example:
         >>> values = torch.tensor([[3.0, 7.0], [5.0, 8.0]])
@@ -76,7 +74,7 @@ def standardized(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
 
 
 def clustering_coefficient(edge_index: Edges, num_nodes: int) -> Tensor:
-    """Share of a node's neighbour pairs that are joined, ``[N]`` in float64.
+    """Share of pairs of a node's neighbours that have an edge, ``[N]`` in float64.
 
     Zero for nodes with fewer than two neighbours. Directions and duplicates do not matter.
 
@@ -95,7 +93,7 @@ def triangles(hood: Neighborhood) -> Tensor:
     """Number of triangles at each node of an undirected graph without duplicates, ``[N]``."""
     count = torch.zeros(hood.num_nodes, dtype=torch.float64, device=hood.source.device)
     for _, third in _triangles_by_pair(hood):
-        # Every triangle is met once from each of its three edges: credit the opposite corner.
+        # Every triangle is found from each of its three edges, and counted at the third corner.
         count += torch.bincount(third, minlength=hood.num_nodes)
     return count
 
@@ -112,15 +110,15 @@ def shared_neighbors(hood: Neighborhood) -> Tensor:
 
 
 def _triangles_by_pair(hood: Neighborhood) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of neighbours, by number, and third corners of their triangles, some at a time.
+    """Numbers of pairs and the third corners of their triangles, in several parts.
 
-    Lists, for every edge, the neighbours of its end with fewer of them, and looks up which
-    are joined to the other end: the work is bounded by edges times arboricity.
+    For every edge, takes the neighbours of the end that has fewer, and looks up which of them have
+    an edge to the other end. The work is bounded by edges times arboricity.
     """
     n = hood.num_nodes
     known = torch.sort(hood.source * n + hood.target).values
     neighbors = known % max(n, 1)
-    start = torch.cat([hood.degree.new_zeros(1), hood.degree.cumsum(0)])
+    start = row_starts(hood.target, n)
     low, high = hood.pairs
     swap = hood.degree[low] > hood.degree[high]
     small, large = torch.where(swap, high, low), torch.where(swap, low, high)

@@ -7,11 +7,12 @@ from argnn.functional.neighborhood import Edges, neighborhood
 
 
 def twin_groups(edge_index: Edges, num_nodes: int) -> Tensor:
-    """Which nodes have the same neighbours.
+    """Groups of nodes with the same neighbours.
 
-    The neighbours of a node are those that it points at; where every edge is listed in both
-    directions, all that it has an edge with. Self-loops and duplicates do not count. The answer
-    is exact: nothing is hashed. It takes a few sorts of the edges and memory linear in them.
+    The neighbours of a node are the targets of its edges; in an undirected graph, where every edge
+    is listed in both directions, these are all its neighbours. Self-loops and duplicates do not
+    count. The result is exact: nothing is hashed. It takes a few sorts of the edges and memory
+    linear in their number.
 
     Args:
         edge_index: Source and target of each edge, ``[2, E]``.
@@ -51,7 +52,7 @@ def _halved(owner: Tensor, name: Tensor, follows: Tensor) -> tuple[Tensor, Tenso
     size = torch.bincount(owner)
     place = torch.arange(owner.numel(), device=owner.device) - (size.cumsum(0) - size)[owner]
     is_first = place % 2 == 0
-    # The last entry of a list of odd length is paired with 0, which no name becomes.
+    # The last entry of a list of odd length is paired with 0; all other partners are positive.
     second = torch.zeros_like(name)
     second[:-1] = torch.where(follows, name[1:] + 1, 0)
     pair = (name * (name.max() + 2) + second)[is_first]

@@ -37,7 +37,7 @@ def _pairs_two_apart(both: Neighborhood) -> Tensor:
     start, column = csr.rowptr.cpu(), csr.column.cpu().long()
     ones = torch.ones(column.numel())
     adjacency = csr_tensor(start, column, ones, size)
-    with torch.autocast("cpu", enabled=False):  # sparse products know no bfloat16
+    with torch.autocast("cpu", enabled=False):  # there is no sparse product in bfloat16
         walks = torch.sparse.mm(adjacency, adjacency)
     target = torch.repeat_interleave(walks.crow_indices().diff())
     source = walks.col_indices()

@@ -1,4 +1,4 @@
-"""From the embeddings of two nodes to the score of the pair."""
+"""Scores of pairs of nodes from their embeddings."""
 
 from abc import ABC, abstractmethod
 
@@ -32,7 +32,7 @@ class AbstractDecoder(nn.Module, ABC):
             a: Embeddings of the first nodes, ``[P, D]``.
             b: Embeddings of the second nodes, ``[P, D]``.
             metric: Mean of the two nodes' metric diagonals in the last layer, ``[P, D]``; None
-                for a model without metric.
+                if the model has no metric.
         """
 
     def reset_parameters(self) -> None:
@@ -50,7 +50,7 @@ class DotProduct(AbstractDecoder):
 
 
 class Cosine(AbstractDecoder):
-    r"""Cosine of the angle, times a learned scale: cosines alone would bound the logits."""
+    r"""Cosine of the angle times a learned scale, as cosines alone would bound the logits."""
 
     def __init__(self, encoder: AbstractNodeModel) -> None:
         super().__init__(encoder)
@@ -62,7 +62,7 @@ class Cosine(AbstractDecoder):
         return self.scale * F.cosine_similarity(a, b, dim=-1)
 
     def reset_parameters(self) -> None:
-        """Start from a scale at which a cosine of 1 is a probability of 0.99."""
+        """Start from a scale that turns a cosine of 1 into a probability of 0.99."""
         nn.init.constant_(self.scale, 5.0)
 
 
@@ -84,7 +84,7 @@ class _FermiDirac(nn.Module):
 
 
 class Distance(AbstractDecoder):
-    r"""Fermi-Dirac decoder on the distance of the encoder's own space.
+    r"""Fermi-Dirac decoder on the distance in the encoder's space.
 
     .. math:: (r - d(z_i, z_j)^2) / t
 
@@ -93,7 +93,7 @@ class Distance(AbstractDecoder):
 
     def __init__(self, encoder: AbstractNodeModel) -> None:
         super().__init__(encoder)
-        # In a list: the encoder's parameters belong to the encoder.
+        # In a list, so that the encoder's parameters are not counted twice.
         self._encoder = [encoder]
         self.fermi_dirac = _FermiDirac()
 
@@ -110,8 +110,8 @@ class MetricDistance(AbstractDecoder):
         (r - \tfrac{1}{D}\, d_{\mathbf{G}_{ij}}(z_i, z_j)^2) / t,
         \qquad \mathbf{g}_{ij} = (\mathbf{g}_i + \mathbf{g}_j) / 2
 
-    with the metrics of the last layer. The mean of both makes the score symmetric; the division
-    by the width keeps the start independent of it.
+    with the metrics of the last layer. The mean of the two metrics makes the score symmetric.
+    Because of the division by the width :math:`D`, scores at the start do not depend on it.
     """
 
     def __init__(self, encoder: AbstractNodeModel) -> None:
@@ -123,10 +123,8 @@ class MetricDistance(AbstractDecoder):
         if metric is None:
             raise ValueError("the decoder 'metric' needs a model that learns a metric")
         if metric.shape != a.shape:
-            raise ValueError(
-                f"the decoder 'metric' needs embeddings as wide as the metric, {metric.size(-1)} "
-                f"(got {a.size(-1)})"
-            )
+            need = f"embeddings as wide as the metric, {metric.size(-1)} (got {a.size(-1)})"
+            raise ValueError(f"the decoder 'metric' needs {need}")
         squared = geodesic_distance(a, b, metric).square() / a.size(-1)
         logits: Tensor = self.fermi_dirac(squared)
         return logits
@@ -157,10 +155,10 @@ DECODERS: dict[str, type[AbstractDecoder]] = {
 
 
 class LinkModel(AbstractNodeModel):
-    """A model of the registry as encoder, and a decoder for pairs of its embeddings.
+    """A model as encoder, and a decoder for pairs of its embeddings.
 
     Args:
-        encoder: Gives embeddings where a classifier gives scores.
+        encoder: The model; its outputs are embeddings instead of scores.
         decoder: Name of a decoder in :data:`DECODERS`.
 
     Example:
@@ -180,10 +178,10 @@ class LinkModel(AbstractNodeModel):
         self.hidden_channels, self.recordable = encoder.hidden_channels, encoder.recordable
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Embeddings, followed by the last metric where there is one, and all metrics.
+        """Embeddings, with the metric of the last layer appended, and all metrics.
 
-        A node's embedding is all that pairs are scored by: ``[N, D]``, or ``[N, D + D']`` for a
-        model whose last layer has a metric of ``D'`` channels.
+        Pairs are scored from these embeddings alone: ``[N, D]`` without metrics, ``[N, D + D']`` if
+        the last metric has ``D'`` channels.
         """
         points, metrics = self.encoder.forward_with_metric(x, edge_index)
         return (torch.cat([points, metrics[-1]], dim=-1) if metrics else points), metrics
@@ -191,18 +189,26 @@ class LinkModel(AbstractNodeModel):
     def pair_scores(self, embedding: Tensor, pairs: Tensor) -> Tensor:
         """Logit of each pair, ``[P]``, for ``pairs`` ``[2, P]``."""
         width = self.out_channels
-        # Not index_select: on a GPU its gradient is summed in an order that changes.
+        # Not index_select: on a GPU, the order in which its gradient is summed changes.
         a, b = (F.embedding(nodes, embedding) for nodes in pairs)
         metric = (a[:, width:] + b[:, width:]) / 2 if embedding.size(-1) > width else None
         logits: Tensor = self.decoder(a[:, :width], b[:, :width], metric)
         return logits
 
     def metric_parameters(self) -> list[nn.Parameter]:
-        """Those of the encoder."""
+        """The metric parameters of the encoder."""
         return self.encoder.metric_parameters()
 
+    def parameter_groups(self) -> dict[str, str]:
+        """The groups of the encoder; the decoder is a head."""
+        groups = {
+            f"encoder.{name}": group for name, group in self.encoder.parameter_groups().items()
+        }
+        decoder = {f"decoder.{name}": "encoder_head" for name, _ in self.decoder.named_parameters()}
+        return {**groups, **decoder}
+
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
-        """See the encoder."""
+        """Let the encoder store what it needs to know about the graph."""
         self.encoder.fit_to_graph(edge_index, num_nodes)
 
     def reach(self) -> int | None:

@@ -1,10 +1,9 @@
-"""PyG's generated code stays in memory.
+"""Keeps the code that PyG generates in memory.
 
 PyG writes a Python module for each class of layers to the shared temporary folder and imports it
-from there. Python then also believes a compiled file in ``__pycache__`` of that folder, whoever put
-it there, so that another user of the machine could run code in this process
-(``docs/security.md``). Importing :mod:`argnn.nn` puts the function below in the place of PyG's: no
-file is written, and none is read except PyG's own templates.
+from there. Python also trusts a compiled file in ``__pycache__`` of that folder, so another user of
+the machine could run code in this process (``docs/security.md``). Importing :mod:`argnn.nn`
+replaces PyG's function by the one below, which writes no file and reads only PyG's own templates.
 """
 
 import sys
@@ -21,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader
 
 
 class _TextLoader(SourceLoader):
-    """Source text under a name; without a time of change, Python looks for no compiled file."""
+    """Loads a source text; as it has no time of change, Python looks for no compiled file."""
 
     def __init__(self, name: str, text: str) -> None:
         self._name, self._text = name, text
@@ -34,12 +33,12 @@ class _TextLoader(SourceLoader):
 
 
 def module_in_memory(module_name: str, template_path: str, **values: Any) -> ModuleType:
-    """What PyG's ``module_from_template`` gives, without a file.
+    """The module that PyG's ``module_from_template`` gives, without a file.
 
     Args:
-        module_name: Under which the module is known; it is made once.
+        module_name: Name of the module; each is made once.
         template_path: A template of PyG.
-        **values: What the template is filled with.
+        **values: Values for the template.
     """
     if module_name in sys.modules:
         return sys.modules[module_name]

@@ -1,4 +1,4 @@
-"""What a module knows of its training graph as a whole."""
+"""Numbers of the whole training graph that a module stores."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,13 +11,12 @@ from argnn.functional.neighborhood import Edges
 from argnn.functional.precision import accumulation_dtype
 from argnn.functional.structure import NUM_DESCRIPTORS, column_statistics, standardized
 
-#: Why a state without these numbers is of no use.
+#: Why a state without these numbers is refused.
 MADE_BEFORE = (
     "was made before models stored the statistics of their training graph; train the model again"
 )
 
-
-#: What the structural descriptor is standardised by.
+#: Numbers that standardise the structural descriptor.
 OF_DESCRIPTOR: dict[str, tuple[float, tuple[int, ...]]] = {
     "mean": (0.0, (NUM_DESCRIPTORS,)),
     "deviation": (1.0, (NUM_DESCRIPTORS,)),
@@ -25,7 +24,7 @@ OF_DESCRIPTOR: dict[str, tuple[float, tuple[int, ...]]] = {
 
 
 def lacks_statistics(expected: Iterable[str], found: Iterable[str]) -> bool:
-    """Whether, of the names in the state of a model, these numbers' are missing and no others."""
+    """Whether a state lacks all graph statistics that a model expects, and nothing else."""
     missing = set(expected) - set(found)
     return missing != set() and missing == {name for name in expected if "statistics." in name}
 
@@ -33,11 +32,11 @@ def lacks_statistics(expected: Iterable[str], found: Iterable[str]) -> bool:
 class GraphStatistics(nn.Module):
     """Numbers such as means over all nodes, taken from the training graph and kept in float64.
 
-    They are part of a model's state, as its weights are, so that what a model says about a node
-    does not change with whatever else is in the graph that it is shown.
+    They belong to the state of a model, like its weights. So the scores of a node do not change
+    with other nodes of the graph that the model is given.
 
     Args:
-        **neutral: Value before any graph was seen, and shape, of each number by its name.
+        **neutral: By name, the value before any graph was seen, and the shape.
     """
 
     fitted: Tensor
@@ -48,18 +47,18 @@ class GraphStatistics(nn.Module):
         for name, (value, shape) in neutral.items():
             self.register_buffer(name, torch.full(shape, value, dtype=torch.float64))
         self.register_buffer("fitted", torch.tensor(False))
-        #: The same as a number of Python, which nobody has to wait for.
+        #: The same as a Python value: reading it does not wait for the device.
         self.is_fitted = False
 
     @torch.no_grad()
     def store(self, **values: Tensor) -> None:
-        """Keep these numbers from now on."""
+        """Store these numbers."""
         for name, value in values.items():
             self.get_buffer(name).copy_(value)
         self._set_fitted(True)
 
     def reset_parameters(self) -> None:
-        """Back to the neutral numbers."""
+        """Go back to the neutral numbers."""
         for name, value in self._neutral.items():
             self.get_buffer(name).fill_(value)
         self._set_fitted(False)
@@ -73,7 +72,7 @@ class GraphStatistics(nn.Module):
         self.is_fitted = bool(self.fitted)
 
     def extra_repr(self) -> str:
-        """Which numbers."""
+        """The names of the numbers."""
         return ", ".join(self._neutral)
 
 
@@ -84,7 +83,7 @@ def descriptor_statistics(edge_index: Edges, num_nodes: int) -> dict[str, Tensor
 
 
 def standard_descriptor(statistics: GraphStatistics, h: Tensor, edge_index: Edges) -> Tensor:
-    """The structural descriptor of every node by stored numbers, ``[N, 5]``, as ``h`` in type."""
+    """The descriptor of every node, standardised by stored numbers, ``[N, 5]`` in ``h``'s type."""
     mean, deviation = (statistics.get_buffer(name) for name in OF_DESCRIPTOR)
     s = standardized(AF.structural_descriptor(edge_index, h.size(0)), mean, deviation)
     return s.to(accumulation_dtype(h.dtype)).to(h)

@@ -11,20 +11,27 @@ from argnn.functional.features import input_linear
 from argnn.functional.precision import accumulation_dtype
 
 
+def tangent_linear(u: Tensor, weight: Tensor, dropout: float, training: bool) -> Tensor:
+    """A linear map of tangent vectors; the result is at least float32, which later maps need."""
+    v = input_linear(u, weight, None, dropout, training)
+    return v.to(accumulation_dtype(v.dtype))
+
+
 class HyperbolicLinear(nn.Module):
     r"""Möbius linear map with a bias of Ganea, Bécigneul and Hofmann.
 
     .. math:: \log_0\bigl((\mathbf{W} \otimes \exp_0 u) \oplus \exp_0 b\bigr), \qquad
         \mathbf{W} \otimes x = \exp_0(\mathbf{W} \log_0 x)
 
-    Points come and go as tangent vectors at the origin, whose exponential they are: between two
-    layers the logarithm would only undo it. Dropout acts on the weights, as in HGCN.
+    Input and output points :math:`x` are given by tangent vectors :math:`u = \log_0 x` at the
+    origin, because the maps :math:`\exp_0` and :math:`\log_0` between two layers cancel. Dropout
+    acts on the weights, as in HGCN.
 
     Args:
         in_channels: Size of the input.
         out_channels: Size of the output.
         dropout: Probability with which a weight is dropped.
-        bias: Whether there is one.
+        bias: Whether a bias is added.
     """
 
     def __init__(
@@ -52,8 +59,7 @@ class HyperbolicLinear(nn.Module):
             input_dropout: Probability with which an entry of ``u`` is dropped.
         """
         weight = drop(self.weight, self.dropout, self.training)
-        v = input_linear(u, weight, None, input_dropout, self.training)
-        v = v.to(accumulation_dtype(v.dtype))
+        v = tangent_linear(u, weight, input_dropout, self.training)
         if self.bias is None:
             return stereographic.clip_tangent(v, k)
         x = stereographic.mobius_add(

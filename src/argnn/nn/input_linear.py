@@ -38,7 +38,7 @@ class InputLinear(Linear):
 
     @classmethod
     def in_place_of(cls, lin: Any, dropout: float, normalize: bool) -> "InputLinear":
-        """A map of the sizes and initialisation of another one, with weights of its own."""
+        """A map with the sizes and initialisation of another one, and new weights."""
         return cls(
             lin.in_channels,
             lin.out_channels,
@@ -49,12 +49,12 @@ class InputLinear(Linear):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """The map of features ``[N, F]``, ``[N, D]``."""
+        """The result ``[N, D]`` from features ``[N, F]``."""
         rows = normalized_rows(x) if self.normalize else x
         return input_linear(rows, self.weight, self.bias, self.dropout, self.training)
 
 
 def input_maps(sizes: Sequence[int], dropout: float, normalize: bool) -> nn.ModuleList:
-    """Linear maps from each size to the next, of which the first reads node features."""
+    """Linear maps from each size to the next; the first one reads node features."""
     first = InputLinear(sizes[0], sizes[1], dropout=dropout, normalize=normalize)
     return nn.ModuleList([first, *(Linear(a, b) for a, b in pairwise(sizes[1:]))])

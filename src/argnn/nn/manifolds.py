@@ -1,7 +1,7 @@
 """Spaces of constant curvature, and products of them, whose curvatures can be learned.
 
-The formulas are those of :mod:`argnn.functional.stereographic`, whose conventions hold here: the
-modules only hold the curvatures and cut the channels of a product into its factors.
+Formulas and conventions are those of :mod:`argnn.functional.stereographic`. The modules only hold
+the curvatures and split the channels of a product into its factors.
 """
 
 import math
@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from argnn.checks import require
 from argnn.errors import ConfigError
 from argnn.functional import stereographic
 from argnn.functional.neighborhood import Edges
 
-#: Largest size of a curvature that is free to change its sign.
+#: Largest absolute value of a curvature that may change its sign.
 MAX_FREE_CURVATURE = 1.0
 
 
@@ -43,10 +44,9 @@ class Curvature(nn.Module):
     ) -> None:
         super().__init__()
         for value in initial:
-            if not math.isfinite(value):
-                raise ConfigError(f"a curvature must be finite (got {value})")
-            if free and abs(value) >= MAX_FREE_CURVATURE:
-                raise ConfigError(f"a free curvature must be between -1 and 1 (got {value})")
+            require(math.isfinite(value), "a curvature", "finite", value)
+            inside = not free or abs(value) < MAX_FREE_CURVATURE
+            require(inside, "a free curvature", "between -1 and 1", value)
         self.initial, self.learnable, self.free = tuple(initial), learnable, free
         self.register_buffer("sign", torch.tensor(self.initial).sign(), persistent=False)
         raw = torch.empty(len(self.initial))
@@ -58,12 +58,12 @@ class Curvature(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Back to the curvatures at the start."""
+        """Go back to the curvatures at the start."""
         size = torch.tensor(self.initial, dtype=torch.float64)
         if self.free:
             raw = size.atanh()
         else:
-            # The inverse of softplus; where the curvature is zero, any number will do.
+            # The inverse of softplus. For curvature zero the number does not matter.
             size = torch.where(size == 0, 1.0, size.abs())
             raw = size + torch.log(-torch.expm1(-size))
         self.raw.copy_(raw)
@@ -73,18 +73,17 @@ class Curvature(nn.Module):
         return self.raw.tanh() if self.free else self.sign * F.softplus(self.raw)
 
     def extra_repr(self) -> str:
-        """What the curvatures are at the start, and what may become of them."""
+        """The curvatures at the start, and how they may change."""
         return f"initial={self.initial}, learnable={self.learnable}, free={self.free}"
 
 
 class StereographicProduct(nn.Module):
-    r"""A product of :math:`\kappa`-stereographic spaces of equal dimension; one factor is a space.
+    r"""A product of one or more :math:`\kappa`-stereographic spaces of equal dimension.
 
     Points and tangent vectors at the origin are ``[..., D]``: the channels of the first factor,
     then those of the second, and so on. ``D`` may be any multiple of the number of factors.
 
-    Curvatures are the module's only parameters, so weights that are tangent vectors at the origin
-    can be trained by any optimiser. Sums over neighbours belong into the tangent space: take
+    The curvatures are the only parameters. Take sums over neighbours in the tangent space:
     :meth:`logmap0`, :func:`argnn.functional.aggregate`, then :meth:`expmap0`.
 
     Args:
@@ -111,7 +110,7 @@ class StereographicProduct(nn.Module):
         self.curvature = Curvature(curvatures, learnable=learnable, free=free)
 
     def reset_parameters(self) -> None:
-        """Back to the curvatures at the start."""
+        """Go back to the curvatures at the start."""
         self.curvature.reset_parameters()
 
     @property
@@ -144,40 +143,23 @@ class StereographicProduct(nn.Module):
         return self.join(stereographic.clip_tangent(self.split(u), self._k(), max_angle))
 
     def expmap0(self, u: Tensor) -> Tensor:
-        """Points from tangent vectors at the origin; too long ones are shortened."""
+        """Points from tangent vectors at the origin; vectors that are too long are shortened."""
         return self.join(stereographic.expmap0(self.split(u), self._k()))
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Tangent vectors at the origin from points."""
         return self.join(stereographic.logmap0(self.split(x), self._k()))
 
-    def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Möbius addition in every factor."""
-        return self.join(stereographic.mobius_add(self.split(x), self.split(y), self._k()))
-
-    def scale(self, r: Tensor, x: Tensor) -> Tensor:
-        r"""Möbius product :math:`r \otimes x` in every factor; ``r`` is ``[...]`` or ``[..., Q]``.
-
-        Along the geodesic from the origin, to ``r`` times the distance.
-        """
-        u = stereographic.logmap0(self.split(x), self._k())
-        r = r.unsqueeze(-1)
-        r = r if r.dim() == u.dim() else r.unsqueeze(-1)
-        return self.join(stereographic.expmap0(r * u, self._k()))
-
     def squared_distance(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance, the sum of those in the factors, ``[...]``."""
-        return self.factor_squared_distances(x, y).sum(-1)
-
-    def factor_squared_distances(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance in each factor, ``[..., Q]``."""
-        return stereographic.squared_distance(self.split(x), self.split(y), self._k())
+        """Squared distance: the sum of the squared distances in all factors, ``[...]``."""
+        squared = stereographic.squared_distance(self.split(x), self.split(y), self._k())
+        return squared.sum(-1)
 
     def gyromidpoint(self, x: Tensor, edge_index: Edges, normalization: str = "sym") -> Tensor:
         """Midpoint of each node and its neighbours in every factor, ``[N, D]``.
 
-        See :func:`argnn.functional.stereographic.gyromidpoint`; points of factors with positive
-        curvature have to be in the hemisphere around the origin.
+        See :func:`argnn.functional.stereographic.gyromidpoint`. In factors with positive curvature,
+        points must be in the hemisphere around the origin.
         """
         return self.join(
             stereographic.gyromidpoint(self.split(x), edge_index, self._k(), normalization)

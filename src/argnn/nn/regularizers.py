@@ -1,4 +1,4 @@
-"""Penalties on the learned metric field: an energy of `functional` and its weight."""
+"""Penalties on the learned metrics: an energy times a weight."""
 
 import math
 from abc import ABC, abstractmethod
@@ -8,17 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from argnn import functional as AF
+from argnn.checks import require
 from argnn.functional.neighborhood import Edges, neighborhood
 
 
 class Regularizer(nn.Module, ABC):
     r"""A non-negative energy times a weight, summed over the layers.
 
-    The weight is fixed or, with ``learnable=True``, :math:`e^{\theta}` with
-    :math:`\theta` learned ("adaptive regularisation", algorithm 3): positive by construction.
-    The derivative of the total loss with respect to such a weight is the energy itself, which
-    is never negative: plain descent can only shrink it. :meth:`effective_weight` shows where
-    it went.
+    The weight is fixed or, with ``learnable=True``, :math:`e^{\theta}` with a learned
+    :math:`\theta` ("adaptive regularisation", algorithm 3). The derivative of the loss with respect
+    to this weight is the energy, which is never negative: gradient descent can only make the weight
+    smaller. :meth:`effective_weight` gives its present value.
 
     Args:
         weight: The weight, or where a learnable one starts.
@@ -28,12 +28,11 @@ class Regularizer(nn.Module, ABC):
 
     def __init__(self, weight: float, *, reduction: str = "sum", learnable: bool = False) -> None:
         super().__init__()
-        if weight < 0 or not math.isfinite(weight):
-            raise ValueError(f"weight must be finite and not negative (got {weight})")
+        require(0 <= weight < math.inf, "weight", "finite and not negative", weight)
         if learnable and weight == 0:
             raise ValueError("a learnable weight must start above 0 (got 0)")
-        if reduction not in AF.ricci.REDUCTIONS:
-            raise ValueError(f"reduction must be one of {AF.ricci.REDUCTIONS} (got {reduction!r})")
+        reductions = AF.ricci.REDUCTIONS
+        require(reduction in reductions, "reduction", f"one of {reductions}", repr(reduction))
         self.initial_weight = weight
         self.reduction = reduction
         self.learnable = learnable
@@ -41,13 +40,13 @@ class Regularizer(nn.Module, ABC):
             self.log_weight = nn.Parameter(torch.tensor(math.log(weight)))
 
     def reset_parameters(self) -> None:
-        """Put a learnable weight back to its start."""
+        """Give a learnable weight its value at the start."""
         if self.learnable:
             with torch.no_grad():
                 self.log_weight.fill_(math.log(self.initial_weight))
 
     def effective_weight(self) -> float:
-        """The weight as it stands now."""
+        """The present weight."""
         return float(self.log_weight.detach().exp()) if self.learnable else self.initial_weight
 
     def weighted(self, energy: Tensor) -> Tensor:
@@ -102,10 +101,10 @@ class MagnitudeRegularizer(Regularizer):
 def total_penalty(
     regularizers: Iterable[nn.Module], metrics: list[Tensor], edge_index: Edges
 ) -> Tensor:
-    """Sum of several penalties; Ricci and smoothness share their pass over the edges.
+    """Sum of several penalties; Ricci and smoothness share one pass over the edges.
 
     Args:
-        regularizers: What to add up.
+        regularizers: The penalties.
         metrics: Metric diagonals of each layer, ``[N, D]`` each.
         edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
     """

@@ -16,17 +16,16 @@ from argnn.nn.graph_statistics import (
 
 
 class StructureFeatures(nn.Module):
-    r"""Joins the structural descriptor :math:`\mathbf{s}_i` to what a network reads and says.
+    r"""Adds the structural descriptor :math:`\mathbf{s}_i` to the inputs and scores of a network.
 
-    The control for "a learned metric helps": a network with a fixed metric that gets the numbers
-    that a metric network would read. They enter before the first layer and once more at the
-    scores, so that they reach them also where a node's own features do not. No dropout acts on
-    them, as none does in a metric network, and they are standardised in the same way, by numbers
-    of the training graph that are stored beside the weights.
+    For a control experiment: does a learned metric help, or only the numbers that the metric
+    network reads? Here a network with a fixed metric gets these numbers, before the first layer and
+    again at the scores, so that they also act where a node's own features do not. As in a metric
+    network, they have no dropout and are standardised by stored numbers of the training graph.
 
     Args:
-        hidden_channels: Width of the encoded features; None where features are not encoded, and
-            the descriptor becomes further columns of them.
+        hidden_channels: Width of the encoded features. None if features are not encoded: then the
+            descriptor is appended to them as columns.
         out_channels: Number of scores per node.
     """
 
@@ -55,11 +54,11 @@ class StructureFeatures(nn.Module):
         return standard_descriptor(self.statistics, h, edge_index)
 
     def joined(self, h: Tensor, edge_index: Edges) -> Tensor:
-        """Features with the descriptor in them: encoded ``[N, D]``, or as stored ``[N, F + 5]``."""
+        """Features with the descriptor: encoded ones ``[N, D]``, raw ones ``[N, F + 5]``."""
         s = self.descriptor(h, edge_index)
         return torch.cat([h, s], dim=-1) if self.lin_hidden is None else h + self.lin_hidden(s)
 
     def added_to(self, scores: Tensor, edge_index: Edges) -> Tensor:
-        """Scores of a linear read-out that also sees the descriptor, ``[N, out_channels]``."""
+        """Scores plus a linear map of the descriptor, ``[N, out_channels]``."""
         from_structure: Tensor = self.lin_scores(self.descriptor(scores, edge_index))
         return scores + from_structure

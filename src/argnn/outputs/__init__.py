@@ -1,1 +1,1 @@
-"""What is made of a finished run: predictions, programs, pages, figures."""
+"""Outputs of a finished run: predictions, programs, pages and figures."""

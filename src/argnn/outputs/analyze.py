@@ -1,4 +1,4 @@
-"""From the folder of a run to one page about what was learned."""
+"""Write one page about the learned geometry of a run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from argnn.store.run_folder import RunFolder, open_run
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What to look at, and where to write the page.
+    """The run to analyze, and where to write the page.
 
     Attributes:
         run: Folder of a run of ``argnn train``.
@@ -92,33 +92,33 @@ class PageReport:
     tables: list[str]
 
 
-def analyze(order: PageRequest) -> PageReport:
+def analyze(request: PageRequest) -> PageReport:
     """Load a run, its graph and its model, and write the page, whole or not at all.
 
     Raises:
         RunError: The run is damaged or unfinished, or the page cannot be written.
         DataError: The graph cannot be loaded.
     """
-    _require_room(order)
-    if not order.run.is_dir():
-        raise RunError(f"{order.run}: no such run folder")
-    folder, stored = open_run(order.run)
+    _require_room(request)
+    if not request.run.is_dir():
+        raise RunError(f"{request.run}: no such run folder")
+    folder, stored = open_run(request.run)
     config = RunConfig.from_json(stored, str(folder.config))
-    estimator: GraphEstimator = load(order.run, split=order.split)
-    split = config.splits[0] if order.split is None else order.split
+    estimator: GraphEstimator = load(request.run, split=request.split)
+    split = config.splits[0] if request.split is None else request.split
     config = config.for_split(split)
     rows = _rows(folder, config.splits)
-    graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
+    graph = reopen(replace(config, device="cpu"), request.data_root, 1).graph
     graph = observed_graph(graph, split, config.link)
-    subject = _subject(order, config, estimator, graph, split, rows)
-    tables = _tables(order, subject)
+    subject = _subject(request, config, estimator, graph, split, rows)
+    tables = _tables(request, subject)
     content = document(subject)
     written = page(content)
-    write_output(order.out, written, force=order.force)
+    write_output(request.out, written, force=request.force)
     for path, table in tables.items():
-        write_output(path, table, force=order.force)
+        write_output(path, table, force=request.force)
     return PageReport(
-        out=str(order.out),
+        out=str(request.out),
         data=config.data,
         model=config.model,
         split=split,
@@ -130,38 +130,37 @@ def analyze(order: PageRequest) -> PageReport:
     )
 
 
-def _require_room(order: PageRequest) -> None:
-    """Raise unless everything can be written without destroying anything unasked."""
-    require_writable(order.out, order.force)
-    if order.tables is not None:
-        check_format(order.table_format)
-        require_folder(order.tables)
-    for path in order.table_paths.values():
-        require_writable(path, order.force)
+def _require_room(request: PageRequest) -> None:
+    """Raise unless all files can be written, and nothing is replaced without ``force``."""
+    require_writable(request.out, request.force)
+    if request.tables is not None:
+        check_format(request.table_format)
+        require_folder(request.tables)
+    for path in request.table_paths.values():
+        require_writable(path, request.force)
 
 
-def _tables(order: PageRequest, subject: Subject) -> dict[Path, bytes]:
+def _tables(request: PageRequest, subject: Subject) -> dict[Path, bytes]:
     """Content of each table file; none where no tables were asked for."""
-    if order.tables is None:
+    if request.tables is None:
         return {}
     layers = learned_layers(subject.model, subject.graph)
     if not layers:
-        raise RunError(f"{order.run}: its model learns no metric that tables could describe")
+        raise RunError(f"{request.run}: its model learns no metric that tables could describe")
     tables = geometry_tables(
-        subject.graph, layers, graph_ollivier=order.ollivier, learned_ollivier=order.ollivier
+        subject.graph, layers, graph_ollivier=request.ollivier, learned_ollivier=request.ollivier
     )
-    paths = order.table_paths
-    return {paths[name]: table_bytes(table, order.table_format) for name, table in tables.items()}
+    paths = request.table_paths
+    return {paths[name]: table_bytes(table, request.table_format) for name, table in tables.items()}
 
 
 def _rows(folder: RunFolder, splits: Sequence[int]) -> dict[int, Row]:
     """The rows of the finished splits."""
-    found = {split: finished_row(folder, split) for split in splits}
-    return {split: row for split, row in found.items() if row is not None}
+    return {split: row for split in splits if (row := finished_row(folder, split)) is not None}
 
 
 def _subject(
-    order: PageRequest,
+    request: PageRequest,
     config: RunConfig,
     estimator: GraphEstimator,
     graph: Data,
@@ -170,18 +169,16 @@ def _subject(
 ) -> Subject:
     row = rows.get(split)
     if row is None:
-        raise RunError(f"{order.run}: split {split} has no result; is the run finished?")
-    _check_sizes(order, estimator, graph)
-    is_node = isinstance(estimator, ARGNNClassifier)
-    model = (
-        estimator.model_.encoder if isinstance(estimator.model_, LinkModel) else estimator.model_
-    )
+        raise RunError(f"{request.run}: split {split} has no result; is the run finished?")
+    _check_sizes(request, estimator, graph)
+    is_node, model = isinstance(estimator, ARGNNClassifier), estimator.model_
+    model = model.encoder if isinstance(model, LinkModel) else model
     try:
         overview = _overview(config, graph, row, list(rows.values()), model)
         json.dumps(overview, allow_nan=False)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise RunError(f"{order.run}: a result.json is damaged ({what})") from error
+        raise RunError(f"{request.run}: a result.json is damaged ({what})") from error
     return Subject(
         title=f"{graph.name}: {config.model}, split {split}",
         graph=graph,
@@ -189,38 +186,29 @@ def _subject(
         embedding=_embedding(model, graph).numpy(),
         probabilities=estimator.proba(graph) if isinstance(estimator, ARGNNClassifier) else None,
         class_names=class_names(graph),
-        masks=_masks(graph, split) if is_node else None,
+        masks=split_masks(graph, split) if is_node else None,
         overview=overview,
-        seed=order.seed,
+        seed=request.seed,
     )
 
 
-def _check_sizes(order: PageRequest, estimator: GraphEstimator, graph: Data) -> None:
+def _check_sizes(request: PageRequest, estimator: GraphEstimator, graph: Data) -> None:
     """Raise unless the model fits the graph of its run."""
     spec = estimator.settings_.spec
     fits = spec.in_channels == graph.x.size(1)
     if isinstance(estimator, ARGNNClassifier):
         fits = fits and len(estimator.classes_) == graph.class_count
     if not fits:
-        raise RunError(f"{order.run}: damaged, the model does not fit the graph of the run")
+        raise RunError(f"{request.run}: damaged, the model does not fit the graph of the run")
 
 
 @torch.no_grad()
 def _embedding(model: AbstractNodeModel, graph: Data) -> Tensor:
-    """What scores are read out from; of a model without layers of its own, the scores."""
+    """The last hidden state, or the scores if a model has no hidden states."""
     model.eval()
     states = getattr(model, "hidden_states", None)
-    found: Tensor
-    if states is None:
-        found = model(graph.x, graph.edge_index)
-    else:
-        found = states(graph.x, graph.edge_index)[0][-1]
-    return found.float()
-
-
-def _masks(graph: Data, split: int) -> tuple[Tensor, Tensor, Tensor]:
-    train, val, test = split_masks(graph, split)
-    return train, val, test
+    found = states(graph.x, graph.edge_index)[0][-1] if states else model(graph.x, graph.edge_index)
+    return torch.as_tensor(found).float()
 
 
 def _overview(
@@ -241,6 +229,10 @@ def _overview(
 
 
 def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
+    split_rule = str(graph.split_rule)
+    if config.link is not None:
+        drawn = "drawn with the number of the split as seed"
+        split_rule = f"pairs of nodes at {config.link.ratio}, {drawn}"
     has_presets = len(model_class(config.model).preset_sizes) > 1
     facts = {
         "Data": config.data,
@@ -249,22 +241,15 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
         "Nodes": f"{graph.num_nodes:,}",
         "Edges": f"{graph.edge_index.size(1):,} as listed ({graph.edge_rule})",
         "Features": f"{graph.x.size(1):,} ({graph.feature_rule})",
-        "Split": f"{row['split']} ({_split_rule(config, graph)})",
+        "Split": f"{row['split']} ({split_rule})",
         "Seed": str(config.seed),
         "Chosen epoch": f"{row['chosen_epoch']} of {row['epochs_run']}",
         "Settings": config.source,
         "Device": str(row["device"]),
         "Seconds": f"{float(row['seconds']):.1f}",
-        "Version": f"argnn {row['versions'].get('argnn', '?')}, "
-        f"torch {row['versions'].get('torch', '?')}",
+        "Version": ", ".join(f"{n} {row['versions'].get(n, '?')}" for n in ("argnn", "torch")),
     }
     return [[name, str(value)] for name, value in facts.items()]
-
-
-def _split_rule(config: RunConfig, graph: Data) -> str:
-    if config.link is None:
-        return str(graph.split_rule)
-    return f"pairs of nodes at {config.link.ratio}, drawn with the number of the split as seed"
 
 
 def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -273,11 +258,8 @@ def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any
     if "test_without_twins" in found:
         parts["test_without_twins"] = (", without twins", without_twins(row) or {})
     lines = [
-        {
-            "name": f"test {SCORE_NAMES[name]}{word}",
-            "here": _number(scores.get(name)),
-            **found[part][name],
-        }
+        {"name": f"test {SCORE_NAMES[name]}{word}", "here": _number(scores.get(name))}
+        | found[part][name]
         for part, (word, scores) in parts.items()
         for name in SCORES[task]
     ]
@@ -287,13 +269,13 @@ def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any
 
 
 def _curves(row: Row) -> dict[str, list[Any]]:
-    """Columns of the history; a value that was not looked at is None."""
+    """Columns of the history; a value that was not recorded is None."""
     history = row["history"]
     epochs = [int(record["epoch"]) for record in history]
     curves = {name: [_number(record.get(name)) for record in history] for name in CURVES}
     kept = {name: values for name, values in curves.items() if any(values)}
     if "penalty" not in kept:
-        kept.pop("task_loss", None)  # the loss again
+        kept.pop("task_loss", None)  # equal to the loss
     return {"epoch": epochs, **kept}
 
 

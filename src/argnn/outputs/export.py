@@ -21,7 +21,7 @@ from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.outputs.plain_ops import cleaned, plain_table
 from argnn.wording import shortened
 
-#: Name of the file in the program's archive that says what goes in and what comes out.
+#: Name of the file in the program's archive that describes inputs and outputs.
 FACTS = "argnn.json"
 _PREFIX = "argnn."
 _EDGE_WISE = "it weighs edges one by one from tables that torch.export cannot follow"
@@ -104,8 +104,8 @@ def export_model(
 
 
 def exported(estimator: GraphEstimator) -> ExportedProgram:
-    """The program of a fitted estimator; numbers of nodes, edges and pairs stay open."""
-    # A copy: the caller's model stays on its device.
+    """The program of a fitted estimator, for any number of nodes, edges and pairs."""
+    # A copy, since the caller's model must stay on its device.
     model, name = deepcopy(estimator.model_).cpu().eval(), estimator.settings_.spec.model
     example = _example(estimator.n_features_in_)
     nodes, edges, pairs = Dim("nodes", min=2), Dim("edges", min=0), Dim("pairs", min=1)
@@ -117,12 +117,12 @@ def exported(estimator: GraphEstimator) -> ExportedProgram:
         module = _NodeProgram(model, estimator.temperature_, estimator.directed)
         example, shapes = example[:2], shapes[:2]
     try:
-        # The operators of the package stand for whole sums while the model is traced.
+        # While the model is traced, each sum is one operator of the package.
         with warnings.catch_warnings(), torch.no_grad(), argnn.kernels.use("auto"):
             warnings.simplefilter("ignore")
             traced = torch.export.export(module, example, dynamic_shapes=shapes, strict=False)
             program: ExportedProgram = traced.run_decompositions(plain_table(estimator.directed))
-    except Exception as error:  # a tracer may fail in any way
+    except Exception as error:  # tracing may fail in any way
         reason = _REASONS.get(name, f"{type(error).__name__}: {shortened(error)}")
         raise ConfigError(f"{name} cannot be exported: {reason}; argnn.load opens it") from error
     left = sorted({str(n.target) for n in program.graph.nodes if str(n.target).startswith(_PREFIX)})
@@ -132,7 +132,7 @@ def exported(estimator: GraphEstimator) -> ExportedProgram:
 
 
 def _example(num_features: int) -> tuple[Tensor, ...]:
-    """A graph with every kind of edge, so that nothing is specialised away."""
+    """A graph with all kinds of edges, so that the traced program holds for all of them."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(12, num_features, generator=generator)
     edges = torch.randint(12, (2, 40), generator=generator)

@@ -1,4 +1,4 @@
-"""All figures of stored runs, in one go."""
+"""Draw all figures of stored runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,16 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.analysis import Layer, learned_layers
-from argnn.analysis.figures import (
-    Bar,
-    DataPoint,
-    ablation_figure,
-    homophily_figure,
-    hull_figure,
-    map_figure,
-    metric_figure,
-    training_figure,
-)
+from argnn.analysis import figures as plots
+from argnn.analysis.figures import Bar, DataPoint
 from argnn.analysis.figures.style import DOTS_PER_INCH, FORMATS, check_formats, figure_bytes
 from argnn.analysis.figures.training import CURVES
 from argnn.data import split_masks
@@ -43,7 +35,7 @@ RUN_FIGURES = ("map", "hull", "metric", "training")
 
 
 @dataclass(frozen=True)
-class FigureOrder:
+class FigureRequest:
     """What to draw, and where to put it.
 
     Attributes:
@@ -87,7 +79,7 @@ class FigureReport:
 
 @dataclass(frozen=True)
 class _Run:
-    """What figures need of a run."""
+    """The parts of a run that figures need."""
 
     name: str
     graph: Data
@@ -99,44 +91,41 @@ class _Run:
 
 
 def draw_figures(
-    order: FigureOrder, on_figure: Callable[[str], None] | None = None
+    request: FigureRequest, on_figure: Callable[[str], None] | None = None
 ) -> FigureReport:
     """Draw every figure of some runs, and those that compare them.
 
-    All runs are read before the first file is written, so that a damaged one leaves nothing
-    behind.
+    All runs are read before the first file is written, so that a damaged run leaves no files.
 
     Args:
-        order: What to draw.
+        request: What to draw.
         on_figure: Called with the name of each figure before it is drawn.
 
     Raises:
         RunError: A run is missing, damaged or unfinished, or a file would be overwritten.
     """
-    check_formats(order.formats)
-    if not order.runs and not order.results:
+    check_formats(request.formats)
+    if not request.runs and not request.results:
         raise ConfigError("name at least one run folder, or a results file")
-    require_folder(order.out)
-    bars = _bars(order.results)
-    runs = [_opened(path, name, order) for path, name in _named(order.runs)]
+    require_folder(request.out)
+    bars = _bars(request.results)
+    runs = [_opened(path, name, request) for path, name in _named(request.runs)]
     points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in runs if run.layers]
-    figures, report = (
-        _planned(runs, points, bars),
-        FigureReport(points=[_numbers(point) for point in points]),
-    )
+    figures = _planned(runs, points, bars)
+    report = FigureReport(points=[_numbers(point) for point in points])
     report.notes = [
         f"{run.name}: {run.model} learns no metric: no {', '.join(RUN_FIGURES[:3])}"
         for run in runs
         if not run.layers
     ]
-    _require_free(order, [name for name, _ in figures])
+    _require_free(request, [name for name, _ in figures])
     for name, draw in figures:
         if on_figure is not None:
             on_figure(name)
-        figure = draw(order.jobs)
-        for kind in order.formats:
-            path = order.out / f"{name}.{kind}"
-            write_output(path, figure_bytes(figure, kind, order.dpi), force=order.force)
+        figure = draw(request.jobs)
+        for kind in request.formats:
+            path = request.out / f"{name}.{kind}"
+            write_output(path, figure_bytes(figure, kind, request.dpi), force=request.force)
             report.files.append(str(path))
     return report
 
@@ -152,28 +141,29 @@ _Planned = tuple[str, Callable[[int], "Figure"]]
 def _planned(
     runs: Sequence[_Run], points: Sequence[DataPoint], bars: Sequence[Bar]
 ) -> list[_Planned]:
-    """Name and drawing of every figure."""
+    """The name of every figure, and a function that draws it."""
     figures = [figure for run in runs for figure in _of_run(run)]
     if points:
-        figures.append(("homophily", lambda _: homophily_figure(points)))
+        figures.append(("homophily", lambda _: plots.homophily_figure(points)))
     if bars:
         score = f"Test {SCORES['node'][0].upper()}"
-        figures.append(("ablation", lambda _: ablation_figure(bars, score, INTERVAL)))
+        figures.append(("ablation", lambda _: plots.ablation_figure(bars, score, INTERVAL)))
     return figures
 
 
 def _of_run(run: _Run) -> list[_Planned]:
     def training(_: int) -> "Figure":
-        return training_figure(run.row["history"], run.geometry, best_epoch=run.row["chosen_epoch"])
+        best = run.row["chosen_epoch"]
+        return plots.training_figure(run.row["history"], run.geometry, best_epoch=best)
 
     figures: list[_Planned] = [(f"{run.name}-training", training)]
     if not run.layers:
         return figures
-    graph, last = run.graph, run.layers[-1]
+    graph, last, seen = run.graph, run.layers[-1], run.trained
     return [
-        (f"{run.name}-map", lambda jobs: map_figure(graph, last, trained=run.trained, jobs=jobs)),
-        (f"{run.name}-hull", lambda jobs: hull_figure(graph, last, jobs=jobs)),
-        (f"{run.name}-metric", lambda _: metric_figure(graph, run.layers)),
+        (f"{run.name}-map", lambda jobs: plots.map_figure(graph, last, trained=seen, jobs=jobs)),
+        (f"{run.name}-hull", lambda jobs: plots.hull_figure(graph, last, jobs=jobs)),
+        (f"{run.name}-metric", lambda _: plots.metric_figure(graph, run.layers)),
         *figures,
     ]
 
@@ -182,7 +172,7 @@ def _of_run(run: _Run) -> list[_Planned]:
 
 
 def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Every folder with a name of its own, fit for files."""
+    """Every folder with a unique name that can be part of a file name."""
     names: list[str] = []
     for path in paths:
         base = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.resolve().name)
@@ -194,19 +184,19 @@ def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
     return list(zip(paths, names, strict=True))
 
 
-def _opened(path: Path, name: str, order: FigureOrder) -> _Run:
+def _opened(path: Path, name: str, request: FigureRequest) -> _Run:
     folder, stored = open_run(path)
     # Drawn on the CPU, wherever the run was trained.
     config = replace(RunConfig.from_json(stored, str(folder.config)), device="cpu")
-    splits = config.splits if order.split is None else (order.split,)
+    splits = config.splits if request.split is None else (request.split,)
     finished = [split for split in splits if folder.result(split).exists()]
     if not finished:
-        which = "no split" if order.split is None else f"split {order.split} is not"
+        which = "no split" if request.split is None else f"split {request.split} is not"
         raise RunError(f"{path}: {which} finished; continue with argnn train --resume {path}")
     split = finished[0]
     row = _checked_row(folder, split)
     model = trained_model(folder, split)
-    graph = reopen(config, order.data_root, None).graph
+    graph = reopen(config, request.data_root, None).graph
     seen = observed_graph(graph, split, config.link)
     encoder = model.encoder if isinstance(model, LinkModel) else model
     return _Run(
@@ -248,7 +238,7 @@ def _bars(paths: Sequence[Path]) -> list[Bar]:
     ]
 
 
-def _require_free(order: FigureOrder, names: Sequence[str]) -> None:
+def _require_free(request: FigureRequest, names: Sequence[str]) -> None:
     for name in names:
-        for kind in order.formats:
-            require_writable(order.out / f"{name}.{kind}", order.force)
+        for kind in request.formats:
+            require_writable(request.out / f"{name}.{kind}", request.force)

@@ -1,8 +1,8 @@
-"""The package's own operators in plain torch, for a program that has to run without the package.
+"""The operators of the package in plain torch, for programs that run without the package.
 
-A traced model calls operators such as ``argnn::aggregate``, behind which are kernels. Here is what
-they compute, written so that ``torch.export`` can put it in their place: the numbers of nodes and
-edges stay open, and nothing is prepared beforehand.
+A traced model calls operators such as ``argnn::aggregate``, which call kernels. The functions here
+compute the same, and ``torch.export`` puts them in their place: they hold for any number of nodes
+and edges, and nothing is prepared in advance.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ Table = dict[Any, Callable[..., Any]]
 
 
 def plain_table(directed: bool) -> Table:
-    """What to put in the place of each operator of the package.
+    """The function for each operator of the package.
 
     Args:
-        directed: Whether the edges have directions; if not, every pair is listed both ways, once,
-            and a relation is the same in all directions. See :func:`cleaned`.
+        directed: Whether the edges have directions. If not, every pair is listed once in each
+            direction, so that all relations are the same. See :func:`cleaned`.
     """
 
     def related(edge_index: Tensor, num_nodes: int, direction: str) -> Tensor:
@@ -67,7 +67,7 @@ def plain_table(directed: bool) -> Table:
         if attention:
             weight = weight * _attention(h, g, edges, target_norm, eps).sigmoid()
         weight = weight * _edge_weight(edges, h.size(0), normalization).to(weight.dtype)
-        # The last two are what only a gradient would need.
+        # The last two results are needed for gradients only.
         return _summed(h if messages is None else messages, edges, weight), h, h
 
     ops = torch.ops.argnn
@@ -162,7 +162,7 @@ def _triangles(both: Tensor, degree: Tensor) -> Tensor:
     known = torch.sort(both[0] * nodes + both[1]).values
     source, target = known // nodes, known % nodes
     start = degree.cumsum(0) - degree
-    # Of the two ways of a pair, that which begins at the end with fewer neighbours.
+    # Of the two directions of a pair, the one that begins at the end with fewer neighbours.
     order = degree * nodes + torch.arange(nodes, device=degree.device)
     chosen = (order[source] < order[target]).nonzero().squeeze(-1)
     small, large = source.index_select(0, chosen), target.index_select(0, chosen)

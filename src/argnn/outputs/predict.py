@@ -1,4 +1,4 @@
-"""Predict with a trained model, and write what it says as a table."""
+"""Predict with a trained model, and write the predictions as a table."""
 
 import csv
 import io
@@ -26,13 +26,13 @@ _MAX_PAIRS_FILE = 2**30
 
 @dataclass(frozen=True)
 class PredictionRequest:
-    """What to predict, and where to write it.
+    """The model, the graph, and where to write the predictions.
 
     Attributes:
         run: Folder of a run or of a model.
         out: The table to write.
-        data: Name or path of the graph; where not given, what the model of the run saw: its
-            graph, for links without the pairs that were held out.
+        data: Name or path of the graph; if not given, the graph of the run, for links without
+            the pairs that were held out.
         split: Of a run, the split whose model is used; the first where not given.
         pairs: For links, a CSV file with the columns ``source`` and ``target``.
         force: Whether an existing table may be replaced.
@@ -59,9 +59,9 @@ class PredictionReport:
         task: ``"node"`` or ``"link"``.
         rows: Number of nodes or pairs.
         counts: How often each class was predicted.
-        temperature: What calibrates the probabilities.
+        temperature: The temperature that calibrates the probabilities.
         ece: Their expected calibration error on validation; None without calibration.
-        notes: What was understood or changed while the graph was read.
+        notes: What the user should know about the reading of the graph.
     """
 
     out: str
@@ -75,29 +75,29 @@ class PredictionReport:
     notes: list[str] = field(default_factory=list)
 
 
-def predict(order: PredictionRequest) -> PredictionReport:
+def predict(request: PredictionRequest) -> PredictionReport:
     """Load a model and a graph, predict, and write the table, whole or not at all.
 
     Raises:
         RunError: The model is damaged, or the table cannot be written.
         DataError: The graph does not fit the model.
     """
-    require_writable(order.out, order.force)
-    estimator: GraphEstimator = load(order.run, split=order.split)
-    if isinstance(estimator, ARGNNClassifier) and order.pairs is not None:
+    require_writable(request.out, request.force)
+    estimator: GraphEstimator = load(request.run, split=request.split)
+    if isinstance(estimator, ARGNNClassifier) and request.pairs is not None:
         raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
-    if isinstance(estimator, ARGNNLinkPredictor) and order.pairs is None:
+    if isinstance(estimator, ARGNNLinkPredictor) and request.pairs is None:
         raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
-    graph = _graph(order, estimator)
+    graph = _graph(request, estimator)
     if isinstance(estimator, ARGNNClassifier):
         header, rows, decisions = _classes(estimator, graph)
     else:
         assert isinstance(estimator, ARGNNLinkPredictor)
-        assert order.pairs is not None
-        header, rows, decisions = _links(estimator, graph, order.pairs)
-    write_output(order.out, _table(header, rows), force=order.force)
+        assert request.pairs is not None
+        header, rows, decisions = _links(estimator, graph, request.pairs)
+    write_output(request.out, _table(header, rows), force=request.force)
     return PredictionReport(
-        out=str(order.out),
+        out=str(request.out),
         data=str(graph.name),
         model=estimator.settings_.spec.model,
         task=estimator.task,
@@ -109,25 +109,26 @@ def predict(order: PredictionRequest) -> PredictionReport:
     )
 
 
-def _graph(order: PredictionRequest, estimator: GraphEstimator) -> Data:
-    """The graph that was asked for, else what the model of the run saw."""
-    if order.data is not None:
-        return estimator.read(order.data, root=order.data_root)
-    if not RunFolder(order.run).config.exists():
-        raise ConfigError(f"{order.run}: does not say which graph it is of; name it after the run")
-    folder, stored = open_run(order.run)
+def _graph(request: PredictionRequest, estimator: GraphEstimator) -> Data:
+    """The graph that was asked for, else the one that the model of the run was trained on."""
+    if request.data is not None:
+        return estimator.read(request.data, root=request.data_root)
+    if not RunFolder(request.run).config.exists():
+        graphless = f"{request.run}: does not say which graph it is of"
+        raise ConfigError(f"{graphless}; name it after the run")
+    folder, stored = open_run(request.run)
     config = RunConfig.from_json(stored, str(folder.config))
     if config.link is None:
-        return estimator.read(config.data, root=order.data_root)
-    graph = reopen(replace(config, device="cpu"), order.data_root, 1).graph
-    split = config.splits[0] if order.split is None else order.split
+        return estimator.read(config.data, root=request.data_root)
+    graph = reopen(replace(config, device="cpu"), request.data_root, 1).graph
+    split = config.splits[0] if request.split is None else request.split
     return estimator.read(observed_graph(graph, split, config.link))
 
 
-_Table = tuple[list[str], Iterable[Sequence[Any]], list[str]]
+_Rows = tuple[list[str], Iterable[Sequence[Any]], list[str]]
 
 
-def _classes(estimator: ARGNNClassifier, graph: Data) -> _Table:
+def _classes(estimator: ARGNNClassifier, graph: Data) -> _Rows:
     """Header, rows and predicted classes of a table of nodes."""
     proba = estimator.proba(graph)
     names = [str(label) for label in estimator.classes_.tolist()]
@@ -139,7 +140,7 @@ def _classes(estimator: ARGNNClassifier, graph: Data) -> _Table:
     return ["id", "class", *(f"p_{name}" for name in names)], rows, decisions
 
 
-def _links(estimator: ARGNNLinkPredictor, graph: Data, path: Path) -> _Table:
+def _links(estimator: ARGNNLinkPredictor, graph: Data, path: Path) -> _Rows:
     """Header, rows and decisions of a table of pairs."""
     pairs = _read_pairs(path, graph)
     logits = estimator.pair_logits(pairs, graph)

@@ -322,7 +322,7 @@ def _classes(graph: Data) -> list[Any]:
 
 def _params(config: RunConfig) -> dict[str, Any]:
     """Parameters of an estimator that would train in the same way."""
-    train = {name: value for name, value in asdict(config.train).items() if name != "seed"}
+    train = {name: value for name, value in config.train.to_json().items() if name != "seed"}
     params: dict[str, Any] = {
         "model": config.model,
         "preset": config.preset,
@@ -349,6 +349,6 @@ def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
         "val_score": row["val"][SELECTION[config.task]],
         "scores": scores,
         "source": config.source,
-        "train": asdict(config.train),
+        "train": config.train.to_json(),
         "versions": versions(),
     }

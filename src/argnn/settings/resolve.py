@@ -1,7 +1,7 @@
 """From what a user asked for to a complete configuration: the only reader of settings files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +184,7 @@ def resolve(
         for base in bases
     ]
     own = {
-        str(split): {**choice, "train": asdict(choice["train"])}
+        str(split): {**choice, "train": choice["train"].to_json()}
         for split, choice in zip(splits, choices, strict=len(choices) > 1)
     }
     config = RunConfig(

@@ -94,7 +94,8 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
         options = recorded_options(self.model, self.options)
-        values = {**asdict(self), "splits": list(self.splits), "options": options}
+        train = self.train.to_json()
+        values = {**asdict(self), "splits": list(self.splits), "options": options, "train": train}
         # Fingerprints of runs that do not need these stay what they were.
         return {k: v for k, v in values.items() if v or k not in ("columns", "per_split")}
 

@@ -1,14 +1,19 @@
-"""Training: configuration, tasks and the loop. Data comes as arguments; no file is opened."""
+"""Training: settings, tasks and the loop. Data comes as arguments; no file is opened."""
 
+from argnn.train.batches import Batch, BatchSource, WholeGraph
 from argnn.train.config import TRAIN_PRESETS, TrainConfig, train_config
 from argnn.train.loop import EpochRecord, FitResult, Snapshot, fit
 from argnn.train.negatives import NegativeSampler
+from argnn.train.optimizers import OPTIMIZERS
 from argnn.train.precision import scores_and_metrics
 from argnn.train.scores import LinkScores, NodeScores, best_threshold, link_scores, node_scores
 from argnn.train.tasks import LinkPrediction, NodeClassification, Task, Validation
 
 __all__ = [
+    "OPTIMIZERS",
     "TRAIN_PRESETS",
+    "Batch",
+    "BatchSource",
     "EpochRecord",
     "FitResult",
     "LinkPrediction",
@@ -20,6 +25,7 @@ __all__ = [
     "Task",
     "TrainConfig",
     "Validation",
+    "WholeGraph",
     "best_threshold",
     "fit",
     "link_scores",

@@ -1,4 +1,4 @@
-"""Probabilities that mean what they say: one temperature, chosen on validation."""
+"""Calibrated probabilities by one temperature, chosen on validation."""
 
 import math
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from torch.nn import functional as F
 
 #: Bins of equal width that confidences are sorted into.
 NUM_BINS = 15
-#: Where a temperature is looked for.
+#: Smallest and largest temperature.
 TEMPERATURES = (0.05, 20.0)
-#: How far from 1 a temperature is expected to be, as a standard deviation of its logarithm. Without
-#: it, a handful of nodes that are all right would make every probability a certainty.
+#: Expected standard deviation of the logarithm of the temperature. Without it, a few nodes that are
+#: all predicted rightly would push every probability to 0 or 1.
 USUAL_SPREAD = math.log(2)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the temperature does on the nodes or pairs that it was chosen on.
+    """A temperature, and its effect on the nodes or pairs that it was chosen on.
 
     Attributes:
-        temperature: What raw scores are divided by; above 1 where the model is too sure.
+        temperature: Divisor of raw scores; above 1 if the model is too confident.
         ece: Expected calibration error with it.
         ece_uncalibrated: The same at temperature 1.
         nll: Mean negative log-likelihood with it.
@@ -40,7 +40,7 @@ class Calibration:
 
 
 def calibrate(logits: Tensor, y: Tensor) -> Calibration:
-    """Choose a temperature, and say what it does.
+    """Choose a temperature and measure its effect.
 
     Args:
         logits: Raw scores, ``[M, C]``.
@@ -65,20 +65,20 @@ def best_temperature(logits: Tensor, y: Tensor) -> float:
         + \frac{(\log T)^2}{2 \sigma^2}
 
     with :math:`\sigma` of :data:`USUAL_SPREAD`, which matters for small validation sets only. The
-    scores keep their order, so that predictions do not change (Guo et al. 2017). Nothing to
-    choose by, which is where all classes score alike, leaves the temperature at 1.
+    order of scores, and so the predictions, do not change (Guo et al. 2017). If all classes always
+    have the same score, the temperature is 1.
     """
     _check(logits, y)
     if not bool((logits.amax(-1) > logits.amin(-1)).any()):
         return 1.0
 
-    def doubt(log_t: float) -> float:
+    def objective(log_t: float) -> float:
         likelihood = y.numel() * _negative_log_likelihood(logits, y, math.exp(log_t))
         return likelihood + (log_t / USUAL_SPREAD) ** 2 / 2
 
     limits = tuple(math.log(t) for t in TEMPERATURES)
-    found = float(minimize_scalar(doubt, bounds=limits, method="bounded").x)
-    return math.exp(found) if doubt(found) < doubt(0.0) else 1.0
+    found = float(minimize_scalar(objective, bounds=limits, method="bounded").x)
+    return math.exp(found) if objective(found) < objective(0.0) else 1.0
 
 
 def probabilities(logits: Tensor, temperature: float = 1.0) -> Tensor:
@@ -87,12 +87,12 @@ def probabilities(logits: Tensor, temperature: float = 1.0) -> Tensor:
 
 
 def two_class_logits(logits: Tensor) -> Tensor:
-    """Raw scores ``[P, 2]`` of "no" and "yes" for the logits ``[P]`` of a yes."""
+    """Raw scores ``[P, 2]`` of "no" and "yes" from logits ``[P]`` of "yes"."""
     return torch.stack([torch.zeros_like(logits), logits], dim=-1)
 
 
 def calibration_error(probability: Tensor, y: Tensor, num_bins: int = NUM_BINS) -> float:
-    """Expected calibration error: how far confidence and accuracy lie apart, over bins.
+    """Expected calibration error: mean difference of confidence and accuracy over bins.
 
     Args:
         probability: Predicted probabilities, ``[M, C]``.

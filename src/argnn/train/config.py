@@ -1,51 +1,65 @@
-"""How a model is trained, as plain frozen data."""
+"""Settings of the training."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from argnn.checks import check_type, require
 from argnn.errors import ConfigError
 from argnn.functional.ricci import REDUCTIONS
-from argnn.registry import resolve, suggestion
+from argnn.registry import canonical_name, resolve, suggestion
+from argnn.train.optimizers import OPTIMIZERS
 from argnn.train.precision import PRECISIONS
 
-SCHEDULES = ("constant", "step", "cosine")
-PENALTY_WEIGHTS = ("fixed", "theory", "theorem")
+_CHOICES = {
+    "schedule": ("constant", "step", "cosine"),
+    "precision": PRECISIONS,
+    "penalty_weights": ("fixed", "theory", "theorem"),
+    "penalty_reduction": REDUCTIONS,
+}
+#: Settings that were added after results had been stored. Records leave them out at their default
+#: value, so that the fingerprints of finished runs stay the same.
+_GROUPS = ("metric", "layers", "encoder_head")
+_ADDED_LATER = ("optimizer", *(f"{group}_weight_decay" for group in _GROUPS))
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Everything `fit` needs besides model, graph and task.
+    """All settings of `fit`.
 
     Attributes:
-        epochs: Most epochs to train for.
+        epochs: Largest number of epochs.
         lr: Learning rate of the weights.
-        metric_lr: Learning rate of the metric networks; as ``lr`` where not given.
-        penalty_lr: Learning rate of adaptive penalty weights; as ``lr`` where not given.
-        weight_decay: L2 weight of Adam on weights and metric networks.
+        metric_lr: Learning rate of the metric networks; None takes ``lr``.
+        penalty_lr: Learning rate of adaptive penalty weights; None takes ``lr``.
+        optimizer: A name in ``argnn.train.optimizers.OPTIMIZERS``: ``"adam"``, where weight decay
+            is a part of the gradient, or ``"adamw"``, where it is not.
+        weight_decay: Weight decay of all parameters of the model.
+        metric_weight_decay: Weight decay of the metric networks or learned curvatures, if it
+            differs from ``weight_decay``; see ``AbstractNodeModel.parameter_groups``.
+        layers_weight_decay: The same for the layers between encoder and head.
+        encoder_head_weight_decay: The same for encoder and head.
         clip_norm: Largest norm of the gradient; larger ones are scaled down.
         schedule: ``"constant"``, ``"step"`` (``step_factor`` every ``step_size`` epochs) or
             ``"cosine"`` (to zero over ``epochs``).
         step_size: Epochs between two steps of the step schedule.
-        step_factor: What a step multiplies the learning rates by.
+        step_factor: Factor on the learning rates at each step.
         patience: Stop after this many epochs without a better validation score; 0 never stops.
-        tolerance: Stop when the gradient's norm falls below it; 0 never stops.
-        evaluate_every: Epochs between two looks at the validation score; in between, nothing
-            waits for the device.
+        tolerance: Stop when the norm of the gradient is smaller; 0 never stops.
+        evaluate_every: Epochs between two validations. Between them nothing waits for the device.
         checkpoint_every: Epochs between two checkpoints; 0 writes none.
-        record: On a GPU, record the step of a model that allows it as a CUDA graph, and replay
-            it; small graphs train several times as fast.
-        seed: Seed of dropout, and of the weights where a runner builds the model.
+        record: On a GPU, record the training step as a CUDA graph and replay it, if the model
+            allows it. Small graphs train several times as fast.
+        seed: Seed of dropout, and of the weights if a command or estimator builds the model.
         precision: ``"float32"``, or ``"bfloat16"`` for products in bfloat16, in training and
             validation; weights, optimiser, losses and energies stay float32.
-        ricci_weight: Weight of the Ricci energy where weights are fixed.
-        smoothness_weight: Weight of the smoothness energy where weights are fixed.
-        magnitude_weight: Weight of the squared metric; not in the paper, but in its code.
-        penalty_weights: ``"fixed"`` takes the weights above; ``"theory"`` and ``"theorem"``
-            take the first two from the paper's formulas with training-label homophily.
-        penalty_adaptive: Whether the weights are learned, starting from the above.
+        ricci_weight: Weight of the Ricci energy, if ``penalty_weights`` is ``"fixed"``.
+        smoothness_weight: The same for the smoothness energy.
+        magnitude_weight: Weight of the squared metric, which only the paper's code has.
+        penalty_weights: ``"fixed"`` takes the weights above. ``"theory"`` and ``"theorem"`` compute
+            the first two by the paper's formulas from the homophily of the training labels.
+        penalty_adaptive: Whether these weights are learned.
         penalty_reduction: ``"sum"`` as in the paper, or ``"mean"``.
     """
 
@@ -53,7 +67,11 @@ class TrainConfig:
     lr: float = 5e-3
     metric_lr: float | None = None
     penalty_lr: float | None = None
+    optimizer: str = "adam"
     weight_decay: float = 1e-3
+    metric_weight_decay: float | None = None
+    layers_weight_decay: float | None = None
+    encoder_head_weight_decay: float | None = None
     clip_norm: float | None = None
     schedule: str = "constant"
     step_size: int = 50
@@ -81,29 +99,34 @@ class TrainConfig:
             value = getattr(self, name)
             positive = value is None or (value > 0 and math.isfinite(value))
             require(positive, name, "positive", value)
-        for name in (
-            "weight_decay",
-            "patience",
-            "tolerance",
-            "checkpoint_every",
-            "seed",
-            "ricci_weight",
-            "smoothness_weight",
-            "magnitude_weight",
-        ):
+        decays = [field.name for field in fields(self) if field.name.endswith("weight_decay")]
+        counts = ("patience", "tolerance", "checkpoint_every", "seed")
+        for name in (*decays, *counts, "ricci_weight", "smoothness_weight", "magnitude_weight"):
             value = getattr(self, name)
-            require(value >= 0 and math.isfinite(value), name, "finite and not negative", value)
-        for name, choices in (
-            ("schedule", SCHEDULES),
-            ("precision", PRECISIONS),
-            ("penalty_weights", PENALTY_WEIGHTS),
-            ("penalty_reduction", REDUCTIONS),
-        ):
+            fits = value is None or (value >= 0 and math.isfinite(value))
+            require(fits, name, "finite and not negative", value)
+        for name, choices in _CHOICES.items():
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(choices)}", repr(value))
         weights = (self.ricci_weight, self.smoothness_weight, self.magnitude_weight)
         if self.penalty_adaptive and self.penalty_weights == "fixed" and not any(weights):
             raise ConfigError("penalty_adaptive needs a penalty weight above 0 to start from")
+        name = canonical_name(self.optimizer, OPTIMIZERS, "optimizer")
+        object.__setattr__(self, "optimizer", name)
+
+    def group_weight_decay(self, group: str) -> float:
+        """Weight decay of one of the groups of ``AbstractNodeModel.parameter_groups``."""
+        own: float | None = getattr(self, f"{group}_weight_decay")
+        return self.weight_decay if own is None else own
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings for a record, without later additions that have their default value."""
+        usual = {field.name: field.default for field in fields(self)}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _ADDED_LATER or value != usual[name]
+        }
 
 
 #: The optimiser settings that belong to each preset of the model.
@@ -130,9 +153,9 @@ def train_config(preset: str, overrides: Mapping[str, Any]) -> TrainConfig:
 
 
 def learning_rate_factor(config: TrainConfig, epoch: int) -> float:
-    """What the schedule multiplies the learning rates by in an epoch, counted from 1.
+    """Factor of the schedule on the learning rates in an epoch, counted from 1.
 
-    A function of the epoch alone: a resumed run needs no scheduler state.
+    It depends on the epoch alone, so that checkpoints need no state of a scheduler.
     """
     if config.schedule == "step":
         return config.step_factor ** ((epoch - 1) // config.step_size)

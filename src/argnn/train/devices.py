@@ -1,4 +1,4 @@
-"""Where a model is trained."""
+"""The device of a training."""
 
 import torch
 
@@ -8,11 +8,11 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 def resolve_device(name: str, setting: str = "device") -> str:
-    """``"cpu"`` or ``"cuda"``; ``"auto"`` is the GPU where there is one.
+    """``"cpu"`` or ``"cuda"``; ``"auto"`` is the GPU if there is one.
 
     Args:
         name: One of ``DEVICES``.
-        setting: What an error calls it.
+        setting: Name of the setting in error messages.
     """
     if name not in DEVICES:
         raise ConfigError(f"{setting} must be one of {', '.join(DEVICES)} (got '{name}')")

@@ -1,4 +1,4 @@
-"""The training loop: one function, and the state it can be stopped and continued with."""
+"""The training loop, and the snapshots from which it can continue."""
 
 import math
 import time
@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from argnn.errors import DivergenceError, RunError
 from argnn.functional.neighborhood import unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
+from argnn.train.batches import Batch, BatchSource, WholeGraph
 from argnn.train.config import TrainConfig, learning_rate_factor
+from argnn.train.optimizers import OPTIMIZERS
 from argnn.train.penalties import build_penalties
 from argnn.train.precision import scores_and_metrics
 from argnn.train.recording import WARM_UP, Recorded
@@ -28,7 +30,7 @@ class Graph(Protocol):
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What one epoch left behind. Validation is None where it was not looked at."""
+    """Losses and scores of one epoch; those of validation are None in epochs without it."""
 
     epoch: int
     loss: float
@@ -41,7 +43,7 @@ class EpochRecord:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything needed to continue a run as if it had never stopped."""
+    """Everything that is needed to continue a run with the same result as without a stop."""
 
     tensors: dict[str, Tensor]
     values: dict[str, Any]
@@ -49,7 +51,7 @@ class Snapshot:
 
 @dataclass
 class _Progress:
-    """What the loop remembers from epoch to epoch besides weights."""
+    """State of the loop besides weights and optimiser."""
 
     history: list[EpochRecord] = field(default_factory=list)
     best_epoch: int = 0
@@ -59,13 +61,13 @@ class _Progress:
 
 @dataclass(frozen=True)
 class FitResult:
-    """How training went. The model holds the weights of :attr:`best_epoch`.
+    """Result of a training. The model has the weights of :attr:`best_epoch`.
 
     Attributes:
         best_epoch: The epoch with the best validation score, counted from 1.
         val_score: Its validation score.
         val_loss: Its validation loss.
-        epochs_run: How many epochs were trained in all.
+        epochs_run: Number of trained epochs.
         stopped_by: ``"epochs"``, ``"patience"`` or ``"tolerance"``.
         penalty_weights: Final weight of each penalty, by name.
         history: One record per epoch.
@@ -88,42 +90,43 @@ def fit(
     task: Task,
     config: TrainConfig,
     *,
+    batches: BatchSource | None = None,
     on_epoch: Callable[[EpochRecord], None] | None = None,
     save: Callable[[Snapshot], None] | None = None,
     observe: Callable[[int, Tensor], None] | None = None,
     resume_from: Snapshot | None = None,
 ) -> FitResult:
-    """Train a model and leave it with the weights of its best validation epoch.
+    """Train a model and give it the weights of its best validation epoch.
 
-    Of the graph, ``x`` and ``edge_index`` are read and nothing else; a task holds no test
-    label. Nobody, a callback included, may write to the two meanwhile: they are
-    :class:`~argnn.kernels.unchanged`, and an error is raised at the end where they were not. On one
-    machine and device the same seed gives the same bits, also when a run was stopped and continued
-    in between.
+    Only ``x`` and ``edge_index`` of the graph are read, and a task has no test label. Nothing may
+    change these two tensors during training, not even a callback: they are
+    :class:`~argnn.kernels.unchanged`, and a change raises an error at the end. On one machine and
+    device the same seed gives the same bits, also if the run was stopped and continued.
 
-    Nothing waits for the device between two looks at it. One is taken where validation or a
-    checkpoint is due, where training ends, and in every epoch with ``config.tolerance``.
+    The loop waits for the device only if validation or a checkpoint is due, if training ends, and
+    in every epoch with ``config.tolerance``. Only then it reads the losses of the epochs since the
+    last time.
 
     Args:
         model: The model, with its initial weights.
         graph: Features ``x`` and edges ``edge_index``.
         task: Loss and validation score.
         config: Optimiser, penalties, stopping.
-        on_epoch: Called with the record of every epoch, in order, at the next look.
+        batches: What the training steps see; the whole graph if not given.
+        on_epoch: Called with the record of every epoch, in order, as soon as losses are read.
         save: Called with a snapshot every ``config.checkpoint_every`` epochs.
-        observe: Called with the epoch and the model's outputs at every validation. What it makes
-            of them cannot reach the training.
+        observe: Called with the epoch and the model's outputs at every validation. It cannot change
+            the training.
         resume_from: A snapshot to continue from.
 
     Raises:
-        DivergenceError: The loss or the gradient was no longer finite in an epoch since the
-            last look.
+        DivergenceError: The loss or the gradient was not finite.
     """
     began = time.perf_counter()
     devices = [graph.x.device] if graph.x.device.type == "cuda" else []
     with torch.random.fork_rng(devices), unchanged(graph.x, graph.edge_index):
         torch.manual_seed(config.seed)
-        loop = _Loop(model, graph, task, config, observe)
+        loop = _Loop(model, graph, task, config, batches, observe)
         if resume_from is not None:
             loop.restore(resume_from)
         stopped_by = loop.stop_reason()
@@ -144,13 +147,15 @@ class _Loop:
         graph: Graph,
         task: Task,
         config: TrainConfig,
+        batches: BatchSource | None,
         observe: Callable[[int, Tensor], None] | None,
     ) -> None:
         self.model, self.task, self.config, self.observe = model, task, config, observe
-        # Nothing else of the graph is kept: it may carry labels that training must not see.
+        # Nothing else of the graph is kept, because it may have labels that training must not see.
         self.x, self.edge_index = graph.x, graph.edge_index
+        self.batches = batches or WholeGraph(Batch(graph.x, graph.edge_index, task.loss))
         self.progress = _Progress()
-        # Loss, task loss and gradient norm of epochs that nobody has waited for yet.
+        # Loss, task loss and gradient norm of steps that are not read from the device yet.
         self.unread: list[Tensor] = []
         self.recorded_step: Recorded | None = None
         self.recorded_forward: Recorded | None = None
@@ -162,42 +167,47 @@ class _Loop:
             config, graph.edge_index, metrics, model.hidden_channels, task
         ).to(graph.x.device)
         on_gpu = graph.x.device.type == "cuda"
-        self.records = on_gpu and config.record and model.recordable
+        self.records = on_gpu and config.record and model.recordable and self.batches.same_tensors
         groups = self._parameter_groups()
         self.initial_rates = [float(group["lr"]) for group in groups]
         if self.records:  # a recorded step reads its learning rates from the device
             for group in groups:
                 group["lr"] = torch.tensor(group["lr"], device=graph.x.device)
         # Fused on a GPU only: on a CPU it would change the bits.
-        self.optimizer = torch.optim.Adam(groups, fused=on_gpu, capturable=self.records)
+        build = OPTIMIZERS[config.optimizer]
+        self.optimizer = build(groups, fused=on_gpu, capturable=self.records)
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
-        """Weights, metric networks and penalty weights, each with its learning rate (alg. 3)."""
+        """Weights, metric and penalty weights, each with its learning rate (alg. 3).
+
+        Parameters of one learning rate and weight decay are one group, in the order of the model:
+        checkpoints number the parameters in this order.
+        """
         config = self.config
-        metric = self.model.metric_parameters()
-        in_metric = {id(parameter) for parameter in metric}
-        weights = [p for p in self.model.parameters() if id(p) not in in_metric]
-        groups: list[dict[str, Any]] = [
-            {"params": weights, "lr": config.lr, "weight_decay": config.weight_decay},
-            {
-                "params": metric,
-                "lr": config.metric_lr or config.lr,
-                "weight_decay": config.weight_decay,
-            },
-            {"params": list(self.penalties.parameters()), "lr": config.penalty_lr or config.lr},
-        ]
-        return [group for group in groups if group["params"]]
+        weights: dict[float, dict[str, Any]] = {}
+        metric: dict[float, dict[str, Any]] = {}
+        for name, group in self.model.parameter_groups().items():
+            found, rate = (metric, config.metric_lr) if group == "metric" else (weights, config.lr)
+            decay = config.group_weight_decay(group)
+            new = {"params": [], "lr": rate or config.lr, "weight_decay": decay}
+            found.setdefault(decay, new)["params"].append(self.model.get_parameter(name))
+        penalties = {
+            "params": list(self.penalties.parameters()),
+            "lr": config.penalty_lr or config.lr,
+            "weight_decay": 0.0,
+        }
+        return [*weights.values(), *metric.values(), *([penalties] if penalties["params"] else [])]
 
     @property
     def epoch(self) -> int:
         """Number of finished epochs."""
-        return len(self.progress.history) + len(self.unread)
+        return len(self.progress.history) + len(self.unread) // self.batches.num_batches
 
     def run_epoch(self) -> list[EpochRecord]:
-        """Train for one epoch; give the records of all since the last look if one is due."""
+        """Train for one epoch; return the records of all unread epochs, if it is time for that."""
         self._set_learning_rates()
-        self.unread.append(self._step())
-        return self._look() if self._look_is_due() else []
+        self.unread += [self._step(batch) for batch in self.batches.epoch()]
+        return self._read_and_validate() if self._reading_is_due() else []
 
     def _set_learning_rates(self) -> None:
         factor = learning_rate_factor(self.config, self.epoch + 1)
@@ -207,31 +217,31 @@ class _Loop:
             else:
                 group["lr"] = rate * factor
 
-    def _step(self) -> Tensor:
-        """Loss, task loss and norm of the gradient, still on the device."""
+    def _step(self, batch: Batch) -> Tensor:
+        """Loss, task loss and norm of the gradient, a tensor on the device."""
         if not self.records or self.warm_up > 0:
             self.warm_up -= 1
-            return self._compute_step()
+            return self._compute_step(batch)
         if self.recorded_step is None:
-            self.recorded_step = Recorded(self._compute_step)
+            self.recorded_step = Recorded(lambda: self._compute_step(batch))
         return self.recorded_step()
 
-    def _compute_step(self) -> Tensor:
+    def _compute_step(self, batch: Batch) -> Tensor:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        outputs, metrics = self._forward()
-        task_loss = self.task.loss(self.model, outputs)
+        outputs, metrics = self._forward(batch.x, batch.edge_index)
+        task_loss = batch.loss(self.model, outputs)
         loss = task_loss
         if self.penalties:
-            loss = loss + total_penalty(self.penalties, metrics, self.edge_index)
+            loss = loss + total_penalty(self.penalties, metrics, batch.edge_index)
         loss.backward()
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         gradient_norm = nn.utils.clip_grad_norm_(self._parameters(), limit)
         self.optimizer.step()
         return torch.stack([loss.detach(), task_loss.detach(), gradient_norm])
 
-    def _forward(self) -> tuple[Tensor, list[Tensor]]:
-        return scores_and_metrics(self.model, self.x, self.edge_index, self.config.precision)
+    def _forward(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        return scores_and_metrics(self.model, x, edge_index, self.config.precision)
 
     def _parameters(self) -> list[nn.Parameter]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -243,7 +253,7 @@ class _Loop:
                 f"(lr {self.config.lr:g}); a smaller lr or a clip_norm may help"
             )
 
-    def _look_is_due(self) -> bool:
+    def _reading_is_due(self) -> bool:
         return (
             self.config.tolerance > 0
             or self._evaluation_is_due()
@@ -251,8 +261,8 @@ class _Loop:
             or self._patience_is_over()
         )
 
-    def _look(self) -> list[EpochRecord]:
-        """Wait for the device: make the unread epochs records, and validate if that is due."""
+    def _read_and_validate(self) -> list[EpochRecord]:
+        """Wait for the device: turn unread epochs into records, and validate if that is due."""
         records = self._read()
         if self._evaluation_is_due() or records[-1].gradient_norm < self.config.tolerance:
             validation = self._validate()
@@ -264,7 +274,8 @@ class _Loop:
     def _read(self) -> list[EpochRecord]:
         """Records of the unread epochs, in one transfer from the device."""
         records = []
-        rows = torch.stack(self.unread).tolist()
+        steps = torch.stack(self.unread).view(-1, self.batches.num_batches, 3)
+        rows = steps.mean(1).tolist()
         for epoch, row in enumerate(rows, start=len(self.progress.history) + 1):
             loss, task_loss, gradient_norm = row
             self._require_finite("loss", loss, epoch)
@@ -285,18 +296,18 @@ class _Loop:
         return validation
 
     def _show(self, outputs: Tensor) -> None:
-        """Tell the observer, whose random numbers are not those of the training."""
+        """Call the observer; random numbers that it draws do not change those of the training."""
         if self.observe is not None:
             devices = [outputs.device] if outputs.device.type == "cuda" else []
             with torch.random.fork_rng(devices):
                 self.observe(self.epoch, outputs)
 
     def _outputs(self) -> Tensor:
-        """What the model, in evaluation mode, makes of the graph."""
+        """Outputs of the model, in evaluation mode, on the whole graph."""
         if self.recorded_step is None:
-            return self._forward()[0]
+            return self._forward(self.x, self.edge_index)[0]
         if self.recorded_forward is None:
-            self.recorded_forward = Recorded(lambda: self._forward()[0])
+            self.recorded_forward = Recorded(lambda: self._forward(self.x, self.edge_index)[0])
         return self.recorded_forward()
 
     def stop_reason(self) -> str | None:
@@ -331,6 +342,8 @@ class _Loop:
         }
         if self.x.device.type == "cuda":
             tensors["rng/cuda"] = torch.cuda.get_rng_state(self.x.device)
+        if self.batches.generator is not None:
+            tensors["rng/batches"] = self.batches.generator.get_state()
         for index, state in self.optimizer.state_dict()["state"].items():
             tensors.update(_prefixed(f"optimizer/{index}", state))
         values = {
@@ -348,7 +361,7 @@ class _Loop:
             raise RunError(f"the checkpoint does not fit this run: {error}") from error
 
     def _restore(self, snapshot: Snapshot) -> None:
-        # Copies: Adam changes its state in place, and a snapshot may be used again.
+        # Copies, because the optimiser changes its state in place and snapshots may be used again.
         tensors, values = _copy(snapshot.tensors), snapshot.values
         self.model.load_state_dict(_unprefixed("model", tensors))
         self.penalties.load_state_dict(_unprefixed("penalty", tensors))
@@ -365,6 +378,8 @@ class _Loop:
         torch.set_rng_state(tensors["rng/cpu"])
         if self.x.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["rng/cuda"], self.x.device)
+        if self.batches.generator is not None:
+            self.batches.generator.set_state(tensors["rng/batches"])
 
     def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
         state = self.optimizer.state_dict()

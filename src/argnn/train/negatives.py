@@ -1,15 +1,15 @@
-"""Pairs of nodes that are no edge, drawn anew whenever they are asked for."""
+"""Random pairs of nodes that are not edges."""
 
 import torch
 from torch import Tensor
 
 
 class NegativeSampler:
-    """Draws pairs evenly from all pairs of different nodes, and says which are no edge.
+    """Draws random pairs of different nodes, all with the same probability, and marks edges.
 
-    Everything stays on the device, and nothing waits for it: a pair that happens to be an edge
-    is marked instead of drawn again. Several candidates are drawn for each pair, so that marks
-    are rare in all but dense graphs.
+    Nothing waits for the device: a pair that happens to be an edge is marked instead of drawn
+    again. Several candidates are drawn for each pair, so that marks are rare except in dense
+    graphs.
 
     Args:
         edges: The pairs to avoid, each once, ``[2, P]``.
@@ -24,13 +24,13 @@ class NegativeSampler:
         self.edge_keys = self._keys(edges).unique()
 
     def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Pairs ``[2, count]``, and for each whether it is no edge, ``[count]``."""
+        """Pairs ``[2, count]``, and for each whether it is not an edge, ``[count]``."""
         device, nodes = self.edge_keys.device, self.num_nodes
         a = torch.randint(nodes, (self.CANDIDATES * count,), device=device)
         b = torch.randint(nodes - 1, (self.CANDIDATES * count,), device=device)
         pairs = torch.stack([a, b + (b >= a)])  # every ordered pair of different nodes once
         is_edge = self._is_edge(pairs)
-        # Non-edges first, in the order they were drawn in.
+        # Non-edges come first, otherwise in the order of drawing.
         chosen = is_edge.to(torch.uint8).argsort(stable=True)[:count]
         return pairs[:, chosen], ~is_edge[chosen]
 

@@ -1,4 +1,4 @@
-"""The penalties of a run, with weights from the config or from theory."""
+"""The penalties of a run, with weights from the settings or from the paper's formulas."""
 
 from torch import Tensor, nn
 
@@ -10,24 +10,31 @@ from argnn.train.tasks import Task
 
 
 def build_penalties(
-    config: TrainConfig,
-    edge_index: Edges,
-    metrics: list[Tensor],
-    hidden_channels: int,
-    task: Task,
+    config: TrainConfig, edge_index: Edges, metrics: list[Tensor], hidden_channels: int, task: Task
 ) -> nn.ModuleList:
-    """One regulariser per positive weight; none for a model without a metric.
+    """One regulariser per positive weight; none if the model has no metric.
 
     Args:
-        config: Which weights to take.
+        config: Names the weights or the formula for them.
         edge_index: Source and target of each edge, ``[2, E]``.
-        metrics: Metric diagonals of each layer, for their number and the nodes'.
+        metrics: Metric diagonals of each layer; only their number and shapes matter.
         hidden_channels: Width of the layers.
         task: For the homophily of the training labels.
     """
     if not metrics:
         return nn.ModuleList()
-    ricci, smoothness = _weights(config, edge_index, metrics, hidden_channels, task)
+    ricci, smoothness = config.ricci_weight, config.smoothness_weight
+    if config.penalty_weights != "fixed":
+        num_nodes = metrics[0].size(0)
+        hood = neighborhood(edge_index, num_nodes)
+        ricci, smoothness = AF.theory_weights(
+            homophily=task.homophily(hood),
+            num_nodes=num_nodes,
+            num_edges=hood.pairs.size(1),
+            num_layers=len(metrics),
+            hidden_channels=hidden_channels,
+            form="main" if config.penalty_weights == "theory" else "theorem",
+        )
     kinds: list[tuple[type[Regularizer], float]] = [
         (RicciRegularizer, ricci),
         (SmoothnessRegularizer, smoothness),
@@ -37,25 +44,4 @@ def build_penalties(
         kind(weight, reduction=config.penalty_reduction, learnable=config.penalty_adaptive)
         for kind, weight in kinds
         if weight > 0
-    )
-
-
-def _weights(
-    config: TrainConfig,
-    edge_index: Edges,
-    metrics: list[Tensor],
-    hidden_channels: int,
-    task: Task,
-) -> tuple[float, float]:
-    if config.penalty_weights == "fixed":
-        return config.ricci_weight, config.smoothness_weight
-    num_nodes = metrics[0].size(0)
-    hood = neighborhood(edge_index, num_nodes)
-    return AF.theory_weights(
-        homophily=task.homophily(hood),
-        num_nodes=num_nodes,
-        num_edges=hood.pairs.size(1),
-        num_layers=len(metrics),
-        hidden_channels=hidden_channels,
-        form="main" if config.penalty_weights == "theory" else "theorem",
     )

@@ -1,11 +1,11 @@
-"""Work on a GPU that is recorded once and replayed: small graphs are all launching otherwise."""
+"""GPU work that is recorded once and replayed, which saves most launch time on small graphs."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-#: Epochs that run as usual first: they fill caches and make the optimiser's state.
+#: Steps that run normally first: they fill caches and create the optimiser's state.
 WARM_UP = 3
 
 
@@ -13,9 +13,9 @@ class Recorded:
     """The kernels that a function launches, as a CUDA graph.
 
     Args:
-        compute: Reads and writes the same tensors in every call, draws random numbers only
-            from torch's default generator, and never waits for the device. It is called once,
-            without any kernel being run.
+        compute: Reads and writes the same tensors in every call, draws random numbers only from
+            torch's default generator, and never waits for the device. It is called once, to
+            record its kernels without running them.
     """
 
     def __init__(self, compute: Callable[[], Tensor]) -> None:
@@ -24,6 +24,6 @@ class Recorded:
             self.result = compute()
 
     def __call__(self) -> Tensor:
-        """Run the kernels on what the tensors hold now."""
+        """Run the kernels on the present values of the tensors."""
         self.graph.replay()
-        return self.result.clone()  # the next call writes over the original
+        return self.result.clone()  # the next call overwrites the original

@@ -1,4 +1,4 @@
-"""Numbers that judge a model."""
+"""Scores of predictions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +17,8 @@ class NodeScores:
         f1: F1 weighted by class size, the paper's "F1".
         f1_macro: F1 averaged over the classes present in labels or predictions.
         accuracy: Share of right predictions.
-        auroc: One-vs-rest area under the ROC curve, weighted by class size; None where fewer
-            than two classes are present.
+        auroc: One-vs-rest area under the ROC curve, weighted by class size; None if fewer than
+            two classes are present.
         auprc: One-vs-rest average precision, weighted by class size.
         absent_classes: Classes without a node in the set. They have no AUROC and no AUPRC,
             and weight zero in weighted averages.
@@ -83,7 +83,7 @@ class LinkScores:
         accuracy: Share of right decisions at ``threshold``.
         threshold: Logit from which a pair counts as an edge; chosen on validation pairs.
         hits_at_10: Share of edges that score higher than the tenth best non-edge.
-        hits_at_50: The same for the fiftieth; None where there are fewer non-edges.
+        hits_at_50: The same for the fiftieth; None if there are fewer non-edges.
         mrr: Mean reciprocal rank of each edge among all non-edges of the set; ties count half.
         count: Number of pairs scored.
     """
@@ -121,12 +121,12 @@ def link_scores(edges: Tensor, non_edges: Tensor, threshold: float) -> LinkScore
 
 
 def best_threshold(edges: Tensor, non_edges: Tensor) -> float:
-    """The logit at which most of these pairs are decided rightly; of several, the largest."""
+    """The threshold with the most right decisions; of several, the largest."""
     logits, label = _labelled_pairs(edges, non_edges)
     fpr, tpr, threshold = roc_curve(label, logits, drop_intermediate=False)
-    # Rounded to the counts they are: ties must not be decided by the last bit.
+    # Rounded to whole counts, so that rounding errors do not decide ties.
     right = np.rint(tpr * edges.numel() + (1 - fpr) * non_edges.numel())
-    # The curve starts at infinity, where nothing counts as an edge; JSON has no infinity.
+    # The curve starts at infinity (no pair is an edge), which JSON does not have.
     return float(min(threshold[right.argmax()], np.nextafter(logits.max(), np.inf)))
 
 

@@ -1,4 +1,4 @@
-"""What a model is trained for: loss, validation score, and how epochs are compared."""
+"""Tasks: training loss, validation score, and how epochs are compared."""
 
 import math
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ class Validation:
 
     @property
     def key(self) -> tuple[float, float]:
-        """Score first; ties go to the smaller loss."""
+        """Score and negative loss; of equal scores, the smaller loss is better."""
         return (self.score, -self.loss)
 
 
 class Task(Protocol):
-    """What `fit` asks of a task."""
+    """What `fit` needs of a task."""
 
     def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
-        """Training loss of a model's outputs, a scalar that stays on the device."""
+        """Training loss of a model's outputs, a scalar on the device."""
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """Validation result of a model's outputs; waits for the device."""
@@ -45,12 +45,12 @@ class Task(Protocol):
 class NodeClassification:
     """Cross-entropy on training nodes, accuracy on validation nodes.
 
-    The labels of all other nodes are erased here, so that nothing downstream can see them.
+    Only the labels of these nodes are kept, so that training cannot see others.
 
     Args:
         y: Label of each node, ``[N]``; negative where unknown.
         train_mask: Nodes to learn from, ``[N]``.
-        val_mask: Nodes to choose the epoch by, ``[N]``.
+        val_mask: Nodes that choose the epoch, ``[N]``.
     """
 
     def __init__(self, y: Tensor, train_mask: Tensor, val_mask: Tensor) -> None:
@@ -88,23 +88,21 @@ class NodeClassification:
         return Validation(*torch.stack([accuracy, loss.double()]).tolist())  # one transfer
 
     def homophily(self, edge_index: Edges) -> float:
-        """Edge homophily between training nodes; 0 where no edge joins two of them."""
+        """Edge homophily between training nodes; 0 if no edge joins two of them."""
         known = torch.full((self.num_nodes,), -1, dtype=torch.int64)
         known[self.train_nodes.cpu()] = self.train_labels.cpu()
-        share = edge_homophily(edge_index, known.to(self.train_labels.device))
-        return 0.0 if share != share else share
+        return _homophily_or_zero(edge_index, known.to(self.train_labels.device))
 
 
 class LinkPrediction:
-    """Cross-entropy on training pairs and fresh non-edges, AUROC on validation pairs.
+    """Cross-entropy on training pairs and random non-edges, AUROC on validation pairs.
 
     Args:
         train_pairs: Edges to learn from, each pair once, ``[2, P]``.
-        val_pairs: Edges to choose the epoch by, ``[2, V]``.
-        val_negatives: Non-edges to choose the epoch by, ``[2, V]``.
+        val_pairs: Edges that choose the epoch, ``[2, V]``.
+        val_negatives: Non-edges that choose the epoch, ``[2, V]``.
         num_nodes: Number of nodes.
-        y: Labels for :meth:`homophily`, ``[N]``, negative where unknown; they are not what is
-            predicted.
+        y: Labels for :meth:`homophily`, ``[N]``, negative where unknown; they are not predicted.
     """
 
     def __init__(
@@ -129,8 +127,8 @@ class LinkPrediction:
     def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
         """Mean cross-entropy of the training pairs plus that of as many non-edges.
 
-        The non-edges are drawn anew in every call. They avoid the training pairs only: to avoid
-        the others, too, would tell the model about them.
+        Every call draws new non-edges. They avoid training pairs only: avoiding validation and test
+        pairs would tell the model about them.
         """
         count = self.train_pairs.size(1)
         drawn, is_non_edge = self.sampler.draw(count)
@@ -143,16 +141,20 @@ class LinkPrediction:
         """AUROC and cross-entropy of the validation pairs and their fixed non-edges."""
         logits = _pair_scores(model, outputs, self.val_pairs)
         if not logits.isfinite().all():
-            return Validation(math.nan, math.nan)  # there is no AUROC; `fit` will say so
+            return Validation(math.nan, math.nan)  # there is no AUROC; `fit` raises an error
         loss = F.binary_cross_entropy_with_logits(logits.double(), self.val_labels.double())
         return Validation(area_under_roc(logits, self.val_labels), loss.item())
 
     def homophily(self, edge_index: Edges) -> float:
-        """Edge homophily of the observed graph; 0 where no edge joins two labelled nodes."""
+        """Edge homophily of the training graph; 0 if no edge joins two labelled nodes."""
         if self.y is None:
             raise ConfigError("penalty weights from theory need labels, and the graph has none")
-        share = edge_homophily(edge_index, self.y)
-        return 0.0 if share != share else share
+        return _homophily_or_zero(edge_index, self.y)
+
+
+def _homophily_or_zero(edge_index: Edges, y: Tensor) -> float:
+    share = edge_homophily(edge_index, y)
+    return 0.0 if math.isnan(share) else share
 
 
 def _pair_scores(model: AbstractNodeModel, outputs: Tensor, pairs: Tensor) -> Tensor:

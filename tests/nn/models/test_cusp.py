@@ -82,7 +82,8 @@ def slow_pooling(pooling, space, hops):
         attention = torch.stack(
             [torch.sigmoid(gap[:, q] @ pooling.theta[q]) for q in range(len(inputs))], -1
         )
-        total = total + mix[level] * space.scale(attention.softmax(-1), points)
+        scaled = space.expmap0(space.join(attention.softmax(-1).unsqueeze(-1) * logs))
+        total = total + mix[level] * scaled
     return total
 
 

@@ -1,4 +1,4 @@
-"""Everything that the page shows, as plain JSON values."""
+"""The contents of the page as plain JSON values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.analysis.explorer.packing import (
-    Packed,
-    pack_columns,
-    pack_floats,
-    pack_integers,
-)
+from argnn.analysis.explorer.packing import Packed, pack_columns, pack_floats, pack_integers
 from argnn.analysis.geometry import field_nrmd, metric_statistics
 from argnn.analysis.layers import Layer, learned_layers
 from argnn.analysis.messages import Messages, layer_messages, ordered_pairs
@@ -36,7 +31,7 @@ _MOST_NODES, _MOST_EDGES = 20_000, 1_000_000
 
 @dataclass(frozen=True)
 class Subject:
-    """What a page is about.
+    """The graph and the model that a page shows.
 
     Attributes:
         title: Name of the page.
@@ -46,7 +41,7 @@ class Subject:
         probabilities: Of each class at each node, ``[N, C]``; None where no classes are predicted.
         class_names: Names of the classes.
         masks: Training, validation and test nodes, ``[N]`` each; None where there are none.
-        overview: What is shown above the map: facts, scores, curves, notes.
+        overview: Facts, scores, curves and notes above the map.
         seed: Fixes drawing and rewiring.
     """
 
@@ -63,11 +58,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class _Sample:
-    """What of a graph is shown: everything, unless it is large.
+    """The nodes and edges that are shown: all, unless the graph is large.
 
     Attributes:
         nodes: The nodes that are shown, in order, ``[n]``.
-        place: Where each node stands among them, -1 for one that does not, ``[N]``.
+        place: Number of each node among them, -1 if it is not shown, ``[N]``.
         edges: The columns of the ordered pairs that are shown, ``[e]``.
     """
 
@@ -76,7 +71,7 @@ class _Sample:
     edges: Tensor
 
     def between(self, pairs: Tensor) -> Tensor:
-        """The pairs ``[2, P]`` of which both nodes are shown, by their places."""
+        """The pairs ``[2, P]`` of which both nodes are shown, by their numbers on the page."""
         ends = self.place[pairs]
         return ends[:, (ends >= 0).all(dim=0)]
 
@@ -92,10 +87,10 @@ def _sample(pairs: Tensor, num_nodes: int, seed: int) -> _Sample:
 
 
 def document(subject: Subject) -> dict[str, Any]:
-    """Compute all that the page of a subject shows.
+    """Compute everything that the page of a subject shows.
 
-    Every figure is computed on the whole graph. Of a large one, the page shows a sample of nodes
-    and the edges between them, and says so.
+    All statistics are those of the whole graph. Of a large graph, the page shows a sample of the
+    nodes and the edges between them, and says so.
     """
     graph = subject.graph
     layers = learned_layers(subject.model, graph)
@@ -117,7 +112,7 @@ def document(subject: Subject) -> dict[str, Any]:
 
 
 def _left_out(sample: _Sample, pairs: Tensor) -> list[str]:
-    """What the page does not show."""
+    """A note on what the page does not show."""
     nodes, edges = len(sample.nodes), len(sample.edges)
     if nodes == len(sample.place) and edges == pairs.size(1):
         return []
@@ -129,7 +124,7 @@ def _left_out(sample: _Sample, pairs: Tensor) -> list[str]:
 
 
 def _ids(graph: Data, sample: _Sample) -> list[str] | None:
-    """Names of the nodes; None where they are their numbers."""
+    """Names of the nodes; None if they are just the numbers 0, 1, 2, ..."""
     ids = graph.get("node_ids")
     names = [str(node if ids is None else ids[node]) for node in sample.nodes.tolist()]
     return None if names == [str(n) for n in range(len(names))] else names
@@ -196,22 +191,20 @@ def _held_out_homophily(subject: Subject, rewired: Tensor) -> list[float | None]
     if subject.masks is None:
         return None
     hidden = torch.where(subject.masks[0], -1, labels_of(subject.graph))
-    return [
-        _plain(AF.edge_homophily(edges, hidden)) for edges in (subject.graph.edge_index, rewired)
-    ]
+    both = (subject.graph.edge_index, rewired)
+    return [_plain(AF.edge_homophily(edges, hidden)) for edges in both]
 
 
 def _layers(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> list[dict[str, Any]]:
     messages = layer_messages(subject.model, subject.graph)
     room = _MOST_METRIC_ENTRIES
     described: list[dict[str, Any]] = []
-    # The last layer is the one that predictions rest on: it is shown whole before the others.
+    # Predictions depend on the last layer first, so that it is always shown in full.
     for number in reversed(range(len(layers))):
         room -= len(sample.nodes) * layers[number].g.size(1)
         whole = room >= 0 or not described
-        described.append(
-            _layer(number + 1, subject.graph, layers[number], messages[number], whole, sample)
-        )
+        both = layers[number], messages[number]
+        described.append(_layer(number + 1, subject.graph, *both, whole, sample))
     return described[::-1]
 
 
@@ -225,9 +218,7 @@ def _layer(
         "axes": layer.g.size(1),
         "nrmd": _plain(field_nrmd(layer.g, graph.edge_index)),
         "log_metric": pack_columns(layer.g[nodes].double().log().numpy()) if whole else None,
-        "statistics": {
-            name: pack_floats(found[nodes].numpy()) for name, found in statistics.items()
-        },
+        "statistics": {name: pack_floats(v[nodes].numpy()) for name, v in statistics.items()},
         "tau": pack_floats(messages.tau[edges].numpy()),
         "attention": None if attention is None else pack_floats(attention[edges].numpy()),
         "weight": pack_floats(messages.weight[edges].numpy()),

@@ -1,8 +1,8 @@
 """One HTML file from a document of plain values.
 
-What a user's files say enters the page as JSON only, without any character that could end the
-JSON, and the script puts it on the screen as text. A policy in the page lets nothing run but the
-script itself, and forbids every request.
+Texts of the user's files are in the page only as JSON, without any character that could end the
+JSON, and the script shows them as text. A policy in the page allows no other script, and no
+request.
 """
 
 import base64
@@ -13,53 +13,34 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-# Files of the script in the order in which they are joined: each may use at once what stands above
-# it, and inside its functions everything.
+# Files of the script in the order in which they are joined. While it is loaded, a file may use only
+# those before it; inside its functions, all.
 SCRIPTS = (
-    "dom",
-    "arrays",
-    "graph",
-    "state",
-    "coloring",
-    "camera",
-    "scene",
-    "painter_canvas",
-    "painter_webgl",
-    "marks",
-    "map",
-    "legend",
-    "detail",
-    "search",
-    "overview",
-    "downloads",
-    "controls",
-    "gestures",
-    "main",
-)
+    "dom", "arrays", "graph", "state", "coloring", "camera", "scene", "painter_canvas",
+    "painter_webgl", "marks", "map", "legend", "detail", "search", "overview", "downloads",
+    "controls", "gestures", "main",
+)  # fmt: skip
 
 
 def page(document: Mapping[str, Any]) -> bytes:
     """The page of a document, see :func:`~argnn.analysis.explorer.contents.document`."""
     script, style = _script(), _part("explorer.css")
     values = {
-        "@@POLICY@@": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "POLICY": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'",
-        "@@TITLE@@": html.escape(str(document["title"])),
-        "@@STYLE@@": style,
-        "@@SCRIPT@@": script,
-        "@@DATA@@": embedded_json(document),
+        "TITLE": html.escape(str(document["title"])),
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": embedded_json(document),
     }
-    # One pass over the template: no value is searched for the name of another.
-    first, *others = _part("template.html").split("@@")
-    pieces = [first]
-    pieces += [
-        values[f"@@{text}@@"] if place % 2 == 0 else text for place, text in enumerate(others)
-    ]
+    # One pass over the template: a value that holds the name of another one stays as it is.
+    pieces = _part("template.html").split("@@")
+    pieces[1::2] = [values[name] for name in pieces[1::2]]
     return "".join(pieces).encode()
 
 
 def embedded_json(value: Any) -> str:
-    r"""JSON that cannot leave the element it stands in.
+    r"""JSON that cannot end the HTML element around it.
 
     Example:
         >>> embedded_json(["</script>"])
@@ -72,7 +53,7 @@ def embedded_json(value: Any) -> str:
 
 
 def _script() -> str:
-    """All files of the script inside one function, so that the page has no names of theirs."""
+    """All files of the script inside one function, so that their names stay private."""
     parts = "\n".join(_part(f"js/{name}.js") for name in SCRIPTS)
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 

@@ -1,4 +1,4 @@
-"""Arrays as short JSON: base64 of whole numbers, floats in steps between their extremes."""
+"""Arrays as short JSON: base64 of integers; floats are rounded to equal steps."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""Figures for print: one module each, matplotlib, vector formats, safe for any colour vision."""
+"""Figures for print, one module each: vector formats, colours for any colour vision."""
 
 from argnn.analysis.figures.ablation import Bar, ablation_figure
 from argnn.analysis.figures.curvature_hull import hull_figure
@@ -10,15 +10,6 @@ from argnn.analysis.figures.style import FORMATS, save_figure
 from argnn.analysis.figures.training import training_figure
 
 __all__ = [
-    "FORMATS",
-    "Bar",
-    "DataPoint",
-    "ablation_figure",
-    "geometry_figure",
-    "homophily_figure",
-    "hull_figure",
-    "map_figure",
-    "metric_figure",
-    "save_figure",
-    "training_figure",
-]
+    "FORMATS", "Bar", "DataPoint", "ablation_figure", "geometry_figure", "homophily_figure",
+    "hull_figure", "map_figure", "metric_figure", "save_figure", "training_figure",
+]  # fmt: skip

@@ -22,7 +22,7 @@ class Bar:
         data: Name of the data set.
         method: Name of the variant.
         mean: Mean score, in [0, 1].
-        interval: Half the width of its interval; None of a single run.
+        interval: Half the width of its interval; None for a single run.
         n: Number of runs.
     """
 
@@ -40,7 +40,7 @@ def ablation_figure(bars: Sequence[Bar], score: str, interval: str) -> "Figure":
     Args:
         bars: What to draw, in order.
         score: Name of the score.
-        interval: What the whiskers are, in words.
+        interval: What the whiskers show, in words.
     """
     if not bars:
         raise DataError("there are no scores to draw")

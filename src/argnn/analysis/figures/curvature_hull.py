@@ -1,9 +1,9 @@
 r"""The learned embedding in space, inside a hull coloured by curvature.
 
 The paper colours the hull "by the magnitude of discrete mean curvature" and gives no formula. The
-curvature of the hull's own surface would describe t-SNE. Shown is the mean learned curvature
-:math:`\kappa` of the nodes (:func:`~argnn.analysis.geometry.mean_curvature`), at each spot of the
-hull averaged over the nearest nodes.
+curvature of the hull itself would describe t-SNE. So the colour is the mean learned curvature
+:math:`\kappa` of the nodes (:func:`~argnn.analysis.geometry.mean_curvature`), averaged over the
+nodes nearest to each place of the hull.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,7 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 from torch_geometric.data import Data
 
-from argnn.analysis.figures.style import (
-    CURVATURE_COLORS,
-    MANY_MARKS,
-    class_legend,
-    classes_present,
-    color_limits,
-    new_figure,
-    styled,
-)
+from argnn.analysis.figures import style
 from argnn.analysis.geometry import mean_curvature
 from argnn.analysis.layers import Layer
 from argnn.analysis.projection import MOST_FOR_SPACE, Points, project, upright
@@ -36,7 +28,7 @@ _HALVINGS = 4
 _LEAST_SPAN = 0.05
 
 
-@styled
+@style.styled
 def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "Figure":
     """Nodes by class at their t-SNE positions in space, in a translucent hull coloured by kappa.
 
@@ -54,38 +46,37 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
     placed = project(layer.h[kept].numpy(), 3, seed, jobs)
     points = upright(placed.points)
     kappa = mean_curvature(layer.g)[kept].numpy()
-    figure = new_figure(6.0, 4.9)
+    figure = style.new_figure(6.0, 4.9)
     ax = figure.add_subplot(projection="3d", computed_zorder=False)
-    colors = ScalarMappable(cmap=CURVATURE_COLORS)
+    colors = ScalarMappable(cmap=style.CURVATURE_COLORS)
     least = _LEAST_SPAN * max(float(np.abs(kappa).max()), 1.0)
-    low, high, hardly_varies = color_limits(kappa, 2, least)
+    low, high, hardly_varies = style.color_limits(kappa, 2, least)
     colors.set_clim(low, high)
     drawn = _draw_hull(points, kappa, ax, colors)
-    for name, members, look in classes_present(graph):
+    for name, members, look in style.classes_present(graph):
         shown = members[kept]
         if shown.any():
             size = float(np.clip(2500 / len(kept), 3, 14))
             ax.scatter(
                 *points[shown].T, s=size, c=look["color"], marker=look["marker"], label=name,
-                linewidths=0, alpha=0.9, rasterized=len(kept) > MANY_MARKS // 2, zorder=2,
+                linewidths=0, alpha=0.9, rasterized=len(kept) > style.MANY_MARKS // 2, zorder=2,
             )  # fmt: skip
     ax.set_title(_title(placed.method, len(kept), graph.num_nodes, drawn, hardly_varies))
     ax.set_axis_off()
     extent = np.ptp(points, axis=0)
     sides = np.maximum(extent, 0.1 * extent.max() + 1e-9)
-    # As large as the panel allows: a long cloud fills it at a smaller zoom than a round one.
+    # As large as the panel allows: a long cloud of points needs a smaller zoom than a round one.
     ax.set_box_aspect(sides, zoom=0.88 * float(np.linalg.norm(sides) / sides.max()))
     ax.view_init(elev=20, azim=-60)
     bar = figure.colorbar(colors, ax=ax, shrink=0.62, pad=0.02)
     bar.set_label("mean learned curvature κ (violet flat, yellow curved)")
-    class_legend(figure, ax)
+    style.class_legend(figure, ax)
     return figure
 
 
 def _sample(count: int, seed: int) -> NDArray[np.int64]:
-    if count <= MOST_FOR_SPACE:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(seed).choice(count, MOST_FOR_SPACE, replace=False))
+    drawn = np.random.default_rng(seed).choice(count, min(count, MOST_FOR_SPACE), replace=False)
+    return np.sort(drawn)
 
 
 def _title(method: str, shown: int, count: int, has_hull: bool, constant: bool) -> str:
@@ -97,7 +88,7 @@ def _title(method: str, shown: int, count: int, has_hull: bool, constant: bool) 
 
 
 def _draw_hull(points: Points, kappa: Values, ax: Any, colors: Any) -> bool:
-    """Add the hull to a panel; whether there was one to add."""
+    """Add the hull to a panel if there is one; returns whether there is."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     triangles = hull_triangles(points)
@@ -108,12 +99,9 @@ def _draw_hull(points: Points, kappa: Values, ax: Any, colors: Any) -> bool:
     weight = 1 / (distance + distance.mean() + 1e-12)
     value = (weight * kappa[near]).sum(1) / weight.sum(1)
     shades = colors.to_rgba(value, alpha=0.2)
-    # One image inside a vector file: seams between thousands of pieces would show.
-    surface = Poly3DCollection(
-        triangles, facecolors=shades, linewidths=0, antialiaseds=True, rasterized=True,
-        zorder=1,
-    )  # fmt: skip
-    ax.add_collection3d(surface)
+    # As an image inside a vector file, since seams between thousands of triangles would show.
+    look = {"linewidths": 0, "antialiaseds": True, "rasterized": True, "zorder": 1}
+    ax.add_collection3d(Poly3DCollection(triangles, facecolors=shades, **look))
     return True
 
 

@@ -28,8 +28,8 @@ def layout(graph: Data, seed: int = 0) -> Points:
     import igraph
 
     igraph.set_random_number_generator(random.Random(seed))
-    pairs = neighborhood(graph.edge_index, graph.num_nodes).pairs
-    drawing = igraph.Graph(n=graph.num_nodes, edges=pairs.t().tolist())
+    pairs = neighborhood(graph.edge_index, graph.num_nodes).pairs.t().tolist()
+    drawing = igraph.Graph(n=graph.num_nodes, edges=pairs)
     placed = drawing.layout_fruchterman_reingold(niter=1000, grid="nogrid")
     igraph.set_random_number_generator(None)
     return np.array(placed.coords, dtype=np.float64)
@@ -49,7 +49,7 @@ def draw_graph(points: Points, edge_index: Tensor, ax: "Axes", **color: Any) -> 
     return dots
 
 
-def draw_groups(points: Points, graph: Data, ax: "Axes") -> "Axes":
+def draw_groups(points: Points, graph: Data, ax: "Axes") -> None:
     """The graph coloured by known geometry where there is one, else by class."""
     groups, names = _groups(graph)
     colors = np.array(PALETTE)[groups % len(PALETTE)]
@@ -57,7 +57,6 @@ def draw_groups(points: Points, graph: Data, ax: "Axes") -> "Axes":
     for index, name in enumerate(names):
         ax.scatter([], [], s=20, c=PALETTE[index % len(PALETTE)], label=name)
     ax.legend(loc="best", frameon=False, fontsize=8, ncols=1 + (len(names) > 5))
-    return ax
 
 
 def draw_metric_rows(g: Tensor, graph: Data, ax: "Axes") -> Any:
@@ -66,9 +65,8 @@ def draw_metric_rows(g: Tensor, graph: Data, ax: "Axes") -> Any:
     order = np.argsort(groups, kind="stable")
     log_g = g.double().log().numpy()
     columns = np.argsort(log_g.mean(0))
-    image = ax.imshow(
-        log_g[order][:, columns], aspect="auto", cmap=FIELD_COLORS, interpolation="nearest"
-    )
+    rows = log_g[order][:, columns]
+    image = ax.imshow(rows, aspect="auto", cmap=FIELD_COLORS, interpolation="nearest")
     borders = np.searchsorted(groups[order], np.arange(len(names) + 1))
     for border in borders[1:-1]:
         ax.axhline(border - 0.5, color="white", linewidth=0.8)
@@ -77,7 +75,7 @@ def draw_metric_rows(g: Tensor, graph: Data, ax: "Axes") -> Any:
     return image
 
 
-def draw_by_group(values: Tensor, graph: Data, ax: "Axes") -> "Axes":
+def draw_by_group(values: Tensor, graph: Data, ax: "Axes") -> None:
     """The distribution of a node statistic within each group."""
     groups, names = _groups(graph)
     parts = [values.numpy()[groups == index] for index in range(len(names))]
@@ -87,11 +85,10 @@ def draw_by_group(values: Tensor, graph: Data, ax: "Axes") -> "Axes":
         median.set(color="black")
     ax.set_xticks(range(1, len(names) + 1), names, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 
 def geometry_figure(graph: Data, model: AbstractNodeModel) -> "Figure":
-    """Known geometry or classes, the learned metric on the graph, row by row, and by group.
+    """Four panels: the groups, the metric on the graph, as a heat map, and by group.
 
     Args:
         graph: The graph; grouped by ``geometry`` where it has one, else by class.

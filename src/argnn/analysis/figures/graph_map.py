@@ -8,13 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.analysis.figures.style import (
-    MANY_MARKS,
-    class_legend,
-    classes_present,
-    new_figure,
-    styled,
-)
+from argnn.analysis.figures import style
 from argnn.analysis.layers import Layer
 from argnn.analysis.projection import Points, project, upright
 from argnn.analysis.properties import labels_of
@@ -28,17 +22,17 @@ if TYPE_CHECKING:
 _EDGE_COLOR = "#7f7f7f"
 
 
-@styled
+@style.styled
 def map_figure(
     graph: Data, layer: Layer, *, trained: Tensor | None = None, seed: int = 0, jobs: int = 1
 ) -> "Figure":
-    """Nodes by class where t-SNE of the learned points puts them; original and rewired edges.
+    """Nodes by class at their t-SNE positions, with the original and with the rewired edges.
 
     Args:
         graph: The graph.
         layer: Points and metrics, usually of the last layer.
         trained: Mask of the nodes whose labels were trained on, ``[N]``; then the homophily of
-            the other nodes is told, too.
+            the other nodes is shown, too.
         seed: Fixes layout and rewiring.
         jobs: Number of threads of the layout.
     """
@@ -50,7 +44,7 @@ def map_figure(
     for ax, edges, name in zip(panels, (before, after), ("Original edges", "Rewired"), strict=True):
         _draw(points, edges, graph, ax)
         ax.set_title(f"{name}: {homophily_words(edges, y, trained)}")
-    class_legend(figure, panels[0])
+    style.class_legend(figure, panels[0])
     return figure
 
 
@@ -58,9 +52,9 @@ def _panels(points: Points) -> "tuple[Figure, list[Axes]]":
     """Two panels side by side, or one above the other where the layout is much wider than high."""
     width, height = np.maximum(np.ptp(points, axis=0), 1e-12)
     if width > 2 * height:
-        figure = new_figure(7.0, 0.9 + 2 * (0.35 + 6.8 * max(height / width, 0.15)))
+        figure = style.new_figure(7.0, 0.9 + 2 * (0.35 + 6.8 * max(height / width, 0.15)))
         return figure, list(figure.subplots(2, 1))
-    figure = new_figure(8.4, 4.6)
+    figure = style.new_figure(8.4, 4.6)
     return figure, list(figure.subplots(1, 2))
 
 
@@ -77,7 +71,7 @@ def homophily_words(edges: Tensor, y: Tensor, trained: Tensor | None) -> str:
 
 
 def _opacity(edges: int) -> float:
-    """Many lines over each other must not turn into one dark area."""
+    """More edges are drawn with less opacity, so that they do not form one dark area."""
     return float(np.clip((550 / max(edges, 1)) ** 0.8, 0.006, 0.45))
 
 
@@ -87,28 +81,17 @@ def _draw(points: Points, edges: Tensor, graph: Data, ax: "Axes") -> None:
     low, high = neighborhood(edges, graph.num_nodes).pairs.numpy()
     count = len(low)
     lines = LineCollection(
-        list(np.stack([points[low], points[high]], axis=1)),
-        colors=_EDGE_COLOR,
-        linewidths=0.35,
-        alpha=_opacity(count),
-        rasterized=count > MANY_MARKS,
-        zorder=1,
-    )
+        list(np.stack([points[low], points[high]], axis=1)), colors=_EDGE_COLOR, linewidths=0.35,
+        alpha=_opacity(count), rasterized=count > style.MANY_MARKS, zorder=1,
+    )  # fmt: skip
     ax.add_collection(lines)
     size = float(np.clip(3000 / graph.num_nodes, 1.5, 22))
-    for name, members, look in classes_present(graph):
+    for name, members, look in style.classes_present(graph):
         ax.scatter(
-            points[members, 0],
-            points[members, 1],
-            s=size,
-            c=look["color"],
-            marker=look["marker"],
-            linewidths=0.25 if size > 6 else 0,
-            edgecolors="white",
-            rasterized=graph.num_nodes > MANY_MARKS,
-            label=name,
-            zorder=2,
-        )
+            points[members, 0], points[members, 1], s=size, c=look["color"], marker=look["marker"],
+            linewidths=0.25 if size > 6 else 0, edgecolors="white", zorder=2,
+            rasterized=graph.num_nodes > style.MANY_MARKS, label=name,
+        )  # fmt: skip
     ax.set_axis_off()
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.03)

@@ -10,13 +10,7 @@ from scipy.stats import spearmanr
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.analysis.figures.style import (
-    CURVATURE_COLORS,
-    empty_panel,
-    new_figure,
-    plain,
-    styled,
-)
+from argnn.analysis.figures import style
 from argnn.analysis.geometry import field_nrmd, mean_curvature
 from argnn.analysis.layers import Layer
 from argnn.analysis.properties import labels_of
@@ -26,15 +20,15 @@ if TYPE_CHECKING:
 
 # Two points always lie on a line.
 _FEWEST_FOR_CORRELATION = 3
-# Of letters of eight points.
+# Size of a letter in points, at a font size of eight.
 _LETTER_WIDTH, _LETTER_HEIGHT = 4.9, 9.0
-# Where a name may stand beside its dot, the best first.
+# Possible places of a name beside its dot, the best first.
 _SIDES = ((0, 1), (0, -1), (1, 0), (-1, 0), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8), (-0.8, -0.8))
 
 
 @dataclass(frozen=True)
 class DataPoint:
-    """What the figure shows of one trained model.
+    """The numbers of one trained model.
 
     Attributes:
         name: Name of the data set or run.
@@ -50,7 +44,7 @@ class DataPoint:
 
     @staticmethod
     def of(name: str, graph: Data, layer: Layer) -> "DataPoint":
-        """Read the numbers off a layer."""
+        """The numbers of a layer."""
         edges = graph.edge_index.cpu()
         return DataPoint(
             name=name,
@@ -60,27 +54,24 @@ class DataPoint:
         )
 
 
-@styled
+@style.styled
 def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
     """Homophily against mean kappa, NRMD as size and colour, and their rank correlation.
 
-    A data set of which a number is not defined is named below the figure instead.
-
-    Args:
-        points: One per data set.
+    Data sets for which a number is not defined are named below the figure.
     """
     known = [p for p in points if np.isfinite([p.homophily, p.kappa, p.nrmd]).all()]
-    figure = new_figure(5.6, 4.0)
+    figure = style.new_figure(5.6, 4.0)
     ax = figure.add_subplot()
     if not known:
-        empty_panel(ax, "No run has labels, edges and a metric.")
+        style.empty_panel(ax, "No run has labels, edges and a metric.")
         return figure
     nrmd = np.array([p.nrmd for p in known])
     x, y = np.array([p.homophily for p in known]), np.array([p.kappa for p in known])
     large_first = np.argsort(-nrmd, kind="stable")
     known, nrmd = [known[k] for k in large_first], nrmd[large_first]
     dots = ax.scatter(
-        x[large_first], y[large_first], s=_sizes(nrmd), c=nrmd, cmap=CURVATURE_COLORS,
+        x[large_first], y[large_first], s=_sizes(nrmd), c=nrmd, cmap=style.CURVATURE_COLORS,
         edgecolors="#333333", linewidths=0.6, zorder=2,
     )  # fmt: skip
     ax.set(xlabel="edge homophily", ylabel="mean learned curvature κ, last layer", xlim=(-0.1, 1.1))
@@ -95,7 +86,7 @@ def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
     bar.set_label("NRMD (also the size)")
     figure.draw_without_rendering()  # names are placed where the dots finally are
     _name(known, np.sqrt(_sizes(nrmd) / np.pi), ax)
-    left_out = [plain(p.name) for p in points if p not in known]
+    left_out = [style.plain(p.name) for p in points if p not in known]
     if left_out:
         figure.supxlabel(f"Not defined: {', '.join(left_out)}", fontsize=7, color="#555555")
     return figure
@@ -110,12 +101,12 @@ def _sizes(nrmd: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _name(points: Sequence[DataPoint], radius: NDArray[np.float64], ax: Any) -> None:
-    """Names beside the dots, where they cover least of other names and dots."""
+    """Write each name beside its dot, where it overlaps least with other names and dots."""
     where = [(p.homophily, p.kappa) for p in points]
     centre = ax.transData.transform(where) * 72 / ax.figure.dpi
     taken = [_box(c, 2 * r, 2 * r) for c, r in zip(centre, radius, strict=True)]
     for point, middle, size in zip(points, centre, radius, strict=True):
-        word = plain(point.name)
+        word = style.plain(point.name)
         width = _LETTER_WIDTH * len(word)
         shifts = [
             np.array([dx * (size + 3 + width / 2), dy * (size + 3 + _LETTER_HEIGHT / 2)])
@@ -125,14 +116,9 @@ def _name(points: Sequence[DataPoint], radius: NDArray[np.float64], ax: Any) -> 
         best = int(np.argmin([sum(_overlap(box, other) for other in taken) for box in boxes]))
         taken.append(boxes[best])
         ax.annotate(
-            word,
-            (point.homophily, point.kappa),
-            xytext=tuple(shifts[best]),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=8,
-        )
+            word, (point.homophily, point.kappa), xytext=tuple(shifts[best]),
+            textcoords="offset points", ha="center", va="center", fontsize=8,
+        )  # fmt: skip
 
 
 _Box = tuple[float, float, float, float]

@@ -8,15 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.analysis.figures.style import (
-    FIELD_COLORS,
-    class_look,
-    color_limits,
-    label_array,
-    new_figure,
-    shown_names,
-    styled,
-)
+from argnn.analysis.figures import style
 from argnn.analysis.layers import Layer
 from argnn.errors import DataError
 
@@ -25,11 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MAX_LAYERS = 4
-# Of log g: five per cent of g.
+# Least range of log g on the colour scale: five per cent of g.
 _LEAST_SPAN = 0.05
 
 
-@styled
+@style.styled
 def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     """Log g of every node and axis, one panel per layer with colours of its own.
 
@@ -45,15 +37,16 @@ def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     if not layers:
         raise DataError("the model has no learned metric to draw")
     shown = list(enumerate(layers, start=1))[-_MAX_LAYERS:]
-    labels = label_array(graph)
-    figure = new_figure(1.3 + 2.3 * len(shown), 4.4)
+    labels = style.label_array(graph)
+    figure = style.new_figure(1.3 + 2.3 * len(shown), 4.4)
     widths = [0.09, *[1.0] * len(shown)]
     strip, *panels = figure.subplots(1, len(shown) + 1, width_ratios=widths, sharey=True)
-    order = _order(shown[-1][1].g, labels)
-    _class_strip(strip, labels[order], shown_names(graph))
+    order = np.lexsort((shown[-1][1].g.double().log().mean(-1).numpy(), labels))
+    _class_strip(strip, labels[order], style.shown_names(graph))
     for ax, (number, layer) in zip(panels, shown, strict=True):
         image, hardly_varies = _heat(ax, layer.g, order)
-        _borders(ax, labels[order])
+        for border in np.flatnonzero(np.diff(labels[order])):
+            ax.axhline(border + 0.5, color="white", linewidth=0.9)
         ax.set_title(f"Layer {number}: log g" + (" hardly varies" if hardly_varies else ""))
         ax.set_xlabel("metric axis, sorted by mean")
         ticks = MaxNLocator(4)
@@ -61,27 +54,16 @@ def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     return figure
 
 
-def _order(g: Tensor, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.lexsort((g.double().log().mean(-1).numpy(), labels))
-
-
 def _heat(ax: "Axes", g: Tensor, order: NDArray[np.int64]) -> tuple[Any, bool]:
     """The image, and whether its values hardly vary."""
     log_g = g.double().log().numpy()
     columns = np.argsort(log_g.mean(0), kind="stable")
-    low, high, hardly_varies = color_limits(log_g, 1, _LEAST_SPAN)
-    image = ax.imshow(
-        log_g[order][:, columns], aspect="auto", cmap=FIELD_COLORS, interpolation="nearest",
-        vmin=low, vmax=high,
-    )  # fmt: skip
+    low, high, hardly_varies = style.color_limits(log_g, 1, _LEAST_SPAN)
+    look: dict[str, Any] = {"cmap": style.FIELD_COLORS, "interpolation": "nearest"}
+    image = ax.imshow(log_g[order][:, columns], aspect="auto", vmin=low, vmax=high, **look)
     ax.set(xticks=[])
     ax.tick_params(left=False, labelleft=False)
     return image, hardly_varies
-
-
-def _borders(ax: "Axes", labels: NDArray[np.int64]) -> None:
-    for border in np.flatnonzero(np.diff(labels)):
-        ax.axhline(border + 0.5, color="white", linewidth=0.9)
 
 
 def _class_strip(ax: "Axes", labels: NDArray[np.int64], names: Sequence[str]) -> None:
@@ -89,7 +71,7 @@ def _class_strip(ax: "Axes", labels: NDArray[np.int64], names: Sequence[str]) ->
     ticks, words = [], []
     for label in sorted(set(labels.tolist())):
         rows = np.flatnonzero(labels == label)
-        ax.axhspan(rows[0] - 0.5, rows[-1] + 0.5, color=class_look(label)["color"])
+        ax.axhspan(rows[0] - 0.5, rows[-1] + 0.5, color=style.class_look(label)["color"])
         ticks.append((rows[0] + rows[-1]) / 2)
         words.append("no label" if label < 0 else names[label])
     ax.set(xticks=[], xlim=(0, 1))

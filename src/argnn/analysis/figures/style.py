@@ -1,4 +1,4 @@
-"""What all figures share: type, colours, classes, empty panels and files."""
+"""Fonts, colours, legends and files of all figures."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from argnn.analysis.properties import class_names, labels_of
+from argnn.data.tables import printable
 from argnn.errors import ConfigError
 from argnn.files import write_output
 
@@ -22,9 +23,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FORMATS = ("pdf", "svg", "png")
-#: Okabe and Ito's palette: told apart by people with any kind of colour vision.
+#: Okabe and Ito's palette, which people with any kind of colour vision can tell apart.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-#: A quantity without a flat end.
+#: Colours of a quantity where no end of the scale means flat.
 FIELD_COLORS = "cividis"
 DOTS_PER_INCH = 200
 #: From flat, violet, to strongly curved, yellow.
@@ -48,21 +49,17 @@ _STYLE = {
     "legend.fontsize": 8,
     "legend.frameon": False,
     "lines.linewidth": 1.4,
-    "pdf.fonttype": 42,  # letters stay letters that other programs can edit
+    "pdf.fonttype": 42,  # other programs can edit the text
     "svg.hashsalt": "argnn",
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
 }
-#: A time stamp would make equal figures different files.
-_METADATA: dict[str, dict[str, Any]] = {
-    "pdf": {"CreationDate": None},
-    "svg": {"Date": None},
-    "png": {},
-}
+#: Without a time stamp, equal figures are equal files.
+_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Let a function draw in the style of all figures, and leave the user's own alone."""
+    """Let a function draw in the style of all figures; the user's own style is not changed."""
 
     @wraps(draw)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -75,7 +72,7 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure of a size in inches; belongs to no window."""
+    """An empty figure of a size in inches, without a window."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -83,7 +80,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 @styled
 def figure_bytes(figure: "Figure", kind: str, dpi: int = DOTS_PER_INCH) -> bytes:
-    """The content of a file of a figure; the same figure gives the same bytes.
+    """A figure as the bytes of a file; the same figure gives the same bytes.
 
     Args:
         figure: What to write.
@@ -91,7 +88,7 @@ def figure_bytes(figure: "Figure", kind: str, dpi: int = DOTS_PER_INCH) -> bytes
         dpi: Dots per inch, also of images inside a vector file.
     """
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    figure.savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA.get(kind))
     return buffer.getvalue()
 
 
@@ -123,8 +120,8 @@ def check_formats(formats: Iterable[str]) -> list[str]:
 
 
 def plain(text: object, limit: int = _MAX_NAME) -> str:
-    """A name as matplotlib shows it letter for letter: no formula, no end of line, not too long."""
-    line = "".join(c if c.isprintable() else "?" for c in str(text))
+    """A name that matplotlib shows literally: no formula, no end of line, not too long."""
+    line = printable(str(text))
     shown = line if len(line) <= limit else line[: limit - 1] + "…"
     return shown.replace("$", r"\$")
 
@@ -136,8 +133,8 @@ def color_limits(
 
     Args:
         values: What is coloured.
-        share: Per cent that may lie beyond each end: single values must not flatten the rest.
-        least: The scale is at least so wide: what hardly varies must not look as if it did.
+        share: Per cent of the values beyond each end, so that outliers do not hide the rest.
+        least: Least width of the scale, so that tiny differences do not look large.
     """
     low, high = np.percentile(values, [share, 100 - share])
     room = max(least - (high - low), 0.0) / 2
@@ -147,10 +144,8 @@ def color_limits(
 def empty_panel(ax: "Axes", sentence: str) -> None:
     """Say in a panel why there is nothing in it."""
     ax.set_axis_off()
-    ax.text(
-        0.5, 0.5, sentence, ha="center", va="center", wrap=True, color="#555555",
-        transform=ax.transAxes,
-    )  # fmt: skip
+    style: dict[str, Any] = {"ha": "center", "va": "center", "wrap": True, "color": "#555555"}
+    ax.text(0.5, 0.5, sentence, transform=ax.transAxes, **style)
 
 
 def class_legend(figure: "Figure", ax: "Axes") -> None:

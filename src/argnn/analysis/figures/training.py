@@ -1,15 +1,15 @@
-r"""The course of a training: losses, energies, how the metric moved, and the Lyapunov value.
+r"""Training curves: losses, energies, the change of the metric, and the Lyapunov value.
 
-A run always stores losses, scores and gradient norms. Energies by themselves, the change of the
-metric and the Lyapunov value
+A run always stores losses, scores and gradient norms. The energies, the change of the metric and
+the Lyapunov value
 
 .. math::
     \mathcal{V}_t = \mathcal{L}_t - \mathcal{L}^* + \gamma \sum_i \|\mathbf{g}_i^{(t)} -
     \mathbf{g}_i^*\|^2
 
-need the metrics of every epoch, which ``argnn train --dashboard`` looks at. The optimum with the
-star is not known: the smallest loss of the run and its last metric stand in for it, so that the
-value ends near zero by construction; what can be seen is whether it falls all the way.
+need the metrics of every epoch, which ``argnn train --dashboard`` records. The optimum (the star)
+is not known. In its place the smallest loss and the last metric of the run are used, so that the
+value always ends near zero; the figure shows whether it falls on the way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Records = Sequence[Mapping[str, Any]]
 
-#: What is drawn of the history of every run.
+#: The values of every run's history that are drawn.
 CURVES = ("loss", "task_loss", "penalty", "gradient_norm", "val_score", "val_loss")
 _ABSENT = "Not stored in this run:\ntrain with --dashboard to record it."
 
@@ -33,7 +33,7 @@ _ABSENT = "Not stored in this run:\ntrain with --dashboard to record it."
 def training_figure(
     history: Records, geometry: Records = (), *, best_epoch: int | None = None
 ) -> "Figure":
-    """Six panels over the epochs; what was not stored is said, not drawn.
+    """Six panels over the epochs; a panel without stored values says so.
 
     Args:
         history: Per epoch ``epoch``, ``loss``, ``task_loss``, ``penalty``, ``gradient_norm``,
@@ -51,13 +51,10 @@ def training_figure(
     losses = {"loss": "total" if penalized else "training", **task, "val_loss": "validation"}
     _lines(panels[0, 0], "Loss", history, losses)
     _lines(panels[0, 1], "Validation score", history, {"val_score": "validation"})
-    _lines(
-        panels[0, 2],
-        "Gradient norm and penalty" if penalized else "Gradient norm",
-        history,
-        _norms(penalized),
-        log=True,
-    )
+    title = "Gradient norm and penalty" if penalized else "Gradient norm"
+    penalty = {"penalty": "weighted penalties"} if penalized else {}
+    norms = {"gradient_norm": "gradient norm", **penalty}
+    _lines(panels[0, 2], title, history, norms, log=True)
     energies = {"ricci_energy": "Ricci", "smoothness_energy": "smoothness"}
     _lines(panels[1, 0], "Metric energies, all layers", geometry, energies, log=True)
     change = {"metric_change": "root mean square per entry"}
@@ -76,11 +73,6 @@ def training_figure(
     if best_epoch is not None:
         figure.supxlabel(f"Dotted: epoch {best_epoch}, chosen by validation", fontsize=8)
     return figure
-
-
-def _norms(penalized: bool) -> dict[str, str]:
-    penalty = {"penalty": "weighted penalties"} if penalized else {}
-    return {"gradient_norm": "gradient norm", **penalty}
 
 
 def _lines(
@@ -104,7 +96,7 @@ def _lines(
 
 
 def _logarithmic(ax: "Axes", values: Sequence[float]) -> None:
-    """A logarithmic axis over at most eight powers of ten: below is rounding."""
+    """A logarithmic axis over at most eight powers of ten; smaller values are rounding errors."""
     positive = [value for value in values if value > 0]
     if positive:
         ax.set_yscale("log", nonpositive="mask")

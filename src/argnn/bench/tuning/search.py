@@ -118,7 +118,7 @@ class Search:
             "epochs": config.train.epochs,
             "search space": self.space,
             "options": recorded_options(config.model, config.options),
-            "training settings": asdict(config.train),
+            "training settings": config.train.to_json(),
             "link settings": None if config.link is None else asdict(config.link),
             "graph": tensors_digest({name: self.graph[name] for name in TENSORS}),
         }

@@ -1,1 +1,1 @@
-"""One module per format; each gives tables or arrays and knows nothing of features."""
+"""One module per file format; each returns tables or arrays."""

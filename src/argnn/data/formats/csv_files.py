@@ -1,29 +1,19 @@
-"""A folder with ``edges.csv`` and, where nodes have more than an id, ``nodes.csv``."""
+"""Tables in CSV files."""
 
 import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from argnn.csv_cells import plain_cell
-from argnn.data.formats.text_files import read_text
+from argnn.csv_cells import is_number, plain_cell
+from argnn.data.formats.plain_files import read_text
 from argnn.data.node_ids import shown
-from argnn.data.tables import GraphTables, Table, object_cells
+from argnn.data.tables import Table, object_cells
 from argnn.errors import DataError
 
-EDGES, NODES = "edges.csv", "nodes.csv"
 _DELIMITERS = (",", ";", "\t")
 
 NumberedLine = tuple[int, list[str]]
-
-
-def read_csv_folder(folder: Path) -> GraphTables:
-    """The tables of a folder."""
-    nodes = folder / NODES
-    return GraphTables(
-        edges=read_csv(folder / EDGES),
-        nodes=read_csv(nodes) if nodes.exists() or nodes.is_symlink() else None,
-    )
 
 
 def read_csv(path: Path) -> Table:
@@ -39,7 +29,7 @@ def read_csv(path: Path) -> Table:
 
 
 def delimiter_of(text: str) -> str:
-    """What stands between the cells, judged by the first line.
+    """The sign between the cells: the most frequent one in the first line.
 
     Example:
         >>> delimiter_of("source;target")
@@ -76,7 +66,7 @@ def check_header(header: list[str], path: Path, line: int) -> None:
         if name in seen:
             raise DataError(f"{path}, line {line}: there are two columns {shown(name)}")
         seen.add(name)
-    if all(_is_number(name) for name in header):
+    if all(is_number(name) for name in header):
         raise DataError(
             f"{path}, line {line}: expected a header such as source,target "
             f"(got {shown(','.join(header))})"
@@ -96,11 +86,3 @@ def table_of(rows: Iterator[NumberedLine], header: list[str], path: Path) -> Tab
     columns = zip(*table, strict=True) if table else ([] for _ in header)
     cells_by_name = zip(header, columns, strict=True)
     return Table(str(path), {name: object_cells(list(part)) for name, part in cells_by_name}, lines)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -4,12 +4,13 @@ import io
 import re
 import warnings
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from argnn.data.formats.csv_files import NumberedLine, csv_rows, delimiter_of, table_of
-from argnn.data.formats.text_files import read_text
+from argnn.data.formats.plain_files import read_text
 from argnn.data.tables import GraphTables, Table
 from argnn.errors import DataError
 
@@ -21,7 +22,7 @@ _COLUMNS = ("source", "target", "weight")
 
 def read_edge_list(path: Path) -> GraphTables:
     """Two columns of node ids, then perhaps a weight and others; a header is optional."""
-    # Comments become empty lines, so that line numbers stay right.
+    # Comments become empty lines, so that line numbers do not change.
     text = _COMMENT.sub("", read_text(path))
     edges = _integer_pairs(text, path) or _any_edges(text, path)
     beside = path.parent / "nodes.csv"
@@ -56,7 +57,7 @@ def _any_edges(text: str, path: Path) -> Table:
         return table_of(rows, [cell.lower() for cell in _unique(first, path, line)], path)
     more = [f"column {number}" for number in range(4, len(first) + 1)]
     header = [*_COLUMNS, *more][: len(first)]
-    return table_of(_chained((line, first), rows), header, path)
+    return table_of(chain([(line, first)], rows), header, path)
 
 
 def _unique(header: list[str], path: Path, line: int) -> list[str]:
@@ -75,8 +76,3 @@ def _rows(text: str, path: Path) -> Iterator[NumberedLine]:
     for number, content in enumerate(text.split("\n"), start=1):
         if content.strip():
             yield number, content.split()
-
-
-def _chained(first: NumberedLine, rest: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
-    yield first
-    yield from rest

@@ -15,7 +15,7 @@ def is_frame(source: object) -> bool:
 
 
 def frame_tables(edges: Any, nodes: Any = None) -> GraphTables:
-    """Both tables; rows are counted from 0, whatever the index says."""
+    """Both tables; rows are counted from 0, and the index is ignored."""
     return GraphTables(
         edges=_table(edges, "edges table"),
         nodes=None if nodes is None else _table(nodes, "nodes table"),
@@ -31,7 +31,7 @@ def _table(frame: Any, origin: str) -> Table:
 
 
 def _cells(series: Any) -> Cells:
-    """Numpy's own types where pandas has them, plain objects else."""
+    """A numpy array of numbers if pandas has one, else of plain objects."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufb":
         return series.to_numpy()  # type: ignore[no-any-return]
     return object_cells(series.astype(object).tolist())

@@ -1,7 +1,7 @@
 """GraphML, read as a stream of elements.
 
-A document type, and with it every entity, is refused: entities can grow without bound or fetch
-other files.
+A file with a document type is refused, because that could declare entities, which can grow without
+bound or fetch other files.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from argnn.data.formats.text_files import check_regular
+from argnn.data.formats.plain_files import check_regular
 from argnn.data.node_ids import shown
 from argnn.data.tables import GraphTables, Table, object_cells
 from argnn.errors import DataError
@@ -96,7 +96,7 @@ class _GraphMLReader:
         except expat.ExpatError as error:
             message = expat.ErrorString(error.code) or "damaged"
             raise DataError(f"{self.path}, line {error.lineno}: not XML ({message})") from error
-        except (ValueError, LookupError) as error:  # an encoding that nobody knows
+        except (ValueError, LookupError) as error:  # an unknown encoding
             raise DataError(f"{self.path}: not readable as XML ({error})") from error
         if self.edge_default is None:
             raise DataError(f"{self.path}: there is no graph in it")
@@ -114,17 +114,16 @@ class _GraphMLReader:
             self._fail("the elements are nested too deeply")
         if len(self.stack) == 1 and tag != "graphml":
             self._fail(f"expected a graphml element (got {shown(tag)})")
-        starts: dict[str, Callable[[dict[str, str]], None]] = {
-            "key": self._start_key,
-            "graph": self._start_graph,
-            "node": self._start_node,
-            "edge": self._start_edge,
-            "data": self._start_data,
-            "default": self._start_default,
-            "hyperedge": self._start_hyperedge,
-        }
-        if tag in starts:
-            starts[tag](attributes)
+        if tag == "node":
+            self._open(tag, {_IDS: self._attribute(tag, attributes, "id")})
+        elif tag == "edge":
+            self._open(tag, {end: self._attribute(tag, attributes, end) for end in _ENDS})
+        elif tag == "default":
+            self.text = []
+        elif tag == "hyperedge":
+            self._fail("hyperedges are not supported")
+        elif tag in ("key", "graph", "data"):
+            getattr(self, f"_start_{tag}")(attributes)
 
     def _start_key(self, attributes: dict[str, str]) -> None:
         key = self._attribute("key", attributes, "id")
@@ -145,15 +144,6 @@ class _GraphMLReader:
                 f"edgedefault must be directed or undirected (got {shown(self.edge_default)})"
             )
 
-    def _start_node(self, attributes: dict[str, str]) -> None:
-        self._open("node", {_IDS: self._attribute("node", attributes, "id")})
-
-    def _start_edge(self, attributes: dict[str, str]) -> None:
-        self._open("edge", {end: self._attribute("edge", attributes, end) for end in _ENDS})
-
-    def _start_hyperedge(self, attributes: dict[str, str]) -> None:
-        self._fail("hyperedges are not supported")
-
     def _open(self, tag: str, ends: dict[str, str]) -> None:
         item = _Item(self.parser.CurrentLineNumber, ends)
         self.items[tag].append(item)
@@ -164,9 +154,6 @@ class _GraphMLReader:
         if key not in self.keys:
             self._fail(f"data of an undeclared key {shown(key)}")
         self.key, self.text = self.keys[key], []
-
-    def _start_default(self, attributes: dict[str, str]) -> None:
-        self.text = []
 
     def _attribute(self, tag: str, attributes: dict[str, str], name: str) -> str:
         if name not in attributes:
@@ -204,12 +191,8 @@ class _GraphMLReader:
     def tables(self) -> GraphTables:
         """What was read, as tables."""
         directed = self.edge_default == "directed"
-        return GraphTables(
-            edges=self._table("edge", _ENDS),
-            nodes=self._table("node", (_IDS,)),
-            undirected=not directed,
-            directed=directed,
-        )
+        edges, nodes = self._table("edge", _ENDS), self._table("node", (_IDS,))
+        return GraphTables(edges, nodes, undirected=not directed, directed=directed)
 
     def _table(self, tag: str, ends: tuple[str, ...]) -> Table:
         items = self.items[tag]

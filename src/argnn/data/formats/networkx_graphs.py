@@ -1,12 +1,10 @@
 """networkx graphs with attributes."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from argnn.data.node_ids import id_cells
 from argnn.data.tables import Cells, GraphTables, Table, object_cells
-
-_ORIGIN = "networkx graph"
 
 
 def is_networkx(source: object) -> bool:
@@ -17,34 +15,24 @@ def is_networkx(source: object) -> bool:
 
 def networkx_tables(graph: Any) -> GraphTables:
     """Nodes, edges and their attributes as tables; the attributes may differ from node to node."""
-    nodes, attributes = _separated(graph.nodes(data=True))
-    ends, edge_attributes = _separated(
-        ((source, target), values) for source, target, values in graph.edges(data=True)
-    )
-    edges = {
-        "source": id_cells([source for source, _ in ends]),
-        "target": id_cells([target for _, target in ends]),
-    }
+    directed = graph.is_directed()
     return GraphTables(
-        edges=Table(f"{_ORIGIN}, edges", edges | _columns(edge_attributes, taken=edges)),
-        nodes=Table(
-            f"{_ORIGIN}, nodes", {"id": id_cells(nodes)} | _columns(attributes, taken=("id",))
-        ),
-        undirected=not graph.is_directed(),
-        directed=graph.is_directed(),
+        edges=_table("edges", ("source", "target"), graph.edges(data=True)),
+        nodes=_table("nodes", ("id",), graph.nodes(data=True)),
+        undirected=not directed,
+        directed=directed,
     )
 
 
-def _separated(pairs: Iterable[tuple[Any, Mapping[Any, Any]]]) -> tuple[list[Any], list[Any]]:
-    keys, values = [], []
-    for key, value in pairs:
-        keys.append(key)
-        values.append(value)
-    return keys, values
+def _table(what: str, names: tuple[str, ...], items: Iterable[tuple[Any, ...]]) -> Table:
+    """One row per item: its ids under the given names, then its attributes."""
+    *ids, rows = zip(*items, strict=True) if items else [()] * (len(names) + 1)
+    columns = {name: id_cells(values) for name, values in zip(names, ids, strict=True)}
+    return Table(f"networkx graph, {what}", columns | _columns(rows, taken=names))
 
 
-def _columns(rows: list[Mapping[Any, Any]], taken: Container[str]) -> dict[str, Cells]:
-    """A column per attribute; one with the name of a column that is taken gets another."""
+def _columns(rows: Sequence[Mapping[Any, Any]], taken: tuple[str, ...]) -> dict[str, Cells]:
+    """A column per attribute; where the name is taken, ``(data)`` is added to it."""
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         own = f"{name} (data)" if str(name) in taken else str(name)

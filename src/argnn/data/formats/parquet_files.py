@@ -1,25 +1,14 @@
-"""A folder with ``edges.parquet`` and, where nodes have more than an id, ``nodes.parquet``."""
+"""Tables in Parquet files."""
 
 from pathlib import Path
 from typing import Any
 
-from argnn.data.formats.text_files import check_regular
-from argnn.data.tables import Cells, GraphTables, Table, object_cells, too_large
+from argnn.data.formats.plain_files import check_expansion, check_regular
+from argnn.data.tables import Cells, Table, object_cells, too_large
 from argnn.errors import DataError
 
-EDGES, NODES = "edges.parquet", "nodes.parquet"
-#: Most bytes of a file's columns after decompression; counted by what the file says of itself.
+#: Most bytes of all columns after decompression, as the file itself declares them.
 _LARGEST = 4 << 30
-_SUSPICIOUS_BYTES, _SUSPICIOUS_RATIO = 256 << 20, 200
-
-
-def read_parquet_folder(folder: Path) -> GraphTables:
-    """The tables of a folder."""
-    nodes = folder / NODES
-    return GraphTables(
-        edges=read_parquet(folder / EDGES),
-        nodes=read_parquet(nodes) if nodes.exists() or nodes.is_symlink() else None,
-    )
 
 
 def read_parquet(path: Path) -> Table:
@@ -46,7 +35,7 @@ def read_parquet(path: Path) -> Table:
 
 def _column(file: Any, name: str, path: Path) -> Cells:
     try:
-        # A thread that finds no memory would end the process.
+        # A thread that runs out of memory would end the process.
         return _cells(file.read([name], use_threads=False).column(name), name, path)
     except MemoryError:
         raise too_large(f"{path}, column {name}") from None
@@ -56,13 +45,9 @@ def _check_size(file: Any, path: Path) -> None:
     metadata = file.metadata
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     size = sum(group.total_byte_size for group in groups)
-    # Runs of equal values take no space at all, so that rows have to be counted as well.
+    # Runs of equal values take no space in the file, so that rows have to be counted as well.
     size = max(size, 8 * metadata.num_rows * metadata.num_columns)
-    held = path.stat().st_size
-    if size > _LARGEST or (size > _SUSPICIOUS_BYTES and size > _SUSPICIOUS_RATIO * held):
-        raise DataError(
-            f"{path}: {held} bytes claim to hold {size}; refused, as it would fill the memory"
-        )
+    check_expansion(path, size, most=_LARGEST)
 
 
 def _cells(column: Any, name: str, path: Path) -> Cells:

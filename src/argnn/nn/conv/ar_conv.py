@@ -10,6 +10,7 @@ from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.nn.inits import reset, zeros
 from torch_geometric.utils import is_sparse, to_edge_index
 
+from argnn.checks import require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS, weighted_sum
 from argnn.functional.neighborhood import (
     DIRECTIONS,
@@ -31,34 +32,34 @@ class ARConv(MessagePassing):
         w^r_{ij}\,\tau'_{ij}\,\sigma(\alpha_{ij})\,\mathbf{W}_r\mathbf{h}_j
 
     with the modulation :math:`\tau'` and attention :math:`\alpha` of the paper
-    (``modulation="scalar"``), or with the operator they are a Rayleigh quotient of
-    (``modulation="operator"``, :eq:`operator`):
+    (``modulation="scalar"``). The modulation is a Rayleigh quotient of an operator
+    :math:`\mathbf{T}_i`, and ``modulation="operator"`` applies this operator (:eq:`operator`):
 
     .. math::
         \mathbf{h}'_i = \mathbf{W}_s\mathbf{h}_i + \sum_r \mathbf{T}_i
         \sum_{j \in \mathcal{N}_r(i)} w^r_{ij}\,\mathbf{W}_r\mathbf{h}_j
 
-    The activation is left to the model, as in PyG. The metric lives on the input channels in
-    the scalar form and on the output channels in the operator form. By default it starts at
-    :math:`g = 0.5`: the paper starts near 1, where :math:`\tau = 0` and no message passes.
+    There is no activation, as in PyG. The metric has the size of the input channels in the scalar
+    form and of the output channels in the operator form. By default it starts at :math:`g = 0.5`:
+    the paper starts near 1, where :math:`\tau = 0` and no message passes.
 
-    A metric that sees degrees standardises them by the training graph: the first one that is seen
-    in training mode, or that of ``metric_net.fit_to_graph(edge_index, num_nodes)``.
+    A metric that reads degrees standardises them by the training graph: that of
+    ``metric_net.fit_to_graph(edge_index, num_nodes)``, or else the first one in training mode.
 
-    PyG's explainers work as they are: an edge mask multiplies the messages of its edge. Constant
-    weights and what the metric network reads of the neighbours stay those of the whole graph.
+    PyG's explainers work: an edge mask multiplies the messages of its edge. Constant weights, and
+    what the metric network reads from neighbours, are not masked.
 
     Args:
         in_channels: Size of the node features.
         out_channels: Size of the result.
         modulation: ``"scalar"`` or ``"operator"``.
-        attention: Whether messages are weighed by :math:`\sigma(\alpha_{ij})` (scalar form).
-        self_path: Whether the node's own features enter through :math:`\mathbf{W}_s`.
+        attention: Whether messages are multiplied by :math:`\sigma(\alpha_{ij})` (scalar form).
+        self_path: Whether the node's own features are added, mapped by :math:`\mathbf{W}_s`.
         direction: Along which edges messages travel: ``"in"`` as listed, as in PyG,
             ``"out"`` reversed, ``"both"`` with separate weights, or ``"undirected"``.
         normalization: Constant weights :math:`w_{ij}`: ``"sum"``, ``"sym"`` or ``"rw"``.
-        hops: In the operator form, how many powers of the normalised adjacency send messages,
-            each with its own weights.
+        hops: Number of powers of the normalised adjacency that send messages, each with its own
+            weights (operator form).
         eps0: Baseline of the modulation.
         neighbor_norm: See :func:`argnn.functional.edge_attention`.
         metric: ``"features"``, ``"structure"`` or ``"both"`` learn the metric from these inputs
@@ -89,21 +90,20 @@ class ARConv(MessagePassing):
         bias: bool = True,
     ) -> None:
         super().__init__(aggr="add")
-        if in_channels < 1 or out_channels < 1:
-            raise ValueError(
-                f"in_channels and out_channels must be positive (got {in_channels}, {out_channels})"
-            )
-        _check_choices(
-            modulation=(modulation, MESSAGE_FORMS),
-            direction=(direction, DIRECTIONS),
-            normalization=(normalization, NORMALIZATIONS),
-            neighbor_norm=(neighbor_norm, NEIGHBOR_NORMS),
-            metric=(metric, METRICS),
-        )
-        if hops < 1 or (hops > 1 and not MESSAGE_FORMS[modulation].many_hops):
-            raise ValueError(f"hops must be 1, or more in the operator form (got {hops})")
-        if not 0 <= eps0 <= 1:
-            raise ValueError(f"eps0 must be in [0, 1] (got {eps0})")
+        fit, sizes = min(in_channels, out_channels) >= 1, f"{in_channels}, {out_channels}"
+        require(fit, "in_channels and out_channels", "positive", sizes)
+        choices: dict[str, tuple[str, Iterable[str]]] = {
+            "modulation": (modulation, MESSAGE_FORMS),
+            "direction": (direction, DIRECTIONS),
+            "normalization": (normalization, NORMALIZATIONS),
+            "neighbor_norm": (neighbor_norm, NEIGHBOR_NORMS),
+            "metric": (metric, METRICS),
+        }
+        for name, (value, known) in choices.items():
+            require(value in known, name, f"one of {tuple(known)}", repr(value))
+        hops_fit = hops == 1 or (hops > 1 and MESSAGE_FORMS[modulation].many_hops)
+        require(hops_fit, "hops", "1, or more in the operator form", hops)
+        require(0 <= eps0 <= 1, "eps0", "in [0, 1]", eps0)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.modulation, self.attention = modulation, attention
         self.direction, self.normalization, self.hops = direction, normalization, hops
@@ -147,7 +147,7 @@ class ARConv(MessagePassing):
         return g
 
     def forward(self, x: Tensor, edge_index: Edges, g: Tensor | None = None) -> Tensor:
-        """Convolve, under the metric ``g`` where one is given and the learned one otherwise."""
+        """The result under the metric ``g``, or under the learned metric if it is None."""
         hood = prepared_edges(edge_index, x)
         if g is None:
             g = self.metric(x, hood)
@@ -159,13 +159,13 @@ class ARConv(MessagePassing):
         return self.message_form.convolved(self, x, g, hood)
 
     def _self_part(self, x: Tensor) -> Tensor | None:
-        """What does not depend on the neighbours."""
+        """The part that does not depend on neighbours."""
         if self.lin_self is not None:
             return F.linear(x, self.lin_self.weight, self.bias)
         return None if self.bias is None else self.bias.expand(x.size(0), -1)
 
     def _masked(self, x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
-        """The same by plain operations, with every message times the mask of its edge."""
+        """The result by plain operations, with every message times the mask of its edge."""
         sums: list[Tensor] = []
         form = self.message_form
         for direction in self.directions():
@@ -187,16 +187,10 @@ class ARConv(MessagePassing):
 
 
 def prepared_edges(edge_index: Edges, x: Tensor) -> Neighborhood:
-    """The edges of all layers, from what PyG accepts: a list or a transposed sparse adjacency."""
+    """Edges in the form that layers share, from a list or a transposed sparse adjacency of PyG."""
     if isinstance(edge_index, Tensor) and is_sparse(edge_index):
         target_source, value = to_edge_index(edge_index)
         if not bool((value == 1).all()):
             raise ValueError("ARConv has no edge weights: the adjacency must hold ones only")
         edge_index = target_source.flip(0)
     return neighborhood(edge_index, x.size(0))
-
-
-def _check_choices(**options: tuple[str, Iterable[str]]) -> None:
-    for name, (value, choices) in options.items():
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {tuple(choices)} (got {value!r})")

@@ -15,18 +15,18 @@ from argnn.functional.edge_values import (
     sum_at_targets,
 )
 
-#: Numbers, of edges times channels, from which on the backward pass computes a field again
-#: instead of keeping what it needs of it.
+#: From this number of edges times channels on, the backward pass computes the field again instead
+#: of keeping intermediate results.
 MAX_KEPT_NUMBERS = 2**24
 
 
 class EdgeMLP(nn.Module):
-    r"""Two linear maps with an activation, from both ends of an edge, ``[E, out_channels]``.
+    r"""A perceptron with one hidden layer on the two ends of each edge, ``[E, out_channels]``.
 
     .. math:: W_2\, \mathrm{relu}(W_t \mathbf{x}_i + W_s \mathbf{x}_j + \mathbf{b}_1) + \mathbf{b}_2
 
-    The first map is taken at the nodes, so that the ends are never concatenated; dropout on its
-    input is therefore the same for all edges of a node, once as target and once as source.
+    The first map acts on nodes, before its results are combined at edges. So the dropout on its
+    input is the same for all edges that have a node as target, and for all that have it as source.
 
     Args:
         channels: Width of the nodes' features, and of the hidden layer.
@@ -43,7 +43,7 @@ class EdgeMLP(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew, as those of one map of both ends."""
+        """Draw all weights anew, scaled as in one map of the concatenated ends."""
         for lin in (self.lin_target, self.lin_source, self.lin_out):
             lin.reset_parameters()
         with torch.no_grad():
@@ -60,7 +60,7 @@ class EdgeMLP(nn.Module):
 
 
 class CurvatureField(nn.Module):
-    r"""The speed of a graph neural Ricci flow at every node, of length one or zero.
+    r"""The velocity of a graph neural Ricci flow at every node, of length 1 or 0.
 
     .. math::
         \mathbf{u}_i = \sum_{j \in \mathcal{N}(i)} \mathrm{relu}(
@@ -73,7 +73,7 @@ class CurvatureField(nn.Module):
 
     Args:
         channels: Width of the features.
-        channel_curvature: Whether an edge has a curvature for every channel, else only one.
+        channel_curvature: Whether an edge has one curvature per channel, instead of one in all.
         dropout: Dropout in the two networks.
     """
 
@@ -91,14 +91,14 @@ class CurvatureField(nn.Module):
         self.mlp_edge.reset_parameters()
 
     def forward(self, h: Tensor, edge_index: Tensor) -> Tensor:
-        """The speed at features ``[N, channels]``, ``[N, channels]``."""
+        """The velocity ``[N, channels]`` at features ``[N, channels]``."""
         edges = ordered_edges(edge_index, h.size(0))
         if torch.is_grad_enabled() and edges.num_edges * self.channels > MAX_KEPT_NUMBERS:
-            again: Tensor = checkpoint(self._speed, h, edges, use_reentrant=False)
+            again: Tensor = checkpoint(self._velocity, h, edges, use_reentrant=False)
             return again
-        return self._speed(h, edges)
+        return self._velocity(h, edges)
 
-    def _speed(self, h: Tensor, edges: OrderedEdges) -> Tensor:
+    def _velocity(self, h: Tensor, edges: OrderedEdges) -> Tensor:
         direction = unit_rows(h)
         return unit_rows(curvature_pull(direction, self.curvature(direction, edges), edges))
 

@@ -1,4 +1,4 @@
-"""The edge masks of ``torch_geometric.explain``, for convolutions with sums of their own."""
+"""Edge masks of ``torch_geometric.explain``, for convolutions that do not use ``propagate``."""
 
 import torch
 from torch import Tensor
@@ -10,14 +10,14 @@ from argnn.functional.neighborhood import Neighborhood
 def message_mask(conv: MessagePassing, hood: Neighborhood, direction: str) -> Tensor:
     """Factor on the message of every edge of a relation, ``[E']``.
 
-    A message takes the mask of the edge that it travels along. Where only the opposite edge is
-    listed, as along ``"out"`` or on a directed graph taken as undirected, it takes that one's;
-    of duplicates that were merged it takes the mean.
+    The factor of a message is the mask of the edge that it travels along. If only the opposite edge
+    is listed, as for ``"out"`` or for a directed graph taken as undirected, it is the mask of that
+    edge. For merged duplicates it is the mean of their masks.
 
     Args:
-        conv: A convolution that an explainer has given a mask.
+        conv: A convolution whose mask an explainer has set.
         hood: The edges that the mask belongs to.
-        direction: Which relation of ``hood`` is meant.
+        direction: Name of the relation of ``hood``.
     """
     mask: Tensor | None = conv._edge_mask
     if mask is None:

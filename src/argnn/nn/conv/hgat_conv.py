@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from argnn.errors import ConfigError
+from argnn.checks import require
 from argnn.functional import stereographic
 from argnn.functional.analytic import squared_length
 from argnn.functional.dropout import dropout as drop
@@ -19,9 +19,8 @@ from argnn.functional.edge_values import (
     softmax_at_targets,
     weighted_aggregate,
 )
-from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
-from argnn.functional.precision import accumulation_dtype
+from argnn.nn.hyperbolic_linear import tangent_linear
 
 ATTENTIONS = ("distance", "learned")
 
@@ -33,11 +32,11 @@ class HGATConv(nn.Module):
         u'_i = \sum_{j \in \mathcal{N}(i) \cup \{i\}} w_{ij} \log_0 z_j, \qquad
         w_{ij} = \operatorname{softmax}_j e_{ij}, \qquad z = \mathbf{W} \otimes \exp_0 u
 
-    With ``"distance"`` attention :math:`e_{ij} = -d(z_i, z_j)`, the mechanism of the paper; dropout
-    acts on the input. With ``"learned"`` attention, that of the GIL toolbox,
-    :math:`e_{ij} = \mathrm{LeakyReLU}_{0.2}\langle a, [\log_0 z_i \,\|\, \log_0 z_j]\rangle`, the
-    linear map has a Möbius bias, the sum another one, and dropout acts on the weights of the map.
-    Both drop entries of :math:`w_{ij}`. Every head has a ball of its own.
+    ``"distance"`` is the attention of the paper, :math:`e_{ij} = -d(z_i, z_j)`, with dropout on the
+    input. ``"learned"`` is that of the GIL toolbox, :math:`e_{ij} = \mathrm{LeakyReLU}_{0.2}\langle
+    a, [\log_0 z_i \,\|\, \log_0 z_j]\rangle`, with a Möbius bias after the linear map, a bias after
+    the sum, and dropout on the weights of the map. Both have dropout on :math:`w_{ij}`. Each head
+    has its own ball.
 
     Args:
         in_channels: Size of the input.
@@ -60,10 +59,8 @@ class HGATConv(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if attention not in ATTENTIONS:
-            raise ConfigError(f"attention must be one of {ATTENTIONS} (got {attention!r})")
-        if heads < 1:
-            raise ConfigError(f"heads must be positive (got {heads})")
+        require(attention in ATTENTIONS, "attention", f"one of {ATTENTIONS}", repr(attention))
+        require(heads >= 1, "heads", "positive", heads)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.attention, self.concat, self.dropout = attention, concat, dropout
         self.weight = nn.Parameter(torch.empty(heads * out_channels, in_channels))
@@ -94,8 +91,8 @@ class HGATConv(nn.Module):
             u: Tangent vectors at the origin, ``[N, in_channels]``.
             edge_index: Source and target of each edge, ``[2, E]``.
             k: Curvature of the ball, a scalar.
-            input_dropout: Probability with which an entry of ``u`` is dropped; the usual one of
-                this attention where it is None.
+            input_dropout: Probability with which an entry of ``u`` is dropped; None takes the usual
+                one of this attention.
         """
         v = self._linear(u, k, input_dropout)
         edges = ordered_edges(edge_index, u.size(0), closed=True)
@@ -110,8 +107,8 @@ class HGATConv(nn.Module):
         weight = drop(self.weight, self.dropout if learned else 0.0, self.training)
         usual = 0.0 if learned else self.dropout
         dropped = usual if input_dropout is None else input_dropout
-        v = input_linear(u, weight, None, dropped, self.training)
-        v = v.to(accumulation_dtype(v.dtype)).view(-1, self.heads, self.out_channels)
+        v = tangent_linear(u, weight, dropped, self.training)
+        v = v.view(-1, self.heads, self.out_channels)
         if self.point_bias is None:
             return stereographic.clip_tangent(v, k)
         shift = stereographic.expmap0(self.point_bias, k)
@@ -142,7 +139,7 @@ class HGATConv(nn.Module):
 
 
 def _distances(x: Tensor, edges: OrderedEdges, k: Tensor) -> Tensor:
-    """Distance of both ends of each edge, ``[E, heads]``; zero, without gradient, for loops."""
+    """Distance of the two ends of each edge, ``[E, heads]``; 0 without gradient for self-loops."""
     square = squared_length(x).squeeze(-1)
     ends = at_targets(square, edges), at_sources(square, edges)
     return stereographic.ball_distance(edge_gaps(x, edges), *ends, k)

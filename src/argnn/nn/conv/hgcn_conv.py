@@ -4,12 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from argnn.functional import stereographic
-from argnn.functional.edge_values import (
-    at_sources,
-    at_targets,
-    ordered_edges,
-    weighted_aggregate,
-)
+from argnn.functional.edge_values import at_sources, at_targets, ordered_edges, weighted_aggregate
 from argnn.functional.neighborhood import Edges
 from argnn.functional.self_loops import closed_aggregate
 from argnn.nn.hyperbolic_linear import HyperbolicLinear
@@ -22,23 +17,18 @@ class HGCNConv(nn.Module):
         u'_i = \frac{1}{d_i + 1} \sum_{j \in \mathcal{N}(i) \cup \{i\}} \log_0 z_j, \qquad
         z = (\mathbf{W} \otimes \exp_0 u) \oplus \exp_0 b
 
-    Points come and go as tangent vectors at the origin. With attention, each term is multiplied by
+    Points are given as tangent vectors at the origin. With attention, each term is multiplied by
     :math:`\sigma(\langle a, [\log_0 z_i \,\|\, \log_0 z_j]\rangle + a_0)`.
 
     Args:
         in_channels: Size of the input.
         out_channels: Size of the output.
         dropout: Probability with which a weight is dropped.
-        attention: Whether to weigh neighbours.
+        attention: Whether neighbours are weighted by attention.
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        dropout: float = 0.0,
-        attention: bool = False,
+        self, in_channels: int, out_channels: int, *, dropout: float = 0.0, attention: bool = False
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels

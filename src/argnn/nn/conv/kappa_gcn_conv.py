@@ -2,11 +2,10 @@
 
 from torch import Tensor, nn
 
-from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
-from argnn.functional.precision import accumulation_dtype
 from argnn.functional.self_loops import closed_row_sum
 from argnn.functional.stereographic import HEMISPHERE
+from argnn.nn.hyperbolic_linear import tangent_linear
 from argnn.nn.manifolds import StereographicProduct
 
 
@@ -18,8 +17,8 @@ class KappaGCNConv(nn.Module):
         = \bigl({\textstyle\sum_j} a_{ij}\bigr) \log_0 m_i
 
     with the midpoints :math:`m_i` of :func:`~argnn.functional.stereographic.gyromidpoint` of the
-    points :math:`\mathbf{W} \otimes \exp_0 u` and GCN's weights :math:`a_{ij}`. Points come and go
-    as tangent vectors at the origin; at curvature zero this is GCN's convolution without bias. In
+    points :math:`\mathbf{W} \otimes \exp_0 u` and GCN's weights :math:`a_{ij}`. Points are given as
+    tangent vectors at the origin. At curvature zero this is GCN's convolution without bias. In
     spherical factors, points are kept in the hemisphere around the origin.
 
     Args:
@@ -45,11 +44,10 @@ class KappaGCNConv(nn.Module):
         Args:
             u: Tangent vectors at the origin, ``[N, in_channels]``.
             edge_index: Source and target of each edge, ``[2, E]``.
-            space: Where the result lives; its factors divide ``out_channels``.
+            space: The space of the result; its factors divide ``out_channels``.
             dropout: Probability with which an entry of ``u`` is dropped.
         """
-        v = input_linear(u, self.lin.weight, None, dropout, self.training)
-        v = v.to(accumulation_dtype(v.dtype))
+        v = tangent_linear(u, self.lin.weight, dropout, self.training)
         x = space.expmap0(space.clip_tangent(v, HEMISPHERE))
         middle = space.logmap0(space.gyromidpoint(x, edge_index))
         return closed_row_sum(edge_index, v.size(0), v.dtype) * middle

@@ -1,4 +1,4 @@
-"""The ways in which a metric acts on messages, and the table they are found in."""
+"""How a metric acts on messages: one class per form, and the table of their names."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +20,7 @@ class MessageForm(ABC):
     A new form is a subclass and a line in :data:`MESSAGE_FORMS`.
 
     Class attributes:
-        on_inputs: Whether the metric measures what enters the convolution, else what leaves it.
+        on_inputs: Whether the metric is one of the input channels, instead of the output channels.
         many_hops: Whether messages may travel several hops.
     """
 
@@ -37,27 +37,27 @@ class MessageForm(ABC):
 
     @abstractmethod
     def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
-        """What each message is multiplied by on its way, ``[E]``."""
+        """The factor on the message of each edge, ``[E]``."""
 
     @abstractmethod
     def from_sums(self, conv: "ARConv", x: Tensor, g: Tensor, sums: list[Tensor]) -> Tensor:
-        """The result from sums of weighted messages, one per direction and hop."""
+        """The result from sums of weighted messages, one sum per direction and hop."""
 
 
 class ScalarForm(MessageForm):
-    """The paper's form: every edge has a number, which the metric and the features give."""
+    """The paper's form: one number per edge, computed from the metric and the features."""
 
-    on_inputs: ClassVar[bool] = True
-    many_hops: ClassVar[bool] = False
+    on_inputs = True
+    many_hops = False
 
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
-        """Attention may measure the neighbour by its own metric."""
+        """True if attention measures a neighbour by the neighbour's metric."""
         return attention and neighbor_norm == "own"
 
     def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
-        """One sum per direction, before the weights of the messages.
+        """Sum the features per direction, then apply the linear maps to the sums.
 
-        Weighting a sum is weighting its messages, and the features are gathered once.
+        This equals the sum of the mapped features, and features are gathered once.
         """
         sums = [
             AF.propagate(x, g, x, hood.relation(direction), conv.eps0, **_edge_options(conv))
@@ -66,11 +66,11 @@ class ScalarForm(MessageForm):
         return self.from_sums(conv, x, g, sums)
 
     def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
-        """Modulation, attention and constant weight together."""
+        """Product of modulation, attention and constant weight."""
         return message_weights(x, g, relation, conv.eps0, **_edge_options(conv))
 
     def from_sums(self, conv: "ARConv", x: Tensor, g: Tensor, sums: list[Tensor]) -> Tensor:
-        """Weights on the sums of messages and on the node's own features, all in one."""
+        """One joint linear map of the sums and of the node's own features."""
         weights: list[Any] = [lin.weight for lin in conv.lins_neighbor]
         if conv.lin_self is not None:
             sums, weights = [*sums, x], [*weights, conv.lin_self.weight]
@@ -78,19 +78,19 @@ class ScalarForm(MessageForm):
 
 
 class OperatorForm(MessageForm):
-    """The operator of the metric acts on the sum of the messages, which have constant weights."""
+    """The operator of the metric acts on sums of messages with constant weights."""
 
-    on_inputs: ClassVar[bool] = False
-    many_hops: ClassVar[bool] = True
+    on_inputs = False
+    many_hops = True
 
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
-        """Only the metric of the node itself acts."""
+        """False: only the node's own metric acts."""
         return False
 
     def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
-        """The operator on sums over directions and hops."""
+        """Apply the operator to the sum over directions and hops."""
         lins = iter(conv.lins_neighbor)
-        # The order changes no value; sums first lets one hop reuse the sum of the hop before.
+        # Sums and linear maps commute. With sums first, each hop reuses the sum of the last hop.
         sums_first = conv.hops > 1 and conv.in_channels <= conv.out_channels
         messages: list[Tensor] = []
         for direction in conv.directions():
@@ -107,11 +107,11 @@ class OperatorForm(MessageForm):
         return self._modulated(conv, x, g, messages)
 
     def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
-        """The constant weights; the metric acts later."""
+        """The constant weights; the metric acts on the sums."""
         return relation.edge_weight(conv.normalization, accumulation_dtype(x.dtype))
 
     def from_sums(self, conv: "ARConv", x: Tensor, g: Tensor, sums: list[Tensor]) -> Tensor:
-        """The operator on the sums, each under the weights of its direction and hop."""
+        """Map each sum by the weights of its direction and hop, then apply the operator."""
         messages = [lin(h) for lin, h in zip(conv.lins_neighbor, sums, strict=True)]
         return self._modulated(conv, x, g, messages)
 

@@ -1,8 +1,8 @@
-"""PyG's layers with sparse products in place of messages.
+"""PyG's layers with sparse products instead of messages.
 
-Weights, their names and how they are drawn are PyG's, and so are the results: only the sum over
-neighbours is computed otherwise, which on a CPU takes no tensor of edges x channels. One difference
-for lists with self-loops: ``SAGEConv`` and ``FAConv`` do not count a node as its own neighbour.
+Weights, their names, initialisation and results are PyG's. Only the sum over neighbours is computed
+in another way, without a tensor of edges x channels. One difference for edge lists with self-loops:
+``SAGEConv`` and ``FAConv`` do not count a node as its own neighbour.
 """
 
 from typing import Any
@@ -46,13 +46,13 @@ class SAGEConv(gnn.SAGEConv):
         \mathbf{y}_i = W_r \mathbf{x}_i + W_l \frac{1}{d_i} \sum_{j \in \mathcal{N}(i)} \mathbf{x}_j
         + \mathbf{b}
 
-    The product comes before the mean: what is averaged is not as wide as the features.
+    The linear map comes before the mean, because its result is not as wide as the features.
     """
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """The new features, ``[N, out_channels]``."""
         mean = neighbor_mean(self.lin_l(x), edge_index)
-        # The bias is part of the mean, of which nodes without neighbours have none.
+        # The bias is a part of the mean; nodes without neighbours have no mean.
         has_neighbors = neighborhood(edge_index, x.size(0)).degree.unsqueeze(-1) > 0
         out = self.lin_r(x) + torch.where(has_neighbors, mean, self.lin_l.bias)
         return F.normalize(out, dim=-1) if self.normalize else out
@@ -80,8 +80,8 @@ class GATConv(gnn.GATConv):
         """Attention of each head on each edge, ``[E, heads]``.
 
         Args:
-            sent: What the linear map gives, ``[N, heads, out_channels]``.
-            edges: The edges and one from every node to itself.
+            sent: Result of the linear map, ``[N, heads, out_channels]``.
+            edges: The edges and a self-loop at every node.
         """
         from_source = at_sources((sent * self.att_src).sum(-1), edges)
         from_target = at_targets((sent * self.att_dst).sum(-1), edges)
@@ -90,14 +90,14 @@ class GATConv(gnn.GATConv):
 
 
 class FAConv(gnn.FAConv):
-    r"""The layer of FAGCN, where neighbours are added or subtracted, with the gate's bias.
+    r"""The layer of FAGCN, where a gate decides whether neighbours are added or subtracted.
 
     .. math::
         \mathbf{y}_i = \epsilon\,\mathbf{x}^0_i + \sum_{j \in \mathcal{N}(i)}
         \frac{\tanh(\mathbf{a}_l^\top \mathbf{x}_j + \mathbf{a}_r^\top \mathbf{x}_i + b)}
         {\sqrt{d_i d_j}}\, \mathbf{x}_j
 
-    PyG's layer has no :math:`b`, and adds self-loops unless told not to.
+    Unlike PyG's layer, it has the bias :math:`b` of the gate and adds no self-loops.
 
     Args:
         channels: Width of the features.
@@ -113,9 +113,9 @@ class FAConv(gnn.FAConv):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew, by the rule of the method's own code."""
+        """Draw all weights anew, as the method's own code does."""
         super().reset_parameters()
-        # Xavier's rule for one map of both ends, which is what the two gates are together.
+        # Xavier's rule for one map of both ends: the two gates together are such a map.
         std = self.GAIN * (2 / (2 * self.channels + 1)) ** 0.5
         for gate in (self.att_l, self.att_r):
             nn.init.normal_(gate.weight, std=std)

@@ -8,12 +8,11 @@ from torch import Tensor, nn
 from argnn.functional import pseudo_hyperboloid
 from argnn.functional.analytic import squared_length
 from argnn.functional.dropout import dropout as drop
-from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
-from argnn.functional.precision import accumulation_dtype
 from argnn.functional.self_loops import closed_aggregate
+from argnn.nn.hyperbolic_linear import tangent_linear
 
-#: Up to this angle from the origin, a bias can be transported to a point.
+#: Largest angle from the origin of a point to which a bias is transported.
 _MAX_ANGLE = 1.4
 
 
@@ -25,7 +24,7 @@ class QGCNConv(nn.Module):
         \log_0 \exp_{x_j}\bigl(P_{o \to x_j}(b)\bigr), \qquad
         x = \exp_0(\mathbf{W}u / \|\mathbf{W}u\|)
 
-    Points come and go as tangent vectors at the origin. Rows are not scaled to length one where all
+    Points are given as tangent vectors at the origin. Rows are not scaled to length 1 if all
     coordinates are time-like. Dropout acts on the weights.
 
     Args:
@@ -63,8 +62,7 @@ class QGCNConv(nn.Module):
             input_dropout: Probability with which an entry of ``u`` is dropped.
         """
         weight = drop(self.weight, self.dropout, self.training)
-        v = input_linear(u, weight, None, input_dropout, self.training)
-        v = v.to(accumulation_dtype(v.dtype))
+        v = tangent_linear(u, weight, input_dropout, self.training)
         if self.time < self.out_channels:
             v = _unit_rows(v)
         v = pseudo_hyperboloid.clip_tangent(v, beta, self.time, _MAX_ANGLE)
@@ -80,5 +78,5 @@ class QGCNConv(nn.Module):
 
 
 def _unit_rows(x: Tensor, eps: float = 1e-6) -> Tensor:
-    """Rows of length one; zero rows stay zero, and their gradient is finite."""
+    """Rows scaled to length 1; zero rows stay zero and have a finite gradient."""
     return x * (squared_length(x) + eps**2).rsqrt()

@@ -1,4 +1,4 @@
-"""Where the metric of a node comes from, one family per file, and the table they are found in."""
+"""Families of metrics, one per file, and the table of their names."""
 
 from argnn.nn.metric.base import Metric
 from argnn.nn.metric.constant import ConstantMetric

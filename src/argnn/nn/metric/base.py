@@ -1,4 +1,4 @@
-"""What every family of metrics can do."""
+"""The interface of all families of metrics."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from argnn.functional.neighborhood import Edges
 class Metric(nn.Module, ABC):
     """Gives each node its metric, and lets a metric act on messages.
 
-    A new family is a subclass in a file of its own and a line in ``argnn.nn.metric.METRICS``.
+    A new family is a subclass in a new file and a line in ``argnn.nn.metric.METRICS``.
 
     Class attributes:
-        switches: Switches of :class:`~argnn.nn.Formulation` that the family reads, and the argument
-            of its constructor that each of them sets.
+        switches: Names of the switches of :class:`~argnn.nn.Formulation` that the family reads,
+            each with the constructor argument that it sets.
     """
 
     switches: ClassVar[Mapping[str, str]] = {}
@@ -42,18 +42,18 @@ class Metric(nn.Module, ABC):
         """The metric of every node, ``[N, metric_channels]``."""
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew; a family without weights has nothing to do."""
+        """Draw all weights anew; nothing to do without weights."""
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
-        """Keep what has to be known of the training graph; mostly nothing."""
+        """Store what the metric needs to know about the training graph; mostly nothing."""
 
     def modulate(self, message: Tensor, g: Tensor, eps0: float, added: Tensor | None) -> Tensor:
-        """What the operator of the metric makes of messages, ``[N, channels]``.
+        """Apply the operator of the metric to messages, ``[N, channels]``.
 
         Args:
             message: The messages, ``[N, channels]``.
-            g: What :meth:`forward` gave.
+            g: The metric that :meth:`forward` gave.
             eps0: Baseline of the modulation.
-            added: What is added to the result, if anything.
+            added: A tensor to add to the result, or None.
         """
         return AF.modulate(message, g, eps0, added=added)

@@ -1,11 +1,11 @@
 """A metric that is the same everywhere."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
+from argnn.checks import require
 from argnn.functional.neighborhood import Edges
 from argnn.nn.metric.base import Metric
 
@@ -20,12 +20,11 @@ class ConstantMetric(Metric):
         value: :math:`c > 0`.
     """
 
-    switches: ClassVar[Mapping[str, str]] = {"metric_value": "value"}
+    switches = {"metric_value": "value"}
 
     def __init__(self, metric_channels: int, value: float = 0.5) -> None:
         super().__init__()
-        if not 0 < value < math.inf:
-            raise ValueError(f"value must be positive and finite (got {value})")
+        require(0 < value < math.inf, "value", "positive and finite", value)
         self.metric_channels = metric_channels
         self.value = value
 

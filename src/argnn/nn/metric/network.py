@@ -1,8 +1,7 @@
 """A metric that a small network learns."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +9,7 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
 from argnn import functional as AF
+from argnn.checks import require
 from argnn.functional.metric import xavier_half_width
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.structure import NUM_DESCRIPTORS
@@ -30,14 +30,14 @@ class MetricNet(Metric):
 
     .. math:: \mathbf{g}_i = \mathrm{softplus}(\mathrm{MLP}(\boldsymbol\phi_i)) + \epsilon
 
-    with :math:`\boldsymbol\phi_i = [\mathbf{h}_i; \mathbf{a}_i]` in the paper. The last layer of
-    the network starts at zero weight, so that the metric starts exactly at the named
-    initialisation.
+    with :math:`\boldsymbol\phi_i = [\mathbf{h}_i; \mathbf{a}_i]` in the paper. By default the
+    weights of the last layer start at zero, so that the metric starts exactly at the value that
+    ``init`` names.
 
-    The structural descriptor :math:`\mathbf{s}_i` is standardised by means and deviations of the
-    training graph, and the degree start is divided by a mean of it. These numbers are stored with
-    the weights. :meth:`fit_to_graph` takes them from a graph; without it, the first call in
-    training mode does, from the graph that it is given. Until then they are zeros and ones.
+    The structural descriptor :math:`\mathbf{s}_i` is standardised by means and deviations over the
+    training graph, and the start ``"degree"`` is divided by such a mean. These numbers are stored
+    with the weights. :meth:`fit_to_graph` computes them, or else the first call in training mode.
+    Before that, means are 0 and divisors are 1.
 
     Args:
         in_channels: Size of the node features.
@@ -52,17 +52,17 @@ class MetricNet(Metric):
             [0.5, 1.5] and ``"xavier"`` in :math:`1 \pm \sqrt{3/D}`, drawn per channel; or
             ``"degree"``, :math:`(1+\log(1+d_i))` divided by its mean over the training graph
             (the paper names a degree-based start without defining it).
-        start: Factor on the metric at the start; away from 1 messages flow from the first step.
-        spread: Scale of the last layer's random weights at the start, 1 being PyTorch's own.
+        start: Factor on the metric at the start. At 1 no message passes in the first step.
+        spread: Factor on the last layer's random weights at the start; 1 leaves PyTorch's weights.
         floor: Smallest metric :math:`\epsilon`.
         ceiling: Largest metric; none by default.
         sharpness: :math:`\beta` of the softplus.
-        clamp: Whether the floor cuts smaller values off instead of being added.
+        clamp: Whether smaller values are raised to the floor, instead of adding it to all values.
         norm: Whether hidden layers are layer-normalised.
         closed: Whether :math:`\mathbf{a}_i` is a mean over node :math:`i` and its neighbours.
     """
 
-    switches: ClassVar[Mapping[str, str]] = {
+    switches = {
         "metric_hidden": "hidden_channels",
         "metric_layers": "num_layers",
         "metric_init": "init",
@@ -95,14 +95,12 @@ class MetricNet(Metric):
         closed: bool = False,
     ) -> None:
         super().__init__()
-        _check_choice("inputs", inputs, METRIC_INPUTS)
-        _check_choice("init", init, METRIC_INITS)
-        if num_layers not in (1, 2, 3):
-            raise ValueError(f"num_layers of a metric network must be 1, 2 or 3 (got {num_layers})")
-        if hidden_channels < 1:
-            raise ValueError(f"hidden_channels must be positive (got {hidden_channels})")
-        if not 0 < sharpness < math.inf:
-            raise ValueError(f"sharpness must be positive and finite (got {sharpness})")
+        require(inputs in METRIC_INPUTS, "inputs", f"one of {METRIC_INPUTS}", repr(inputs))
+        require(init in METRIC_INITS, "init", f"one of {METRIC_INITS}", repr(init))
+        depth_fits = num_layers in (1, 2, 3)
+        require(depth_fits, "num_layers of a metric network", "1, 2 or 3", num_layers)
+        require(hidden_channels >= 1, "hidden_channels", "positive", hidden_channels)
+        require(0 < sharpness < math.inf, "sharpness", "positive and finite", sharpness)
         highest = math.inf if ceiling is None else ceiling
         if not 0 < 2 * floor < start < highest:
             # At or beyond its bounds a metric has no gradient.
@@ -126,7 +124,7 @@ class MetricNet(Metric):
 
     @classmethod
     def build(cls, name: str, in_channels: int, channels: int, **options: Any) -> "MetricNet":
-        """See :class:`Metric`; the name says what the network reads, and messages flow at once."""
+        """See :class:`Metric`; the name says what the network reads, and ``start`` is 0.5."""
         return cls(in_channels, channels, inputs=name, **({"start": 0.5} | options))
 
     def _input_size(self) -> int:
@@ -137,15 +135,15 @@ class MetricNet(Metric):
         }[self.inputs]
 
     def _neutral_statistics(self) -> GraphStatistics | None:
-        """What has to be known of the training graph; most metrics need nothing."""
+        """The numbers of the training graph that this metric needs, if any."""
         needed = {} if self.inputs == "features" else OF_DESCRIPTOR
         if self.init == "degree":
-            # One row: a compiler (torch 2.13) loses what is copied into a float64 of no dimension.
+            # One row: compiled code (torch 2.13) loses a copy into a float64 without dimensions.
             needed = {**needed, "mean_size": (1.0, (1,))}
         return GraphStatistics(**needed) if needed else None
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, put the metric back to its start and forget the graph."""
+        """Draw the weights anew, as at the start, and forget the training graph."""
         reset(self.lins)
         reset(self.norms)
         reset(self.statistics)
@@ -167,7 +165,7 @@ class MetricNet(Metric):
         )
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
-        """Take the means and deviations that are stored from a graph, the training graph.
+        """Compute and store the means and deviations of the training graph.
 
         Args:
             edge_index: Source and target of each edge, ``[2, E]``.
@@ -176,9 +174,7 @@ class MetricNet(Metric):
         if self.statistics is None or num_nodes == 0:
             return
         hood = neighborhood(edge_index, num_nodes)
-        values = {}
-        if self.inputs != "features":
-            values = descriptor_statistics(hood, num_nodes)
+        values = {} if self.inputs == "features" else descriptor_statistics(hood, num_nodes)
         if self.init == "degree":
             values["mean_size"] = _log_size(hood).mean()
         self.statistics.store(**values)
@@ -188,27 +184,22 @@ class MetricNet(Metric):
 
         Args:
             h: Node features, ``[N, in_channels]``.
-            edge_index: Source and target of each edge, ``[2, E]``; neighbours are taken
-                without regard to direction.
+            edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
         """
         hood = neighborhood(edge_index, h.size(0))
         if self.training and self.statistics is not None and not self.statistics.is_fitted:
             self.fit_to_graph(hood, h.size(0))
         raw = self._first_layer(h, hood)
         for norm, lin in zip(self.norms, self.lins[1:], strict=True):
-            raw = lin(norm(raw).relu_())  # in place: no gradient needs what was there
+            raw = lin(norm(raw).relu_())  # in place: no gradient needs the old values
         if self.init == "degree":
             raw = raw + self._degree_offset(hood).to(raw)
         return AF.positive_diagonal(
-            raw,
-            floor=self.floor,
-            ceiling=self.ceiling,
-            sharpness=self.sharpness,
-            clamp=self.clamp,
+            raw, floor=self.floor, ceiling=self.ceiling, sharpness=self.sharpness, clamp=self.clamp
         )
 
     def _first_layer(self, h: Tensor, hood: Neighborhood) -> Tensor:
-        """The first linear layer, part by part: the inputs are never concatenated."""
+        """The first linear layer, computed part by part without concatenating the inputs."""
         first: Any = self.lins[0]
         parts = self._inputs(h, hood)
         weights = first.weight.split([part.size(-1) for part in parts], dim=-1)
@@ -236,7 +227,7 @@ class MetricNet(Metric):
         return (AF.aggregate(h, both, "sum") + h) / size
 
     def _degree_offset(self, hood: Neighborhood) -> Tensor:
-        """Raw values that move the start from ``start`` to the degree profile, ``[N, 1]``."""
+        """Raw values that are added to start from degrees instead of ``start``, ``[N, 1]``."""
         assert self.statistics is not None
         size = _log_size(hood)
         g = self.start * size / self.statistics.get_buffer("mean_size").to(size).clamp_min(1.0)
@@ -244,15 +235,10 @@ class MetricNet(Metric):
         return (self._raw(g) - self._raw(base)).unsqueeze(-1)
 
     def extra_repr(self) -> str:
-        """What the network sees and where it starts."""
+        """The inputs and the start."""
         return f"inputs={self.inputs!r}, init={self.init!r}, start={self.start}"
 
 
 def _log_size(hood: Neighborhood) -> Tensor:
     r""":math:`1 + \log(1 + d_i)` of every node, ``[N]`` in float32."""
     return 1 + hood.relation("undirected").degree.float().log1p()
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices} (got {value!r})")

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, ClassVar, cast, get_type_hints
+from functools import partial
+from typing import Any, cast, get_type_hints
 
 from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge, Linear
@@ -39,9 +40,9 @@ class ARGNN(AbstractStack):
         (torch.Size([2, 3]), [torch.Size([2, 8]), torch.Size([2, 8])])
     """
 
-    citation: ClassVar[str] = "Wang, Ding, Li, Fan: Adaptive Riemannian GNNs, AAAI 2026"
-    space: ClassVar[str] = "learned diagonal metric per node"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Wang, Ding, Li, Fan: Adaptive Riemannian GNNs, AAAI 2026"
+    space = "learned diagonal metric per node"
+    search_space = {
         "self_path": [True, False],
         "normalization": ["sym", "rw", "sum"],
         "metric": ["fixed", "structure", "both"],
@@ -53,17 +54,16 @@ class ARGNN(AbstractStack):
         "lr": [0.005, 0.01],
         "weight_decay": [0.0, 1e-3, 3e-3],
     }
-
-    link_decoder: ClassVar[str] = "metric"
-    preset_sizes: ClassVar[Mapping[str, dict[str, int]]] = {
+    link_decoder = "metric"
+    preset_sizes = {
         "paper": {"hidden_channels": 128, "num_layers": 3},
         "reference": {"hidden_channels": 128, "num_layers": 3},
         "default": {"hidden_channels": 128, "num_layers": 2},
     }
-    usual_train: ClassVar[Mapping[str, Any]] = {}
-    has_trial: ClassVar[bool] = True
-    learns_metric: ClassVar[bool] = True
-
+    usual_train = {}
+    has_trial = True
+    learns_metric = True
+    encoder_head = ("encoder", "encoder_norm", "jump", "head", "structure")
     recordable = True
 
     def __init__(
@@ -82,12 +82,17 @@ class ARGNN(AbstractStack):
         self.encoder = Linear(in_channels, hidden_channels) if form.encoder else None
         self.encoder_norm = _norm(form.norm if form.encoder else "none", hidden_channels)
         sizes = self._layer_sizes()
-        self.stack_convs(self._conv, sizes)
+        self.stack_convs(partial(ARConv, **form.conv_options()), sizes)
         self.norms = nn.ModuleList(_norm(form.norm, size) for size in sizes[1:])
-        self.jump = self._jump()
-        self.head = Linear(self._read_out_size(), out_channels) if form.head == "linear" else None
-        # Last, so that the weights before it do not depend on it.
-        self.structure = self._structure()
+        states = num_layers + int(self._reads_input())
+        of_all = form.jump != "last"
+        self.jump = JumpingKnowledge(form.jump, hidden_channels, states) if of_all else None
+        seen = states * hidden_channels if form.jump == "cat" else hidden_channels
+        self.head = Linear(seen, out_channels) if form.head == "linear" else None
+        # Built last, so that the random weights of the other parts do not depend on it.
+        encoded = hidden_channels if form.encoder else None
+        joined = form.structure_features
+        self.structure = StructureFeatures(encoded, out_channels) if joined else None
 
     @classmethod
     def option_types(cls) -> dict[str, Any]:
@@ -102,23 +107,6 @@ class ARGNN(AbstractStack):
         switches = {name: value for name, value in options.items() if name not in usual}
         return {**sizes, **asdict(formulation(preset, switches))}
 
-    def _conv(self, in_channels: int, out_channels: int) -> ARConv:
-        form = self.formulation
-        return ARConv(
-            in_channels,
-            out_channels,
-            modulation=form.modulation,
-            attention=form.attention,
-            self_path=form.self_path,
-            direction=form.direction,
-            normalization=form.normalization,
-            hops=form.hops,
-            eps0=form.eps0,
-            neighbor_norm=form.neighbor_norm,
-            metric=form.metric,
-            metric_options=form.metric_options(),
-        )
-
     def _layer_sizes(self) -> list[int]:
         form = self.formulation
         plain = self.in_channels + (NUM_DESCRIPTORS if form.structure_features else 0)
@@ -126,44 +114,24 @@ class ARGNN(AbstractStack):
         last = self.out_channels if form.head == "conv" else self.hidden_channels
         return [first, *self.sizes_to(last)[1:]]
 
-    def _structure(self) -> StructureFeatures | None:
-        form = self.formulation
-        encoded = self.hidden_channels if form.encoder else None
-        return StructureFeatures(encoded, self.out_channels) if form.structure_features else None
-
-    def _num_states(self) -> int:
-        """How many hidden states the read-out sees where it sees all."""
-        return self.num_layers + int(self._reads_input())
-
     def _reads_input(self) -> bool:
+        """Whether the read-out sees the encoded input as one more hidden state."""
         return self.formulation.encoder and self.formulation.self_path
 
-    def _jump(self) -> JumpingKnowledge | None:
-        mode = self.formulation.jump
-        return (
-            None
-            if mode == "last"
-            else JumpingKnowledge(mode, self.hidden_channels, self._num_states())
-        )
-
-    def _read_out_size(self) -> int:
-        parts = self._num_states() if self.formulation.jump == "cat" else 1
-        return parts * self.hidden_channels
-
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
-        """Let the metric networks keep the statistics of the training graph."""
+        """Let the metric networks store the statistics of the training graph."""
         for conv in self.convs:
             cast(ARConv, conv).metric_net.fit_to_graph(edge_index, num_nodes)
         if self.structure is not None:
             self.structure.fit_to_graph(edge_index, num_nodes)
 
     def reach(self) -> int:
-        """Hops that scores depend on."""
+        """How many hops around a node its scores depend on."""
         form = self.formulation
-        # Attention reads the metric of the neighbour, which is made from its own neighbours.
+        # Attention may read the metric of a neighbour, which depends on that node's neighbours.
         message_form = MESSAGE_FORMS[form.modulation]
         far = message_form.reads_neighbor_metric(form.attention, form.neighbor_norm)
-        # A descriptor that travels as a feature counts neighbours of neighbours where it starts.
+        # The structural descriptor of a node depends on two hops around it.
         ends = 2 if form.structure_features else 1
         return self.num_layers * max(form.hops, 2 if far else 1) + ends
 
@@ -185,7 +153,7 @@ class ARGNN(AbstractStack):
         return scores if self.structure is None else self.structure.added_to(scores, edge_index)
 
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
-        """What the read-out sees, one ``[N, D]`` per layer, and each layer's metric."""
+        """The hidden states for the read-out, one ``[N, D]`` per layer, and each layer's metric."""
         hood = prepared_edges(edge_index, x)
         h = self._encode(x, hood)
         states, metrics = ([h] if self._reads_input() else []), []

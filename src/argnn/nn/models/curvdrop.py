@@ -1,17 +1,13 @@
 """CurvDrop on a jumping knowledge network."""
 
-from typing import Any, ClassVar, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
 
 from argnn.checks import require
-from argnn.functional.curvature_weights import (
-    drop_chance,
-    kept_edges,
-    normalized_weight,
-)
+from argnn.functional.curvature_weights import drop_chance, kept_edges, normalized_weight
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.edge_values import ordered_edges
 from argnn.functional.ollivier import CURVATURE_METHODS, pair_curvature
@@ -26,35 +22,28 @@ class CurvDrop(AbstractStack):
     .. math::
         H_l = \mathrm{relu}(\hat A_l H_{l-1} W_l + b_l), \qquad Y = [H_1, \dots, H_L]\, W
 
-    In training every layer draws its own :math:`\hat A_l`: edges of strongly positive curvature,
-    held to smooth features over, are dropped more often than bridges, see
-    :func:`~argnn.functional.curvature_weights.drop_chance`, and what is left is normalised anew.
-    Otherwise :math:`\hat A` has all edges.
+    In training every layer draws its own :math:`\hat A_l`. Edges of strongly positive curvature,
+    which are said to cause over-smoothing, are dropped more often than bridges (see
+    :func:`~argnn.functional.curvature_weights.drop_chance`), and the remaining edges are normalised
+    again. In evaluation :math:`\hat A` has all edges.
 
-    This is a reconstruction: the authors published neither code nor the chances they use.
+    This is a reconstruction: the authors published neither code nor their probabilities.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions.
         dropout: Dropout on the hidden features between convolutions and before the last map.
-        input_dropout: Dropout on the node features.
         edge_dropout: Mean share of the edges that a layer drops.
         drop_negative: Whether edges of negative curvature are dropped instead.
-        ricci: How curvatures are found: ``"auto"``, ``"exact"`` or ``"bounds"``.
-        normalize_input: Whether each row of the features is scaled to sum one.
+        ricci: How curvatures are computed: ``"auto"``, ``"exact"`` or ``"bounds"``.
     """
 
-    citation: ClassVar[str] = "Liu et al.: CurvDrop, a Ricci curvature based approach, WWW 2023"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Liu et al.: CurvDrop, a Ricci curvature based approach, WWW 2023"
+    space = "Euclidean"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "num_layers": [2, 4, 8],
         "edge_dropout": [0.2, 0.5, 0.7],
     }
-
-    farther: ClassVar[int] = 1
+    farther = 1
 
     def __init__(
         self,
@@ -89,7 +78,7 @@ class CurvDrop(AbstractStack):
         return self.head(drop(torch.cat(layers, -1), self.dropout, self.training)), []
 
     def _convolved(self, conv: GCNConv, h: Tensor, edge_index: Tensor) -> Tensor:
-        """The layer on all edges, or in training on those that are kept."""
+        """The layer on all edges, or in training on the edges that are kept."""
         if not self.training or self.edge_dropout == 0:
             return conv.forward(h, edge_index)
         nodes = h.size(0)

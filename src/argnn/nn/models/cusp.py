@@ -1,7 +1,6 @@
 """CUSP."""
 
 import math
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +9,6 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
 from argnn.checks import require
-from argnn.errors import ConfigError
 from argnn.functional import stereographic
 from argnn.functional.analytic import tan_ratio
 from argnn.functional.curvature_weights import cusp_adjacency
@@ -26,7 +24,7 @@ from argnn.nn.models.stack import AbstractStack
 #: Sign of the curvature of a factor, by its letter.
 _SIGNS = {"h": -1.0, "e": 0.0, "s": 1.0}
 _FREQUENCIES = 16
-# A curvature starts somewhere in (0, 1); smaller ones would hardly learn.
+# Smallest curvature at the start; smaller ones would hardly learn.
 _SMALLEST_CURVATURE = 1e-3
 
 
@@ -38,8 +36,8 @@ class CurvatureCode(nn.Module):
         \omega = W_3(W_2\,\mathrm{relu}(W_1 f) + f), \quad f = 10^{-u},\; u \sim U(0, 1)
 
     followed by a linear map into the tangent space of a product, its exponential map, and a linear
-    map. Training draws new frequencies :math:`f` every time, as the authors' code does;
-    evaluation uses those that were drawn with the weights, and stored with them.
+    map. Training draws new frequencies :math:`f` in every call, as the authors' code does.
+    Evaluation uses frequencies that were drawn with the weights and are stored with them.
 
     Args:
         space: The product.
@@ -51,13 +49,11 @@ class CurvatureCode(nn.Module):
 
     def __init__(self, space: StereographicProduct, channels: int, out_channels: int) -> None:
         super().__init__()
-        # In a list: the curvatures belong to the model.
+        # In a list, so that the curvatures are parameters of the model only.
         self._space, self.out_channels = [space], out_channels
         self.lins = nn.ModuleList(Linear(_FREQUENCIES, _FREQUENCIES) for _ in range(3))
-        self.lin_in, self.lin_out = (
-            Linear(2 * _FREQUENCIES, channels),
-            Linear(channels, out_channels),
-        )
+        self.lin_in = Linear(2 * _FREQUENCIES, channels)
+        self.lin_out = Linear(channels, out_channels)
         self.register_buffer("frequencies", torch.empty(_FREQUENCIES))
         self.reset_parameters()
 
@@ -71,13 +67,13 @@ class CurvatureCode(nn.Module):
         return torch.pow(10, -torch.rand_like(self.frequencies))
 
     def forward(self, curvature: Tensor) -> Tensor:
-        """Code of curvatures ``[N]``, ``[N, out_channels]``."""
+        """The code ``[N, out_channels]`` of curvatures ``[N]``."""
         f = self._drawn() if self.training else self.frequencies
         first, second, third = self.lins
         omega = third(second(first(f).relu()) + f)
         angle = curvature.unsqueeze(-1) * omega
         waves = torch.cat([angle.sin(), angle.cos()], -1) * math.sqrt(1 / self.out_channels)
-        u = self.lin_in(waves).to(curvature.dtype)  # products may be in bfloat16, maps are not
+        u = self.lin_in(waves).to(curvature.dtype)  # from bfloat16, if products use it
         code: Tensor = self.lin_out(self._space[0].expmap0(u))
         return code
 
@@ -93,10 +89,10 @@ class CuspPooling(nn.Module):
         \zeta = \sum_l \mathrm{softmax}(\epsilon)_l\,
         [\beta_{lq} \otimes \exp_0 z_{lq}]_q
 
-    where :math:`\bar z` is the mean over the nodes of the training graph: training takes it from
-    the graph that it is given, and the first evaluation after it from its own, which is that of
-    validation, and stores it with the weights. Hops act on nodes and :math:`W_q` on channels, so
-    that it does not matter which comes first: the features are mapped once, before all hops.
+    where :math:`\bar z` is the mean over the nodes of the training graph. The first evaluation
+    after training steps, which is that of validation, stores this mean with the weights. Hops act
+    on nodes and :math:`W_q` on channels, so their order does not matter: features are mapped once,
+    before all hops.
 
     Args:
         space: The product.
@@ -134,21 +130,21 @@ class CuspPooling(nn.Module):
         return (scores - self._center(scores)).sigmoid().softmax(-1)
 
     def _center(self, scores: Tensor) -> Tensor:
-        """Mean over the nodes, ``[L + 1, 1, Q]``, the stored one where there is one."""
+        """Mean over the nodes, ``[L + 1, 1, Q]``; in evaluation the stored one, if any."""
         if self.statistics.is_fitted and not self.training:
             return self.statistics.get_buffer("center").to(scores)
         center = scores.mean(1, keepdim=True)
-        if self.training:  # every step changes what the mean is of
+        if self.training:  # every step changes the weights, and so the mean
             self.statistics.reset_parameters()
         elif scores.size(1) > 0:
             self.statistics.store(center=center)
         return center
 
     def forward(self, hops: Tensor) -> Tensor:
-        """Pooled vectors of :meth:`mapped` tangent vectors ``[L + 1, N, D]``, ``[N, D]``."""
+        """Pooled vectors ``[N, D]`` from :meth:`mapped` tangent vectors ``[L + 1, N, D]``."""
         space = self._space[0]
         z = hops + self.bias
-        # All that is left changes only lengths: one number per node, hop and factor is enough.
+        # All further maps only scale vectors: one factor per node, hop and factor of the product.
         members = torch.block_diag(*torch.ones_like(self.theta).unsqueeze(-1))
         y = space.curvatures() * (z.square() @ members)
         shorter, y = stereographic.shortening(y, z.dtype, stereographic.MAX_ANGLE)
@@ -168,35 +164,30 @@ class CUSP(AbstractStack):
     (:class:`CuspPooling`), a code of the nodes' curvatures is added (:class:`CurvatureCode`), and
     rows are scaled to length one.
 
-    Deviations from the authors' code: messages are summed in the tangent space and not as points,
-    whose sums may lie outside of the space, so that the maps between two hops cancel; frequencies
-    of the code, and the mean over all nodes in the attention, are fixed in evaluation, so that no
-    prediction depends on other nodes of the graph; in link prediction, curvatures are those of the
-    training edges, and weigh them, and the last linear map stays, before pairs are scored by their
-    cosine.
+    Deviations from the authors' code: messages are summed in the tangent space, because sums of
+    points may lie outside of the space, so the maps between two hops cancel; frequencies of the
+    code, and the mean over all nodes in the attention, are fixed in evaluation, so that a
+    prediction does not depend on far nodes; for links, curvatures and weights come from the
+    training edges, and the last linear map is kept before pairs are scored by their cosine.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the product, a multiple of the number of its factors, and of the
-            code.
-        out_channels: Number of scores per node.
+        hidden_channels: Width of the product and of the code; a multiple of the number of factors.
         num_layers: Number of linear maps before the hops.
-        dropout: Dropout on the input and result of these maps.
-        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
+        dropout: Dropout on input and result of these maps.
         hops: Number of hops :math:`K`.
-        signature: A letter for each factor: h(yperbolic), e(uclidean) or s(pherical).
-        ricci: How curvatures are found: ``"auto"``, ``"exact"`` or ``"bounds"``.
-        normalize_input: Whether each row of the features is scaled to sum one.
+        signature: One letter per factor: h(yperbolic), e(uclidean) or s(pherical).
+        ricci: How curvatures are computed: ``"auto"``, ``"exact"`` or ``"bounds"``.
     """
 
-    citation: ClassVar[str] = "Grover et al.: Spectro-Riemannian graph neural networks, ICLR 2025"
-    space: ClassVar[str] = "product of constant curvature spaces"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Grover et al.: Spectro-Riemannian graph neural networks, ICLR 2025"
+    space = "product of constant curvature spaces"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "signature": ["hhse", "hhee", "hs", "hhhh"],
         "hops": [5, 10],
     }
-    link_decoder: ClassVar[str] = "cosine"
+    link_decoder = "cosine"
+    encoder_head = ("lins", "head")
 
     def __init__(
         self,
@@ -220,11 +211,8 @@ class CUSP(AbstractStack):
         named = letters != "" and set(letters) <= set(_SIGNS)
         require(named, "signature", "letters of h, e and s", repr(signature))
         self.dropout, self.hops, self.ricci = dropout, hops, ricci
-        if hidden_channels % len(letters):
-            raise ConfigError(
-                f"hidden_channels must be a multiple of the {len(letters)} factors "
-                f"(got {hidden_channels})"
-            )
+        divides, factors = hidden_channels % len(letters) == 0, f"the {len(letters)} factors"
+        require(divides, "hidden_channels", f"a multiple of {factors}", hidden_channels)
         dropped = dropout if input_dropout is None else input_dropout
         self.lins = input_maps(
             self.sizes_to(hidden_channels), dropout=dropped, normalize=normalize_input
@@ -256,7 +244,7 @@ class CUSP(AbstractStack):
         return self.head(out), []
 
     def reach(self) -> int:
-        """Hops that scores depend on; a curvature depends on two."""
+        """How many hops around a node its scores depend on; a curvature needs two more."""
         return self.hops + 2
 
     def metric_parameters(self) -> list[nn.Parameter]:
@@ -264,7 +252,7 @@ class CUSP(AbstractStack):
         return list(self.product.parameters())
 
     def filter_bank(self, u: Tensor, edge_index: Tensor) -> Tensor:
-        """Tangent vectors ``[N, D]`` after no hop, one hop, and so on, ``[K + 1, N, D]``."""
+        """The results ``[K + 1, N, D]`` of 0, 1, ... K hops from tangent vectors ``[N, D]``."""
         nodes = u.size(0)
         edges = ordered_edges(edge_index, nodes, closed=True)
         weight = cusp_adjacency(edge_index, nodes, u.dtype, self.ricci)

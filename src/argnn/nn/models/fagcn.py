@@ -1,7 +1,5 @@
 """FAGCN."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
@@ -9,7 +7,7 @@ from torch_geometric.nn.inits import reset
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.pyg import FAConv
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS
 from argnn.nn.models.stack import AbstractStack
 
 
@@ -19,26 +17,15 @@ class FAGCN(AbstractStack):
     A linear map with activation, layers of :class:`~argnn.nn.conv.pyg.FAConv`, a linear map.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions.
-        dropout: Dropout on the input and result of the first map and on the weights of edges.
-        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
-        eps: How much of the first hidden features every layer adds.
-        normalize_input: Whether each row of the features is scaled to sum one, as in the
-            method's own code.
+        dropout: Dropout on input and result of the first map, and on the weights of edges.
+        eps: Factor on the first hidden features, which every layer adds.
     """
 
-    citation: ClassVar[str] = "Bo, Wang, Shi, Shen: Beyond low-frequency information, AAAI 2021"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "eps": [0.1, 0.3, 0.5, 1.0],
-    }
-
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
-    farther: ClassVar[int] = 1
+    citation = "Bo, Wang, Shi, Shen: Beyond low-frequency information, AAAI 2021"
+    space = "Euclidean"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "eps": [0.1, 0.3, 0.5, 1.0]}
+    link_options = UNSCALED_ROWS
+    farther = 1
 
     def __init__(
         self,
@@ -55,11 +42,9 @@ class FAGCN(AbstractStack):
         super().__init__()
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         self.dropout = dropout
+        dropped = dropout if input_dropout is None else input_dropout
         self.encoder = InputLinear(
-            in_channels,
-            hidden_channels,
-            dropout=dropout if input_dropout is None else input_dropout,
-            normalize=normalize_input,
+            in_channels, hidden_channels, dropout=dropped, normalize=normalize_input
         )
         self.stack_convs(
             lambda width, _: FAConv(width, eps=eps, dropout=dropout),

@@ -30,17 +30,30 @@ _CHOICES: dict[str, Collection[Any]] = {
     "head": HEADS,
 }
 
+#: Switches that are arguments of :class:`~argnn.nn.ARConv` of the same name.
+_OF_CONV = (
+    "modulation",
+    "attention",
+    "self_path",
+    "direction",
+    "normalization",
+    "hops",
+    "eps0",
+    "neighbor_norm",
+    "metric",
+)
+
 
 @dataclass(frozen=True)
 class Formulation:
-    r"""Which member of the family a model is.
+    r"""All switches of :class:`~argnn.nn.ARGNN`.
 
     Attributes:
         encoder: Whether a linear layer maps the input features to the hidden width first.
         modulation: See :class:`~argnn.nn.ARConv`.
         attention: See :class:`~argnn.nn.ARConv`.
-        self_path: Whether a node's own features enter its update. Where it is off, the encoded
-            input is also left out of the read-out.
+        self_path: Whether a node's own features enter its update. Without it, the read-out does not
+            see the encoded input either.
         direction: See :class:`~argnn.nn.ARConv`.
         normalization: Constant edge weights: ``"sum"``, ``"sym"`` or ``"rw"``.
         hops: Powers of the adjacency that send messages in the operator form.
@@ -56,20 +69,17 @@ class Formulation:
         metric_floor: Smallest metric.
         metric_ceiling: Largest metric, or none.
         metric_sharpness: :math:`\beta` of the softplus.
-        metric_clamp: Whether the floor cuts smaller metrics off instead of being added.
-        metric_norm: Whether the metric network layer-normalises its hidden layers.
-        metric_closed: Whether a node belongs to the neighbourhood its metric network averages.
+        metric_clamp: Whether smaller metrics are raised to the floor, instead of adding it to all.
+        metric_norm: Whether hidden layers of the metric network are layer-normalised.
+        metric_closed: Whether the mean over neighbours in the metric network includes the node.
         norm: Normalisation of each layer's result: ``"none"``, ``"layer"`` or ``"batch"``.
         jump: What the read-out sees: the ``"last"`` layer, or all by ``"cat"``, ``"max"``,
             ``"lstm"``.
-        head: ``"linear"`` reads scores out with a linear layer, ``"conv"`` lets the last
-            convolution produce them.
+        head: ``"linear"``: scores come from a linear layer. ``"conv"``: from the last convolution.
         dropout: Dropout on the hidden features.
         input_dropout: Dropout on the input features.
-        structure_features: Whether the structural descriptor, which metric networks read, is
-            joined to the input and to the read-out as plain features: with a fixed metric, the
-            control for a learned one. What the other metrics read besides, the features of a node
-            and their mean over its neighbours, layers compute from anyway.
+        structure_features: Whether input and read-out get the structural descriptor as plain
+            features. With a fixed metric, this is the control for a learned metric that reads it.
     """
 
     encoder: bool = True
@@ -133,14 +143,15 @@ class Formulation:
         if self.head == "conv" and self.jump != "last":
             raise ConfigError("head='conv' reads scores off the last layer: it needs jump='last'")
 
-    def metric_options(self) -> dict[str, Any]:
-        """The arguments of the metric module."""
+    def conv_options(self) -> dict[str, Any]:
+        """The arguments of each convolution besides its sizes."""
         switches = METRICS[self.metric].switches
-        return {argument: getattr(self, switch) for switch, argument in switches.items()}
+        metric = {argument: getattr(self, switch) for switch, argument in switches.items()}
+        return {**{name: getattr(self, name) for name in _OF_CONV}, "metric_options": metric}
 
 
-#: ``paper``: the equations as printed. ``reference``: what the public code does. ``default``:
-#: the family of the project's own validation-only search.
+#: ``paper``: the equations as printed. ``reference``: as in the authors' public code. ``default``:
+#: what this project's own search on validation scores chose.
 PRESETS: Mapping[str, Formulation] = {
     "paper": Formulation(
         encoder=False,

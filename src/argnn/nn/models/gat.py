@@ -1,13 +1,11 @@
 """Graph attention network."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor
 from torch.nn import functional as F
 
 from argnn.checks import require
 from argnn.nn.conv.pyg import GATConv
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS
 from argnn.nn.models.stack import AbstractStack
 
 
@@ -17,23 +15,16 @@ class GAT(AbstractStack):
     Layers of :class:`~argnn.nn.conv.pyg.GATConv` with ELU between them.
 
     Args:
-        in_channels: Size of the node features.
         hidden_channels: Width of the layers, all heads together.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions.
         dropout: Dropout on the input of each layer and on the attention.
-        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
-        heads: Number of heads of the hidden layers, which divides ``hidden_channels``.
-        out_heads: Number of heads of the last layer, which are averaged.
-        normalize_input: Whether each row of the features is scaled to sum one, as in the
-            method's own code.
+        heads: Number of heads of the hidden layers; must divide ``hidden_channels``.
+        out_heads: Number of heads of the last layer, whose mean is taken.
     """
 
-    citation: ClassVar[str] = "Veličković et al.: Graph attention networks, ICLR 2018"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
-
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
+    citation = "Veličković et al.: Graph attention networks, ICLR 2018"
+    space = "Euclidean"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
+    link_options = UNSCALED_ROWS
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """Graph convolutional network."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor
 
 from argnn.nn.conv.pyg import GCNConv
@@ -19,22 +17,16 @@ class GCN(AbstractStack):
     without the activation in the last layer.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions.
-        dropout: Dropout on the hidden features.
         input_dropout: Dropout on the node features; the method's own code has ``dropout`` there.
-        normalize_input: Whether each row of the features is scaled to sum one, as in the
-            method's own code.
+        normalize_input: Whether each row of the features is scaled to sum 1, as the method's own
+            code does.
     """
 
-    citation: ClassVar[str] = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
-
+    citation = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
+    space = "Euclidean"
+    search_space = EUCLIDEAN_SEARCH_SPACE
     recordable = True
-    farther: ClassVar[int] = 1
+    farther = 1
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """Graph neural Ricci flow."""
 
-from typing import Any, ClassVar
-
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
@@ -10,43 +8,36 @@ from argnn.functional.curvature_flow import three_eighths_step
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.conv.curvature_field import CurvatureField
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE, AbstractNodeModel
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS, AbstractNodeModel
 
 
 class GNRF(AbstractNodeModel):
     r"""The graph neural Ricci flow of Chen et al.
 
     A linear map with activation, the flow of :class:`~argnn.nn.conv.curvature_field.CurvatureField`
-    for a time :math:`T`, and a linear map of what that leads to.
+    for some ``time``, and a linear map of the result.
 
-    The method's own code asks an implicit solver for the flow, which takes a single step of the
-    Runge-Kutta method instead; that step is taken here, and ``num_layers`` of them where more
-    are wanted.
+    The method's own code names an implicit solver, which in fact takes one Runge-Kutta step. The
+    flow here takes ``num_layers`` of these steps.
 
     Args:
-        in_channels: Size of the node features.
         hidden_channels: Width of the flow.
-        out_channels: Number of scores per node.
         num_layers: Number of steps that the time is divided into.
         dropout: Dropout before every linear map.
-        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
-        time: How long the flow runs; no node moves farther than that.
+        time: Duration of the flow; no node moves farther than this number.
         batch_norm: Whether the hidden features are normalised over the nodes before the flow.
-        channel_curvature: Whether an edge has a curvature for every channel, else only one.
-        normalize_input: Whether each row of the features is scaled to sum one, as in the
-            method's own code.
+        channel_curvature: Whether an edge has one curvature per channel, instead of one in all.
     """
 
-    citation: ClassVar[str] = "Chen et al.: Graph neural Ricci flow, ICLR 2025"
-    space: ClassVar[str] = "Euclidean, flow of directions"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Chen et al.: Graph neural Ricci flow, ICLR 2025"
+    space = "Euclidean, flow of directions"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "hidden_channels": [64, 128, 256],
         "time": [0.1, 0.5, 1.0, 2.0, 5.0],
         "batch_norm": [True, False],
     }
-
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
+    link_options = UNSCALED_ROWS
 
     def __init__(
         self,
@@ -66,11 +57,9 @@ class GNRF(AbstractNodeModel):
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         require(time >= 0, "time", "not negative", time)
         self.dropout, self.time = dropout, time
+        dropped = dropout if input_dropout is None else input_dropout
         self.encoder = InputLinear(
-            in_channels,
-            hidden_channels,
-            dropout=dropout if input_dropout is None else input_dropout,
-            normalize=normalize_input,
+            in_channels, hidden_channels, dropout=dropped, normalize=normalize_input
         )
         self.norm = nn.BatchNorm1d(hidden_channels) if batch_norm else None
         self.field = CurvatureField(
@@ -79,7 +68,7 @@ class GNRF(AbstractNodeModel):
         self.head = Linear(hidden_channels, out_channels)
 
     def reach(self) -> int:
-        """Hops that scores depend on: a step is four speeds, of two hops each."""
+        """How many hops around a node its scores depend on: each of the four stages needs two."""
         return 8 * self.num_layers
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -90,7 +79,7 @@ class GNRF(AbstractNodeModel):
         return self.head(drop(h.relu(), self.dropout, self.training)), []
 
     def flow(self, h: Tensor, edge_index: Tensor) -> Tensor:
-        """Where the flow leads to from features ``[N, hidden_channels]``."""
+        """The end of the flow that starts from features ``[N, hidden_channels]``."""
         for _ in range(self.num_layers):
             h = three_eighths_step(
                 lambda place: self.field(place, edge_index), h, self.time / self.num_layers

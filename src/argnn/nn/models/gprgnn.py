@@ -1,7 +1,5 @@
 """GPR-GNN."""
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import reset
@@ -10,45 +8,40 @@ from argnn.checks import require
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.pagerank import pagerank_coefficients, polynomial_aggregate
 from argnn.nn.input_linear import input_maps
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS
 from argnn.nn.models.stack import AbstractStack
 
 
 class GPRGNN(AbstractStack):
-    r"""GPR-GNN of Chien et al.: a multilayer perceptron, then a learned polynomial of the graph.
+    r"""GPR-GNN of Chien et al.: a perceptron, then a learned polynomial of the adjacency.
 
     .. math:: Y = \sum_{k=0}^K \gamma_k \hat A^k\, \mathrm{MLP}(X)
 
-    with :math:`\gamma` learned from the weights of a personalised PageRank on, see
+    The learned :math:`\gamma` start from a personalised PageRank, see
     :func:`~argnn.functional.pagerank.pagerank_coefficients`.
 
-    The method's own code decays all weights except :math:`\gamma`; the training here decays all.
+    The method's own code decays all weights except :math:`\gamma`. The training here decays all of
+    them, unless ``layers_weight_decay`` is 0.
 
     Args:
-        in_channels: Size of the node features.
         hidden_channels: Width of the perceptron.
-        out_channels: Number of scores per node.
         num_layers: Number of linear maps of the perceptron.
-        dropout: Dropout on the input of each of them.
-        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
-        propagation_dropout: Dropout on what is propagated.
+        dropout: Dropout on the input of each linear map.
+        propagation_dropout: Dropout on the result of the perceptron.
         hops: Number of hops :math:`K`.
-        teleport: The PageRank's probability of going back to the start, in [0, 1]; 1 starts from
-            the perceptron alone, and 0 from its features ``hops`` hops away.
-        normalize_input: Whether each row of the features is scaled to sum one, as in the
-            method's own code.
+        teleport: The PageRank's probability of going back to the start, in [0, 1]. With 1 the
+            polynomial starts as :math:`\hat A^0`, with 0 as :math:`\hat A^K`.
     """
 
-    citation: ClassVar[str] = "Chien, Peng, Li, Milenkovic: GPR-GNN, ICLR 2021"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Chien, Peng, Li, Milenkovic: GPR-GNN, ICLR 2021"
+    space = "Euclidean"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "teleport": [0.1, 0.2, 0.5, 0.9, 1.0],
         "propagation_dropout": [0.0, 0.5],
     }
-
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
-
+    link_options = UNSCALED_ROWS
+    encoder_head = ("lins",)
     recordable = True
 
     def __init__(
@@ -79,12 +72,12 @@ class GPRGNN(AbstractStack):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw all weights anew, and start the polynomial from the PageRank."""
+        """Draw all weights anew, and set the polynomial to the PageRank."""
         reset(self.lins)
         self.gamma.copy_(torch.tensor(pagerank_coefficients(self.teleport, self.hops)))
 
     def reach(self) -> int:
-        """Hops that scores depend on, one more for degrees."""
+        """How many hops around a node its scores depend on; degrees need one more."""
         return self.hops + 1
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:

@@ -1,7 +1,6 @@
 """GraphSAGE with mean aggregation."""
 
 from functools import partial
-from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -20,20 +19,13 @@ class GraphSAGE(AbstractStack):
     without the activation in the last layer.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions.
-        dropout: Dropout on the hidden features.
-        input_dropout: Dropout on the node features, drawn for each of the two maps.
-        normalize: Whether each layer scales its rows to length one.
-        normalize_input: Whether each row of the features is scaled to sum one.
+        input_dropout: Dropout on the node features, drawn separately for the two maps.
+        normalize: Whether each layer scales its rows to length 1.
     """
 
-    citation: ClassVar[str] = "Hamilton, Ying, Leskovec: Inductive representation, NeurIPS 2017"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
-
+    citation = "Hamilton, Ying, Leskovec: Inductive representation, NeurIPS 2017"
+    space = "Euclidean"
+    search_space = EUCLIDEAN_SEARCH_SPACE
     recordable = True
 
     def __init__(

@@ -1,7 +1,5 @@
 """H2GCN."""
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
@@ -10,43 +8,32 @@ from argnn.functional.dropout import dropout as drop
 from argnn.functional.neighborhood import aggregate, neighborhood
 from argnn.functional.two_hop import two_hop
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, ROWS_AS_THEY_ARE, AbstractNodeModel
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS, AbstractNodeModel
 
 
 class H2GCN(AbstractNodeModel):
-    r"""H2GCN of Zhu et al.: neighbours and neighbours of neighbours, kept apart.
+    r"""H2GCN of Zhu et al.: separate sums over neighbours and over neighbours of neighbours.
 
     .. math::
         \mathbf{r}^0 = \mathrm{relu}(X W_e), \qquad
         \mathbf{r}^k = [\hat A_1 \mathbf{r}^{k-1} \,\|\, \hat A_2 \mathbf{r}^{k-1}], \qquad
         Y = [\mathbf{r}^0 \,\|\, \dots \,\|\, \mathbf{r}^K]\, W_c
 
-    :math:`A_1` has the neighbours and :math:`A_2` the nodes at distance exactly two, both without
-    the node itself and each normalised by the square roots of its own degrees. Directions and
-    duplicates of edges do not matter. The rounds have no weights, and double the width.
+    :math:`A_1` has the neighbours of each node and :math:`A_2` the nodes at distance 2. Each is
+    normalised by the square roots of its own degrees. Directions and duplicates of edges do not
+    matter. A round has no weights and doubles the width.
 
     Args:
-        in_channels: Size of the node features.
         hidden_channels: Width of :math:`\mathbf{r}^0`.
-        out_channels: Number of scores per node.
         num_layers: Number of rounds :math:`K`; 1 and 2 are the H2GCN-1 and H2GCN-2 of the paper.
-        dropout: Dropout on what the last map sees.
-        input_dropout: Dropout on the node features.
+        dropout: Dropout on the input of the last linear map.
         relu: Whether there is an activation before the rounds.
-        normalize_input: Whether each row of the features is scaled to sum one, as in the
-            method's own code.
     """
 
-    citation: ClassVar[str] = "Zhu et al.: Beyond homophily in GNNs, NeurIPS 2020"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "num_layers": [1, 2],
-        "relu": [True, False],
-    }
-
-    link_options: ClassVar[dict[str, Any]] = ROWS_AS_THEY_ARE
-
+    citation = "Zhu et al.: Beyond homophily in GNNs, NeurIPS 2020"
+    space = "Euclidean"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2], "relu": [True, False]}
+    link_options = UNSCALED_ROWS
     recordable = True
 
     def __init__(
@@ -76,7 +63,7 @@ class H2GCN(AbstractNodeModel):
         self.head = Linear(seen, out_channels, bias=False, weight_initializer="glorot")
 
     def reach(self) -> int:
-        """Hops that scores depend on, two more for degrees of pairs two apart."""
+        """How many hops around a node its scores depend on; degrees need two more."""
         return 2 * self.num_layers + 2
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -88,5 +75,4 @@ class H2GCN(AbstractNodeModel):
         for _ in range(self.num_layers):
             both = [aggregate(rounds[-1], hood, "sym") for hood in (near, far)]
             rounds.append(torch.cat(both, dim=-1))
-        seen = drop(torch.cat(rounds, dim=-1), self.dropout, self.training)
-        return self.head(seen), []
+        return self.head(drop(torch.cat(rounds, dim=-1), self.dropout, self.training)), []

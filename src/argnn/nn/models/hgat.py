@@ -2,9 +2,6 @@
 
 import math
 from functools import partial
-from typing import Any, ClassVar
-
-from torch import Tensor
 
 from argnn.checks import require
 from argnn.nn.conv.hgat_conv import HGATConv
@@ -16,32 +13,28 @@ from argnn.nn.models.manifold import AbstractTangentStack
 class HGAT(AbstractTangentStack):
     r"""The hyperbolic graph attention network of Zhang and others, on the Poincaré ball.
 
-    No code of the authors is public. ``attention="distance"`` is the mechanism of the paper,
-    ``"learned"`` that of the GIL toolbox. Layers hand points over as tangent vectors at the
-    origin, since :math:`\log_0` and :math:`\exp_0` between them cancel. All layers but the last
-    concatenate their heads, the last one takes their mean.
+    The authors published no code. ``attention="distance"`` is the attention of the paper,
+    ``"learned"`` that of the GIL toolbox. Points between layers are given as tangent vectors at the
+    origin, since :math:`\log_0` and :math:`\exp_0` cancel there. The last layer takes the mean of
+    its heads, the others concatenate them.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers, all heads together; where the heads do not divide it,
-            they are a little wider.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions.
+        hidden_channels: Width of the layers, all heads together; rounded up to a multiple of the
+            number of heads.
         dropout: Dropout on features (``"learned"``: on weights) and on the attention.
-        input_dropout: Dropout on the node features; as on those of other layers where it is None.
+        input_dropout: Dropout on the node features; None means the same as in other layers.
         heads: Number of heads.
         attention: ``"distance"`` or ``"learned"``.
         curvature: Minus the curvature of the ball.
-        learnable_curvature: Whether the curvature is learned, starting from there.
-        normalize_input: Whether rows of the features are scaled to sum one.
+        learnable_curvature: Whether the curvature is learned, starting from this value.
         head: ``"linear"`` for scores, ``"points"`` for points of the ball.
     """
 
-    citation: ClassVar[str] = "Zhang, Wang, Shi, Jiang, Ye: Hyperbolic GAT, IEEE TBD 2021"
-    space: ClassVar[str] = "Poincaré ball"
-    search_space: ClassVar[dict[str, list[Any]]] = {
+    citation = "Zhang, Wang, Shi, Jiang, Ye: Hyperbolic GAT, IEEE TBD 2021"
+    space = "Poincaré ball"
+    search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
-        # Distances of features as stored are so large that nodes hear little but themselves.
+        # Distances of unscaled features are so large that attention stays at the node itself.
         "normalize_input": [True, False],
     }
 
@@ -74,7 +67,3 @@ class HGAT(AbstractTangentStack):
             [in_channels, *[heads * width] * (num_layers - 1), width],
             partial(init, concat=False),
         )
-
-    def layer_curvatures(self) -> list[Tensor]:
-        """The same everywhere."""
-        return [self.curvature().squeeze(0)] * (self.num_layers + 1)

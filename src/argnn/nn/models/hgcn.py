@@ -1,9 +1,6 @@
 """Hyperbolic graph convolutional network."""
 
 from functools import partial
-from typing import Any, ClassVar
-
-from torch import Tensor
 
 from argnn.nn.conv.hgcn_conv import HGCNConv
 from argnn.nn.manifolds import Curvature
@@ -14,34 +11,25 @@ from argnn.nn.models.manifold import AbstractTangentStack
 class HGCN(AbstractTangentStack):
     r"""The hyperbolic graph convolutional network of Chami and others, on the Poincaré ball.
 
-    Layers hand points over as tangent vectors at the origin, since :math:`\log_0` and
-    :math:`\exp_0` between them cancel; the projection into the ball acts on those. The curvature of
-    the next layer follows the activation. Deviations from the authors' code: learned curvatures
-    cannot change their sign, nodes are classified end to end where the authors train on frozen
-    embeddings of a link predictor, and the norm of an input with ``normalize_input=False`` is not
-    cut at the rim of the ball.
+    Points between layers are given as tangent vectors at the origin, since :math:`\log_0` and
+    :math:`\exp_0` cancel there, and the projection into the ball acts on these vectors. Deviations
+    from the authors' code: learned curvatures cannot change their sign; nodes are classified end to
+    end, while the authors train a classifier on frozen embeddings of a link predictor; inputs with
+    ``normalize_input=False`` are not projected into the ball.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions; the authors' "2 layers" are one convolution and the
-            linear head for classes, and two convolutions for links.
+        num_layers: Number of convolutions. The authors' "2 layers" are one convolution and the
+            linear head for classes, but two convolutions for links.
         dropout: Dropout on the weights of the convolutions, and on the scores.
-        input_dropout: Dropout on the node features.
         curvature: Minus the curvature of every layer at the start.
         learnable_curvature: Whether curvatures are learned, one for each layer.
-        attention: Whether to weigh neighbours.
-        normalize_input: Whether rows of the features are scaled to sum one.
+        attention: Whether neighbours are weighted by attention.
         head: ``"linear"`` for scores, ``"points"`` for points of the ball.
     """
 
-    citation: ClassVar[str] = "Chami, Ying, Ré, Leskovec: Hyperbolic GCNs, NeurIPS 2019"
-    space: ClassVar[str] = "Poincaré ball"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "num_layers": [1, 2],
-    }
+    citation = "Chami, Ying, Ré, Leskovec: Hyperbolic GCNs, NeurIPS 2019"
+    space = "Poincaré ball"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2]}
 
     def __init__(
         self,
@@ -66,8 +54,3 @@ class HGCN(AbstractTangentStack):
         init_conv = partial(HGCNConv, dropout=dropout, attention=attention)
         self.curvature = Curvature([-curvature] * (num_layers + 1), learnable=learnable_curvature)
         self.stack_with_head(head, init_conv, self.sizes_to(hidden_channels))
-
-    def layer_curvatures(self) -> Tensor:
-        """One for each space."""
-        curvatures: Tensor = self.curvature()
-        return curvatures

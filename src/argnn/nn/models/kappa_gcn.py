@@ -1,12 +1,12 @@
 """Constant curvature graph convolutional network."""
 
-from typing import Any, ClassVar, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from argnn.errors import ConfigError
+from argnn.checks import require
 from argnn.functional import stereographic
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.precision import accumulation_dtype
@@ -21,35 +21,26 @@ from argnn.nn.models.manifold import POINTS, AbstractManifoldModel, check_head
 class KappaGCN(AbstractManifoldModel):
     r"""The constant curvature graph convolutional network of Bachmann and others.
 
-    One curvature for each layer and factor, of any sign, which training may take through zero. The
-    last layer scores classes by hyperplanes of the space and averages the scores over neighbours:
-    at curvature zero the network is a GCN without biases in hidden layers, its scores times four.
-    No code of the authors is public. In a product of several factors the scores of the factors are
-    added, so that this holds for any number of them; others take a signed Euclidean norm.
+    Each layer and factor has its own curvature, whose sign training can change. The last layer
+    scores classes by hyperplanes of the space and averages the scores over neighbours. At curvature
+    zero the network is a GCN without biases in hidden layers, with scores times four. In a product,
+    the scores of the factors are added, so that this holds for any number of factors; other authors
+    take a signed Euclidean norm. The authors published no code.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
-        num_layers: Number of averages over neighbours, that of the scores included.
+        num_layers: Number of averages over neighbours, including the one of the scores.
         dropout: Dropout on the features of every layer.
-        input_dropout: Dropout on the node features; as ``dropout`` where it is None.
         curvature: Curvature of every layer at the start, between -1 and 1.
         learnable_curvature: Whether curvatures are learned.
         factors: Number of factors of the space, of equal width.
-        normalize_input: Whether rows of the features are scaled to sum one.
         head: ``"hyperplanes"`` for scores, ``"points"`` for points of the space.
     """
 
-    citation: ClassVar[str] = "Bachmann, Bécigneul, Ganea: Constant curvature GCNs, ICML 2020"
-    space: ClassVar[str] = "κ-stereographic, κ of either sign"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "curvature": [-0.5, 0.0, 0.5],
-    }
-
+    citation = "Bachmann, Bécigneul, Ganea: Constant curvature GCNs, ICML 2020"
+    space = "κ-stereographic, κ of either sign"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "curvature": [-0.5, 0.0, 0.5]}
     recordable = True
-    farther: ClassVar[int] = 1
+    farther = 1
 
     def __init__(
         self,
@@ -70,8 +61,8 @@ class KappaGCN(AbstractManifoldModel):
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
         check_head(head, "hyperplanes")
         last = out_channels if head == POINTS else hidden_channels
-        if factors < 1 or hidden_channels % factors or last % factors:
-            raise ConfigError(f"the width must be a multiple of factors (got {last} and {factors})")
+        divides = factors >= 1 and hidden_channels % factors == 0 and last % factors == 0
+        require(divides, "the width", "a multiple of factors", f"{last} and {factors}")
         self.dropout = dropout
         self.input_dropout = dropout if input_dropout is None else input_dropout
         self.normalize_input, self.head = normalize_input, head
@@ -115,7 +106,7 @@ class _Hyperplanes(nn.Module):
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.normal = nn.Parameter(torch.empty(out_channels, in_channels))
-        #: Where each hyperplane passes, as a tangent vector at the origin.
+        #: A point of each hyperplane, as a tangent vector at the origin.
         self.point = nn.Parameter(torch.empty(out_channels, in_channels))
         self.reset_parameters()
 

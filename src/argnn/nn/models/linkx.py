@@ -1,7 +1,5 @@
 """LINKX."""
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP as PyGMLP
@@ -15,12 +13,11 @@ from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
 class AdjacencyLinear(nn.Module):
     r"""Linear map of the rows of the adjacency matrix, :math:`A W + \mathbf{b}`.
 
-    Row :math:`j` of :math:`W` belongs to node :math:`j`, so the weight is as tall as the graph. It
-    takes its size from the first graph that it sees, or from the state that it is loaded from, and
-    keeps it.
+    Row :math:`j` of :math:`W` belongs to node :math:`j`. So the weight gets its size from the first
+    graph, or from a state that is loaded, and keeps it.
 
-    What it is drawn from is settled when the layer is built or reset: when it gets its size does
-    not matter, nor does that touch the random numbers of anybody else.
+    The seed of the weights is drawn when the layer is built or reset. So the weights do not depend
+    on when they get their size, and drawing them then uses no other random numbers.
 
     Args:
         out_channels: Size of the result.
@@ -35,7 +32,7 @@ class AdjacencyLinear(nn.Module):
 
     @property
     def num_nodes(self) -> int:
-        """Number of nodes that it is made for; 0 before it has seen a graph."""
+        """Number of nodes of the graph; 0 before the first graph."""
         return self.weight.size(0)
 
     def reset_parameters(self) -> None:
@@ -53,7 +50,7 @@ class AdjacencyLinear(nn.Module):
             parameter.data = (bound * (2 * drawn - 1)).to(parameter)
 
     def forward(self, edge_index: Tensor, num_nodes: int) -> Tensor:
-        """The map of each node's row, ``[N, out_channels]``."""
+        """The result of each node, ``[N, out_channels]``."""
         if self.num_nodes == 0:
             self._draw(num_nodes)
         if self.num_nodes != num_nodes:
@@ -77,28 +74,21 @@ class LINKX(AbstractNodeModel):
         H_A = \mathrm{MLP}_A(A), \quad H_X = \mathrm{MLP}_X(X), \quad
         Y = \mathrm{MLP}_f(\mathrm{relu}(W [H_A \| H_X] + H_A + H_X))
 
-    **The weights belong to the nodes of one graph**, whose size is taken from the first one that
-    the model sees; another size is an error, and the same nodes in another order are another
-    graph. The model cannot tell anything about nodes it was not trained with.
+    **The weights belong to the nodes of one graph**, the first one that the model is given. A graph
+    of another size is an error, and the same nodes in another order give wrong results. The model
+    cannot score nodes that were not in its training graph.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
         num_layers: Number of linear maps of the last perceptron.
         dropout: Dropout in the last perceptron.
-        input_dropout: Dropout on the node features.
         edge_layers: Number of linear maps of the adjacency.
         node_layers: Number of linear maps of the features.
-        normalize_input: Whether each row of the features is scaled to sum one.
     """
 
-    citation: ClassVar[str] = "Lim et al.: Large scale learning on non-homophilous graphs, 2021"
-    space: ClassVar[str] = "Euclidean, weights per node"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "num_layers": [1, 2, 3],
-    }
+    citation = "Lim et al.: Large scale learning on non-homophilous graphs, 2021"
+    space = "Euclidean, weights per node"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2, 3]}
+    encoder_head = ("edge_lin", "edge_norm", "edge_mlp", "node_mlp", "final_mlp")
 
     def __init__(
         self,
@@ -129,7 +119,7 @@ class LINKX(AbstractNodeModel):
         self.final_mlp = _mlp([hidden_channels] * num_layers + [out_channels], dropout)
 
     def node_parameters(self) -> list[nn.Parameter]:
-        """The weights of the adjacency matrix."""
+        """The weight of the adjacency matrix."""
         return [self.edge_lin.weight]
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -143,5 +133,5 @@ class LINKX(AbstractNodeModel):
 
 
 def _mlp(sizes: list[int], dropout: float = 0.0) -> PyGMLP:
-    """Linear maps with activation, then batch normalisation, between them."""
+    """Linear maps; between them an activation, then batch normalisation."""
     return PyGMLP(sizes, dropout=dropout, act_first=True)

@@ -1,33 +1,35 @@
-"""What the models whose embeddings are points of a curved space have in common."""
+"""Models whose embeddings are points of a curved space."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from argnn.errors import ConfigError
+from argnn.checks import require
 from argnn.functional import stereographic
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.row_normalization import normalized_rows
+from argnn.nn.manifolds import Curvature
 from argnn.nn.models.stack import AbstractStack, InitConv
 
-#: The head that gives the points themselves.
+#: The value of ``head`` for points instead of scores.
 POINTS = "points"
 
 
 def check_head(head: str, classifier: str) -> None:
-    """Raise unless a head is the classifier's or :data:`POINTS`."""
-    if head not in (classifier, POINTS):
-        raise ConfigError(f"head must be '{classifier}' or '{POINTS}' (got {head!r})")
+    """Raise unless ``head`` is the name of the classifier or :data:`POINTS`."""
+    require(head in (classifier, POINTS), "head", f"'{classifier}' or '{POINTS}'", repr(head))
 
 
 class AbstractManifoldModel(AbstractStack):
     """A model that gives scores of classes, or with ``head="points"`` points of its space."""
 
-    link_decoder: ClassVar[str] = "distance"
-    link_options: ClassVar[dict[str, Any]] = {"head": POINTS}
+    link_decoder = "distance"
+    link_options = {"head": POINTS}
+
+    encoder_head = ("classifier",)
 
     head: str
 
@@ -39,7 +41,7 @@ class AbstractManifoldModel(AbstractStack):
     def squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Squared distance of embeddings, ``[P, out_channels]`` each.
 
-        That of the space for points of it; with another head, embeddings are Euclidean.
+        It is measured in the curved space; if ``head`` is not ``"points"``, in Euclidean space.
         """
         if self.head != POINTS:
             return super().squared_distance(a, b)
@@ -51,26 +53,29 @@ class AbstractManifoldModel(AbstractStack):
 
 
 class AbstractTangentStack(AbstractManifoldModel):
-    """Convolutions that hand points over as tangent vectors at the origin.
+    """A stack of convolutions from tangent vectors at the origin to such vectors.
 
-    An activation follows each of them, and then the tangent vectors are clipped for the next space.
+    After each convolution come an activation and a clipping for the space of the next one.
 
     Attributes:
-        geometry: Has ``clip_tangent``, ``expmap0`` and ``squared_distance`` of a space, each with
-            the curvature as the last argument.
-        normalize_input: Whether rows of the features are scaled to sum one.
-        input_dropout: Dropout on the node features; None leaves it to the convolution.
+        curvature: One curvature for each of these spaces, or one for all of them.
+        geometry: Has the functions ``clip_tangent``, ``expmap0`` and ``squared_distance`` of a
+            space, each with the curvature as the last argument.
+        normalize_input: Whether each row of the features is scaled to sum 1.
+        input_dropout: Dropout on the node features; None takes the convolution's own.
         score_dropout: Dropout on the scores.
     """
 
+    curvature: Curvature
     geometry: Any = stereographic
     normalize_input: bool
     input_dropout: float | None
     score_dropout: float = 0.0
 
-    @abstractmethod
     def layer_curvatures(self) -> Sequence[Tensor] | Tensor:
         """Curvature of the space before each convolution, and after the last one."""
+        k: Tensor = self.curvature()
+        return k if k.numel() > 1 else [k.squeeze(0)] * (self.num_layers + 1)
 
     def stack_with_head(
         self,
@@ -79,9 +84,9 @@ class AbstractTangentStack(AbstractManifoldModel):
         sizes: Sequence[int],
         init_last: InitConv | None = None,
     ) -> None:
-        """Build the convolutions, and for scores a linear map of what they give.
+        """Build the convolutions, and a linear map after them unless ``head`` is ``"points"``.
 
-        Points have the size of the output instead of the last of the sizes.
+        Points have ``out_channels`` coordinates instead of the last of the sizes.
         """
         check_head(head, "linear")
         self.head = head

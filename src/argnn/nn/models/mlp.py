@@ -1,6 +1,4 @@
-"""Multilayer perceptron: what the features say without any edge."""
-
-from typing import Any, ClassVar
+"""Multilayer perceptron, a reference that ignores the edges."""
 
 from torch import Tensor
 from torch_geometric.nn import MLP as PyGMLP
@@ -13,19 +11,12 @@ class MLP(AbstractNodeModel):
     """A multilayer perceptron on the node features; the edges are ignored.
 
     Args:
-        in_channels: Size of the node features.
-        hidden_channels: Width of the layers.
-        out_channels: Number of scores per node.
         num_layers: Number of linear layers.
-        dropout: Dropout on the hidden features.
-        input_dropout: Dropout on the node features.
-        normalize_input: Whether each row of the features is scaled to sum one.
     """
 
-    citation: ClassVar[str] = "reference without edges"
-    space: ClassVar[str] = "Euclidean"
-    search_space: ClassVar[dict[str, list[Any]]] = EUCLIDEAN_SEARCH_SPACE
-
+    citation = "reference without edges"
+    space = "Euclidean"
+    search_space = EUCLIDEAN_SEARCH_SPACE
     recordable = True
 
     def __init__(
@@ -41,18 +32,12 @@ class MLP(AbstractNodeModel):
     ) -> None:
         super().__init__()
         self.set_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        self.net = PyGMLP(
-            in_channels=in_channels,
-            hidden_channels=hidden_channels,
-            out_channels=out_channels,
-            num_layers=num_layers,
-            dropout=dropout,
-            norm=None,
-        )
+        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+        self.net = PyGMLP(sizes, dropout=dropout, norm=None)
         self.net.lins[0] = InputLinear.in_place_of(self.net.lins[0], input_dropout, normalize_input)
 
     def reach(self) -> int:
-        """Hops that scores depend on."""
+        """How many hops around a node its scores depend on."""
         return 0
 
     def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:

@@ -1,7 +1,6 @@
 """Pseudo-Riemannian graph convolutional network."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from argnn.nn.models.manifold import AbstractTangentStack
 
 @dataclass(frozen=True)
 class _PseudoHyperboloid:
-    """Pseudo-hyperboloids with a number of time-like coordinates, all of them in narrower ones."""
+    """Pseudo-hyperboloids with at most ``time`` time-like coordinates."""
 
     time: int
 
@@ -35,37 +34,27 @@ class _PseudoHyperboloid:
 class QGCN(AbstractTangentStack):
     r"""The pseudo-Riemannian graph convolutional network of Xiong and others.
 
-    Points lie on pseudo-hyperboloids :math:`\langle x, x\rangle = \beta`, one for each layer. They
-    are handed over as tangent vectors at the origin, since :math:`\log_0` and :math:`\exp_0`
-    between layers cancel. Deviations from the authors' code: the first linear map acts
-    on the features as they are, without a constant coordinate in front; a time-like part that would
-    run past the antipode of the origin stops short of it, where the authors' comes back from the
-    other side; the head is a linear map of the run's own tangent space; and the squared distance is
-    squared in all of its cases and not cut off at 50.
+    Points lie on pseudo-hyperboloids :math:`\langle x, x\rangle = \beta`, one for each layer.
+    Between layers they are given as tangent vectors at the origin, since :math:`\log_0` and
+    :math:`\exp_0` cancel there. Deviations from the authors' code: the first linear map acts on the
+    features without an additional constant coordinate; a time-like part stops before the antipode
+    of the origin instead of passing through it; the head is a linear map of the tangent space; the
+    squared distance is squared in all of its cases and has no upper limit of 50.
 
     Args:
-        in_channels: Size of the node features.
         hidden_channels: Width of the layers, the number of coordinates of a point.
-        out_channels: Number of scores per node.
-        num_layers: Number of convolutions; the authors' "2 layers" are one convolution and the
-            linear head for classes, and two convolutions for links.
+        num_layers: Number of convolutions. The authors' "2 layers" are one convolution and the
+            linear head for classes, but two convolutions for links.
         dropout: Dropout on the weights of the convolutions, and on the scores.
-        input_dropout: Dropout on the node features.
-        time: Number of time-like coordinates; 1 is a hyperboloid, all is a sphere.
+        time: Number of time-like coordinates. 1 is a hyperboloid; all coordinates, a sphere.
         curvature: :math:`-\beta` of every layer at the start.
-        learnable_curvature: Whether it is learned.
-        normalize_input: Whether rows of the features are scaled to sum one.
+        learnable_curvature: Whether :math:`\beta` is learned.
         head: ``"linear"`` for scores, ``"points"`` for points of the space.
     """
 
-    citation: ClassVar[str] = "Xiong and others: Pseudo-Riemannian GCNs, NeurIPS 2022"
-    space: ClassVar[str] = "pseudo-hyperboloid"
-    search_space: ClassVar[dict[str, list[Any]]] = {
-        **EUCLIDEAN_SEARCH_SPACE,
-        "num_layers": [1, 2],
-        "time": [1, 3, 8],
-    }
-
+    citation = "Xiong and others: Pseudo-Riemannian GCNs, NeurIPS 2022"
+    space = "pseudo-hyperboloid"
+    search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2], "time": [1, 3, 8]}
     recordable = True
 
     def __init__(
@@ -95,8 +84,3 @@ class QGCN(AbstractTangentStack):
             lambda a, b: QGCNConv(a, b, min(time, b), dropout=dropout),
             self.sizes_to(hidden_channels),
         )
-
-    def layer_curvatures(self) -> Tensor:
-        """One for each space."""
-        curvatures: Tensor = self.curvature()
-        return curvatures

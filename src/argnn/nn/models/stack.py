@@ -1,4 +1,4 @@
-"""What models of layers one after the other have in common."""
+"""Models that are a stack of layers."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -16,10 +16,10 @@ InitConv = Callable[[int, int], nn.Module]
 
 
 class AbstractStack(AbstractNodeModel):
-    """A model of layers one after the other.
+    """A stack of layers.
 
     Class attributes:
-        farther: Hops that scores depend on beyond one for each layer; degrees need one more.
+        farther: Hops that scores depend on besides one per layer; degrees need one more.
     """
 
     farther: ClassVar[int] = 0
@@ -39,18 +39,17 @@ class AbstractStack(AbstractNodeModel):
         Args:
             init_conv: Makes a convolution.
             sizes: Sizes of the features before each convolution, and after the last one.
-            init_last: Makes the last convolution, where it is different.
+            init_last: Makes the last convolution, if that is different.
         """
         pairs = list(pairwise(sizes))
         kinds = [init_conv] * (len(pairs) - 1) + [init_last or init_conv]
         self.convs = nn.ModuleList(init(a, b) for init, (a, b) in zip(kinds, pairs, strict=False))
 
     def read_features(self, *maps: str, dropout: float, normalize: bool) -> None:
-        """Let linear maps of the first convolution read node features as ``InputLinear`` does."""
+        """Replace linear maps of the first convolution, given by name, by ``InputLinear``."""
         first = self.convs[0]
         for name in maps:
-            lin = InputLinear.in_place_of(getattr(first, name), dropout, normalize)
-            setattr(first, name, lin)
+            setattr(first, name, InputLinear.in_place_of(getattr(first, name), dropout, normalize))
 
     def through(
         self,
@@ -59,11 +58,11 @@ class AbstractStack(AbstractNodeModel):
         *edges: Tensor,
         activation: Callable[[Tensor], Tensor] = F.relu,
     ) -> Tensor:
-        """What layers make of features, with activation and dropout between them."""
+        """The result of layers one after the other, with activation and dropout between them."""
         for depth, layer in enumerate(layers):
             h = layer(drop(activation(h), self.dropout, self.training) if depth else h, *edges)
         return h
 
     def reach(self) -> int | None:
-        """Hops that scores depend on."""
+        """How many hops around a node its scores depend on."""
         return self.num_layers + self.farther

@@ -1,4 +1,4 @@
-"""Text files of strangers: read whole, or refused with the line that is wrong."""
+"""Checks that every file passes before it is read, and the text of text files."""
 
 import stat
 from pathlib import Path
@@ -7,10 +7,12 @@ from argnn.errors import DataError
 
 _BEGINNING = 1 << 16
 _LARGEST = 4 << 30
+#: Only a file made to do harm expands to so many bytes, and so many times its own size.
+_SUSPICIOUS_BYTES, _SUSPICIOUS_RATIO = 256 << 20, 200
 
 
 def read_text(path: Path) -> str:
-    """The text of a regular UTF-8 file, whose lines end as they do anywhere."""
+    """The text of a regular UTF-8 file; every line ends with a newline character."""
     content = _content(path)
     try:
         text = content.decode("utf-8-sig")
@@ -25,7 +27,7 @@ def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             beginning = file.read(_BEGINNING)
-            # A huge file of zeros should not be read to its end.
+            # So that a huge file of zeros is not read to its end.
             _check_nul(beginning, path)
             content = beginning + file.read()
     except OSError as error:
@@ -35,7 +37,7 @@ def _content(path: Path) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Raise unless there is a plain file of a size that can be held: no folder, pipe or device."""
+    """Raise unless this is a plain file that fits into memory: no folder, pipe or device."""
     try:
         found = path.stat()
     except FileNotFoundError as error:
@@ -46,6 +48,15 @@ def check_regular(path: Path) -> None:
         raise DataError(f"{path}: not a file")
     if found.st_size > _LARGEST:
         raise DataError(f"{path}: larger than {_LARGEST >> 30} GiB; save it as .npz or Parquet")
+
+
+def check_expansion(path: Path, size: int, *, most: int | None = None, advice: str = "") -> None:
+    """Raise if a file claims to hold far more bytes than it has, or more than ``most``."""
+    held = path.stat().st_size
+    suspicious = size > _SUSPICIOUS_BYTES and size > _SUSPICIOUS_RATIO * held
+    if suspicious or (most is not None and size > most):
+        claim = f"{held} bytes claim to hold {size}"
+        raise DataError(f"{path}: {claim}; refused, as it would fill the memory{advice}")
 
 
 def _check_nul(content: bytes, path: Path) -> None:
