@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 python=$1 requirements=$2 torch=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-unset PYTHONPATH
+unset PYTHONPATH PYTHONDONTWRITEBYTECODE
 
 # A copy: a build folder or a list of files from an earlier build would add what is gone since.
 mkdir "$folder/source" "$folder/here"

@@ -155,6 +155,13 @@ def test_experiments_on_the_pages_can_be_read(folder):
 
 
 @pytest.fixture
+def unknown_memory(monkeypatch) -> None:
+    """``argnn perf`` starts a process for the memory of each row, as its own tests do."""
+    unknown = {"extra_peak_mib": None, "error": "not asked for"}
+    monkeypatch.setattr("argnn.bench.perf.run._host_memory", lambda *_: unknown)
+
+
+@pytest.fixture
 def one_epoch(brief_trial, monkeypatch) -> None:
     """Trainings of the command line end after one epoch."""
 
@@ -180,7 +187,7 @@ def test_long_blocks_run_with_one_epoch(block, folder, one_epoch, benchmark_root
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("forked_workers", "brief_maps")
+@pytest.mark.usefixtures("forked_workers", "brief_maps", "unknown_memory")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES[1:] if any(b.is_run for b in blocks(p))], ids=lambda page: page.name
 )

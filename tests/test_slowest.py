@@ -13,8 +13,9 @@ def test_listed_tests_exist():
     assert ROWS, "run make slowest"
     for _, name in ROWS:
         path, *_, function = name.split("::")
-        defined = re.search(rf"def {function}\(", (ROOT / path).read_text(encoding="utf-8"))
-        assert defined or path.startswith("src/"), f"{name} is gone: run make slowest"
+        text = (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else ""
+        known = f"def {function}(" in text or path.startswith("src/")
+        assert known, f"{name} is gone: run make slowest"
 
 
 def test_slowest_are_on_the_page_for_contributors():

@@ -279,13 +279,14 @@ main(sys.argv[1:])
 
 
 @pytest.mark.slow
-def test_killed_bench_goes_on_and_equals_one_that_was_not(argnn):
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.torture)])
+def test_killed_bench_goes_on_and_equals_one_that_was_not(argnn, workers):
     settings = ["epochs=30", "hidden_channels=16"]
     methods = [{"model": model, "set": [*settings]} for model in ("argnn", "gcn")]
     write(methods=methods, oracle=True)
     path = Path("killed.jsonl")
     # The pipe is closed when the workers, which hold it as well, have ended, too.
-    words = ("bench", "mine.yaml", f"--out={path}", "--workers=2")
+    words = ("bench", "mine.yaml", f"--out={path}", f"--workers={workers}")
     killed, _, errors = run_forked(code, KILLED, *words, cwd=Path.cwd())
     assert killed == -signal.SIGKILL, errors
     early = stored("killed.jsonl")

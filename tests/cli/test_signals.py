@@ -118,9 +118,8 @@ def test_worker_whose_parent_is_gone_says_nothing(tmp_path):
     assert (code != 0, printed) == (True, ["", ""])
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.torture), signal.SIGKILL]
-)
+@pytest.mark.torture  # its pool is that of a training, whose ends are tested above
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_search_in_processes_leaves_no_copies(started, tmp_path, number):
     search = ("tune", "small.npz", "--model=gcn", "--trials=99", "--epochs=300", "--workers=2")
     process = started(*search, "--storage=s", "--out=t.yaml")

@@ -164,6 +164,7 @@ def test_nodes_are_computed_once_for_all_splits_and_tell_how_far_they_are(
     assert read_checked(folder.result(1))["curvature"] == rows[1]["curvature"]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_worker_processes_find_the_files(small_npz, tmp_path, cache):
     plan = plan_of(small_npz(), split="0,1", workers=2)
     precompute_curvature(plan.config, plan.graph)

@@ -79,6 +79,7 @@ def ray():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_ray_gives_the_rows_of_local_processes(ray, tmp_path):
     both = experiment(
         Method("argnn", "argnn", overrides=SHORT),

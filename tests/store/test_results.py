@@ -3,14 +3,13 @@
 import json
 import logging
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
 
 from argnn.errors import RunError
 from argnn.store.results import FORMAT, ResultsFile, append_row, read_rows
+from forked import Forked, code
 
 
 def row(cell="aa", **changes):
@@ -320,13 +319,13 @@ for number in range(25):
 """
 
 
-def test_several_processes_do_not_mix_their_lines(path, request):
-    arguments = [str(path), "{}", str(request.config.rootpath)]
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, *[a.format(n) for a in arguments]])
-        for n in range(2)
-    ]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+def test_several_processes_do_not_mix_their_lines(path, request, tmp_path):
+    root = request.config.rootpath
+    writers = [Forked(code, WRITER, path, n, root, cwd=tmp_path) for n in range(2)]
+    assert [writer.communicate() for writer in writers] == [("", "")] * 2
+    assert [writer.returncode for writer in writers] == [0, 0]
+    for writer in writers:
+        writer.end()
     assert {item["cell"] for item in read_rows(path)} == {
         f"{n}-{number}" for n in range(2) for number in range(25)
     }
