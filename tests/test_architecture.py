@@ -19,7 +19,6 @@ PACKAGE = Path(argnn.__file__).parent
 
 BOTTOM = {
     "checked",
-    "checks",
     "csv_cells",
     "errors",
     "files",
@@ -47,7 +46,6 @@ ALLOWED: dict[str, set[str]] = {
     "tables": set(),
     "folders": {"errors"},
     "files": {"errors", "wording"},
-    "checks": {"errors"},
     "registry": {"errors"},
     "checked": {"errors", "registry", "wording"},
     "yaml_files": {"errors"},
