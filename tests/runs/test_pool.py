@@ -1,5 +1,6 @@
 """Cells in processes and on Ray: the same rows, and a worker that dies takes nobody along."""
 
+import multiprocessing.util
 import os
 import signal
 import sys
@@ -295,3 +296,34 @@ def test_worker_that_hangs_is_killed_when_the_pool_is_left(graphs, tmp_path, mon
             assert worker.process.is_alive()
             time.sleep(0.02)
     assert worker.process.exitcode == -signal.SIGKILL
+
+
+@dataclass(frozen=True)
+class SlowToEndJob(SumJob):
+    """A job whose process takes long to end, as on a busy machine."""
+
+    def run(self, graph, on_epoch):
+        def end_slowly():
+            (self.folder / "ending").touch()
+            threading.Event().wait()
+
+        multiprocessing.util.Finalize(None, end_slowly, exitpriority=0)
+        return self.number
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
+def test_worker_that_is_asked_to_end_while_python_ends_says_nothing(graphs, tmp_path, capfd):
+    with open_pool(graphs, 2) as pool:
+        pool.submit(SlowToEndJob(0, tmp_path))
+        pool.next_done()
+        (worker,) = pool.idle
+        worker.pipe.close()
+        while not (tmp_path / "ending").exists():
+            assert worker.process.is_alive()
+            time.sleep(0.02)
+        worker.process.terminate()
+        worker.process.join()
+        pool.idle.clear()
+    assert worker.process.exitcode == -signal.SIGTERM
+    assert capfd.readouterr().err == ""

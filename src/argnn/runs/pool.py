@@ -303,10 +303,14 @@ def _work(pipe: connection.Connection, course: Any, folder: Path, parent: int) -
 
     keep_freed_memory()
     graphs = graphs_for_worker(folder, parent)
-    with suppress(EOFError, OSError):  # the parent has left, perhaps without tidying up
-        while True:
-            pipe.send(result_of(pipe.recv(), graphs, tell))
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with suppress(EOFError, OSError):  # the parent has left, perhaps without tidying up
+            while True:
+                pipe.send(result_of(pipe.recv(), graphs, tell))
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        # Python may take long to end. There is nothing left to tidy up, so a signal just ends it.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def graphs_for_worker(folder: Path, parent: int) -> dict[str, Data]:
