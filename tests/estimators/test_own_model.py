@@ -1,7 +1,5 @@
 """A model of somebody else: a class that is passed, put into the table, or offered by a package."""
 
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
@@ -13,6 +11,7 @@ import argnn
 from argnn.errors import RunError
 from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.nn import MODELS, AbstractNodeModel, models
+from forked import code, run_forked
 
 MINE = '''
 import torch
@@ -77,20 +76,18 @@ def test_package_offers_a_model_to_the_command_and_its_workers(small_npz, tmp_pa
     (package / "mine.py").write_text(MINE)
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (facts / "entry_points.txt").write_text("[argnn.models]\nmy-model = mine:Mine\n")
+    words = ["train", small_npz(), "--model=My_Model", "--split=0,1", "--workers=2"]
+    words += ["--epochs=2", "--set", "factor=2", "--device=cpu", "--out", tmp_path / "run"]
+    # A fork has its modules already, but not its paths; workers start anew.
     script = f"""
         import os, sys
         sys.path.insert(0, {str(package)!r})
         os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
         from argnn.cli import main
-        main(["train", {str(small_npz())!r}, "--model=My_Model", "--split=0,1", "--workers=2",
-              "--epochs=2", "--set", "factor=2", "--device=cpu",
-              "--out", {str(tmp_path / "run")!r}])
+        main({list(map(str, words))!r})
     """
-    code = f"if __name__ == '__main__':\n{textwrap.indent(textwrap.dedent(script), '    ')}"
-    (tmp_path / "main.py").write_text(code)
-    command = [sys.executable, str(tmp_path / "main.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done, _, errors = run_forked(code, textwrap.dedent(script), cwd=tmp_path)
+    assert done == 0, errors
     monkeypatch.syspath_prepend(str(package))
     found = argnn.load(tmp_path / "run", split=1)
     assert type(found.model_).__name__ == "Mine"
