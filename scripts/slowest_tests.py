@@ -1,6 +1,6 @@
 """List the slowest tests, from the times that `make test` leaves in build/tests.xml.
 
-`make slowest` writes all test functions of half a second or more to tests/slowest.txt, which
+`make slowest` writes all test functions of 0.3 seconds or more to tests/slowest.txt, which
 `make quick` leaves out, and the slowest of them to the table of CONTRIBUTING.md.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LIST, PAGE = ROOT / "tests" / "slowest.txt", ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- table of scripts/slowest_tests.py -->", "<!-- /table -->"
-LEAST_SECONDS, SHOWN = 0.5, 25
+LEAST_SECONDS, SHOWN = 0.3, 25
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("junit", type=Path, nargs="?", default=ROOT / "build" / "tests.xml")
     rows = slowest(parser.parse_args().junit)
     if not rows:
-        print("no test of half a second or more: not the times of a whole `make test`")
+        print("no test of 0.3 seconds or more: not the times of a whole `make test`")
         return 1
     lines = [f"{seconds:.1f} {name}\n" for name, seconds in rows]
     LIST.write_text("".join(lines), encoding="utf-8")

@@ -238,7 +238,7 @@ def graphs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("executor", ["local", "ray"])
+@pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=pytest.mark.torture)])
 def test_worker_that_dies_fails_only_its_job(request, graphs, tmp_path, executor):
     request.getfixturevalue("ray" if executor == "ray" else "forked_workers")
     jobs = [SumJob(number, tmp_path, {1: 1, 3: 9}.get(number, 0)) for number in range(6)]
