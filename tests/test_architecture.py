@@ -66,7 +66,7 @@ ALLOWED: dict[str, set[str]] = {
     "argnn": _RUNS | {"estimators", "kernels"},
 }
 
-#: Imported inside the functions that need them.
+#: ImportedGraph inside the functions that need them.
 HEAVY = {
     "captum",
     "geoopt",

@@ -1,4 +1,4 @@
-"""Texts for people: values of somebody's file made fit for a message, and commands to repeat."""
+"""Texts for messages: values of a file made short and safe to print, and commands to repeat."""
 
 from collections.abc import Mapping
 

@@ -18,7 +18,7 @@ from argnn.bench.experiments.pace import Pace
 from argnn.data import load
 from argnn.errors import ConfigError, DivergenceError, RunError
 from argnn.files import fingerprint
-from argnn.runs.parallel import Silent
+from argnn.runs.parallel import SilentWatcher
 from argnn.runs.run import failed_row
 from argnn.store.results import append_row, read_rows
 
@@ -83,7 +83,7 @@ class Runner:
                 yield job, outcome(job, **self.changes)
 
 
-class Told(Silent):
+class Told(SilentWatcher):
     def __init__(self):
         self.rows, self.opening = [], None
 

@@ -14,7 +14,7 @@ import torch
 
 from adversarial.crafted import CRAFTED
 from argnn.data import limited_reading, load
-from argnn.data.import_graph import Imported
+from argnn.data.import_graph import ImportedGraph
 from argnn.data.import_options import NoFeaturesError
 from argnn.data.limited_reading import allowed_memory, read_limited
 from argnn.errors import ConfigError, DataError
@@ -78,13 +78,13 @@ def test_crafted_files_are_refused_in_little_memory_and_time(tmp_path, monkeypat
         assert "\n" not in answer
 
 
-def read(size: int = 1, *, seconds: float = 0) -> Imported:
+def read(size: int = 1, *, seconds: float = 0) -> ImportedGraph:
     """A reader that takes memory and time."""
     held = bytearray(size)
     until = time.process_time() + seconds
     while time.process_time() < until:
         pass
-    return Imported(limited_reading.Data(x=torch.ones(1, 1)), [len(held)], ["a"], {"a": [1.5]})
+    return ImportedGraph(limited_reading.Data(x=torch.ones(1, 1)), [len(held)], ["a"], {"a": [1.5]})
 
 
 def test_what_a_child_gives(tmp_path):

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from argnn.functional.neighborhood import neighborhood
 from argnn.kernels import contents, unchanged
-from argnn.kernels.contents import Derived
+from argnn.kernels.contents import ContentCache
 from argnn.nn import ARGNN
 from argnn.nn.models import GPRGNN
 from argnn.train import NodeClassification, TrainConfig, fit
@@ -99,7 +99,7 @@ def test_contents_do_not_depend_on_how_they_lie_in_memory():
 
 
 def test_something_is_made_once_for_the_same_contents_and_key():
-    derived, t = Derived(), torch.zeros(3)
+    derived, t = ContentCache(), torch.zeros(3)
     first = derived.of(t, object)
     assert derived.of(t, object) is first
     assert derived.of(t, object, key=1) is not first
@@ -108,7 +108,7 @@ def test_something_is_made_once_for_the_same_contents_and_key():
 
 
 def test_what_was_found_last_counts_while_a_cuda_graph_is_recorded(reads, monkeypatch):
-    derived, t = Derived(), torch.zeros(3)
+    derived, t = ContentCache(), torch.zeros(3)
     first = derived.of(t, object)
     with monkeypatch.context() as patch:
         patch.setattr(contents, "_is_recording", lambda tensor: True)
@@ -119,14 +119,14 @@ def test_what_was_found_last_counts_while_a_cuda_graph_is_recorded(reads, monkey
 
 
 def test_nothing_is_kept_when_it_could_not_be_made():
-    derived, t = Derived(), torch.zeros(3)
+    derived, t = ContentCache(), torch.zeros(3)
     with pytest.raises(ZeroDivisionError):
         derived.of(t, lambda: 1 / 0)
     assert derived.of(t, lambda: 5) == 5
 
 
 def test_what_is_kept_dies_with_its_tensor():
-    derived, t = Derived(), torch.zeros(3)
+    derived, t = ContentCache(), torch.zeros(3)
     made = weakref.ref(derived.of(t, lambda: torch.ones(1)))
     with unchanged(t):
         derived.of(t, lambda: torch.ones(1))
@@ -142,7 +142,7 @@ def test_what_is_kept_dies_with_its_tensor():
 def test_what_is_made_in_inference_mode_can_be_trained_on():
     with torch.inference_mode():
         t = torch.ones(3)
-        made = Derived().of(t, lambda: t + 1)
+        made = ContentCache().of(t, lambda: t + 1)
     assert not made.is_inference()
 
 
@@ -159,7 +159,7 @@ def test_a_tensor_made_in_inference_mode_is_prepared_once():
 
 
 def test_a_tensor_is_read_once_inside_and_once_at_the_end(reads):
-    derived, t, other = Derived(), torch.zeros(3), torch.zeros(4)
+    derived, t, other = ContentCache(), torch.zeros(3), torch.zeros(4)
     with unchanged(t):
         for _ in range(5):
             derived.of(t, object)
@@ -179,7 +179,7 @@ def test_what_was_not_used_is_not_read(reads):
 
 
 def test_a_hidden_change_is_found_at_the_end():
-    derived, array = Derived(), np.zeros(3)
+    derived, array = ContentCache(), np.zeros(3)
     t = torch.from_numpy(array)
     block = unchanged(t)
     block.__enter__()
@@ -192,7 +192,7 @@ def test_a_hidden_change_is_found_at_the_end():
 
 
 def test_a_change_by_torch_is_followed_at_once():
-    derived, t = Derived(), torch.zeros(3)
+    derived, t = ContentCache(), torch.zeros(3)
     with unchanged(t):
         first = derived.of(t, object)
         t[1] = 1
@@ -200,7 +200,7 @@ def test_a_change_by_torch_is_followed_at_once():
 
 
 def test_an_error_inside_is_not_replaced():
-    derived, t = Derived(), torch.zeros(3)
+    derived, t = ContentCache(), torch.zeros(3)
 
     def fail():
         with unchanged(t):
@@ -216,7 +216,7 @@ def test_an_error_inside_is_not_replaced():
 
 
 def test_the_outer_block_counts(reads):
-    derived, t = Derived(), torch.zeros(3)
+    derived, t = ContentCache(), torch.zeros(3)
     with unchanged(t):
         with unchanged(t):
             derived.of(t, object)

@@ -15,7 +15,7 @@ from argnn.errors import ConfigError, DataError
 from argnn.files import read_checked, read_json
 from argnn.nn import DECODERS, MODELS, LinkModel
 from argnn.runs import problems
-from argnn.runs.parallel import Silent, run_splits
+from argnn.runs.parallel import SilentWatcher, run_splits
 from argnn.runs.prepare import Request, prepare, reopen
 from argnn.runs.run import run_cell, trained_model
 from argnn.settings.run_config import RunConfig
@@ -204,11 +204,11 @@ def without_surroundings(row):
 KILLED_RUN = """
 import os, signal, sys
 from pathlib import Path
-from argnn.runs.parallel import Silent, run_splits
+from argnn.runs.parallel import SilentWatcher, run_splits
 from argnn.runs.prepare import Request, prepare
 from argnn.store.run_folder import create_run
 
-class Killer(Silent):
+class Killer(SilentWatcher):
     def epoch(self, job, epoch, loss, val_score):
         if (job.split, epoch) == (1, 13):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -249,7 +249,7 @@ def test_workers_give_the_same_bits(small_npz, tmp_path):
     alone, rows = run(tmp_path / "alone", path, split="0,1")
     config = RunConfig.from_json(read_json(alone.config)["run"], "config.json")
     folder = create_run(tmp_path / "together", config.to_json())
-    again = run_splits(reopen(config, None, 2), folder, Silent())
+    again = run_splits(reopen(config, None, 2), folder, SilentWatcher())
     for split in (0, 1):
         assert folder.weights(split).read_bytes() == alone.weights(split).read_bytes()
         for key in ("test", "val", "history"):

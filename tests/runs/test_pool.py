@@ -19,7 +19,7 @@ from argnn.bench.tuning.search import plan_search, run_search
 from argnn.cli import main
 from argnn.data import load
 from argnn.errors import ConfigError, RunError
-from argnn.runs.parallel import Silent, run_jobs
+from argnn.runs.parallel import SilentWatcher, run_jobs
 from argnn.runs.pool import open_executor, open_pool
 from argnn.runs.prepare import Request
 from argnn.train import EpochRecord
@@ -43,7 +43,7 @@ def experiment(*methods, splits=(0, 1), data="mixed", **changes):
     )
 
 
-class Told(Silent):
+class Told(SilentWatcher):
     def __init__(self):
         self.begun = []
 
@@ -132,7 +132,9 @@ def test_dead_ray_worker_is_a_failed_row(ray, tmp_path):
     bench = plan_bench([(experiment(gcn), tmp_path / "results.jsonl")], workers=1)
     jobs = [cell.job for cell in bench.cells]
     digest = jobs[0].config.graph["digest"]
-    rows = [row for _, row in run_jobs(jobs[:1], {digest: Deadly()}, 2, Silent(), executor="ray")]
+    rows = [
+        row for _, row in run_jobs(jobs[:1], {digest: Deadly()}, 2, SilentWatcher(), executor="ray")
+    ]
     (error,) = [row["error"] for row in rows]
     assert error.startswith("RunError: Ray lost the job (")
     told = Told()
@@ -147,7 +149,7 @@ def test_error_of_a_cell_on_ray_keeps_its_traceback(ray, tmp_path):
     bench = plan_bench([(experiment(gcn, splits=(0,)), tmp_path / "x")], workers=1)
     digest = bench.cells[0].job.config.graph["digest"]
     jobs, graphs = [bench.cells[0].job], {digest: "no graph"}
-    ((_, row),) = run_jobs(jobs, graphs, 1, Silent(), executor="ray")
+    ((_, row),) = run_jobs(jobs, graphs, 1, SilentWatcher(), executor="ray")
     assert row["error"].startswith("AttributeError: ")
     assert "Traceback" in row["traceback"]
 

@@ -16,7 +16,7 @@ from argnn.errors import DivergenceError, RunError
 from argnn.files import read_checked, read_json
 from argnn.runs import trial
 from argnn.runs.machine import using_threads
-from argnn.runs.parallel import Silent, run_splits
+from argnn.runs.parallel import SilentWatcher, run_splits
 from argnn.runs.prepare import Request, prepare, reopen
 from argnn.runs.run import run_cell, trained_model
 from argnn.settings.run_config import RunConfig
@@ -415,7 +415,7 @@ def test_workers_give_the_same_bits(small_npz, tmp_path):
         assert rows[split]["threads"] == plan.config.threads
 
 
-class Recorder(Silent):
+class Recorder(SilentWatcher):
     def __init__(self):
         self.done = []
 
@@ -429,11 +429,11 @@ from pathlib import Path
 from argnn.settings.run_config import RunConfig
 from argnn.bench.experiments.cells import plan_bench
 from argnn.bench.experiments.files import parsed_experiment
-from argnn.runs.parallel import Silent, run_splits
+from argnn.runs.parallel import SilentWatcher, run_splits
 from argnn.runs.prepare import Request, prepare
 from argnn.store.run_folder import create_run
 
-class Killer(Silent):
+class Killer(SilentWatcher):
     def epoch(self, job, epoch, loss, val_score):
         if (job.split, epoch) == (int(sys.argv[2]), 17):
             os.kill(os.getpid(), signal.SIGKILL)

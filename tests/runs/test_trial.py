@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from argnn.runs import trial
-from argnn.runs.train_one import Trained
+from argnn.runs.train_one import TrainedModel
 from argnn.runs.trial import Recipe, Trial, TrialJob, TrialReport, choose_switches
 from argnn.settings.options import Overrides
 from argnn.settings.resolve import IN_MEMORY, PRESET, Request, resolve
@@ -42,7 +42,7 @@ class Recorder:
         self.calls.append((form, config.train))
         score, loss = self.score(form)
         result = FitResult(1, score, loss, config.train.epochs, "epochs", {}, [], 0.1)
-        return Trained(None, result, None)
+        return TrainedModel(None, result, None)
 
 
 @pytest.fixture

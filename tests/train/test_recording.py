@@ -38,7 +38,9 @@ def test_recorded_run_has_the_bits_of_the_usual_one(graph, precision):
 
 def test_the_step_is_really_recorded(graph, monkeypatch):
     calls = []
-    monkeypatch.setattr(loop_module, "Recorded", lambda compute: calls.append(compute) or compute)
+    monkeypatch.setattr(
+        loop_module, "RecordedStep", lambda compute: calls.append(compute) or compute
+    )
     train(graph, True)
     assert len(calls) == 2  # training step and validation
 

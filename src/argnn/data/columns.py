@@ -30,7 +30,7 @@ _MOST_FEATURES = 50_000
 
 
 @dataclass
-class Encoded:
+class EncodedColumns:
     """Features, their names, and notes for the user."""
 
     parts: list[Part] = field(default_factory=list)
@@ -78,9 +78,9 @@ def learned_rules(
     return rules, notes
 
 
-def encoded_columns(table: Table, rules: Iterable[ColumnRule]) -> Encoded:
+def encoded_columns(table: Table, rules: Iterable[ColumnRule]) -> EncodedColumns:
     """The features of a table by given rules."""
-    encoded = Encoded()
+    encoded = EncodedColumns()
     for rule in rules:
         name = rule["name"]
         if name not in table.columns:
@@ -202,7 +202,7 @@ def _number(cell: object) -> float:
 _READERS = {"boolean": (_truths, "true or false"), "number": (_numbers, "a number")}
 
 
-def _encode_number(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
+def _encode_number(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
     name, kind = rule["name"], rule["kind"]
     read, wanted = _READERS[kind]
     values = read(table, name)
@@ -230,7 +230,7 @@ def _first_misfit(table: Table, name: str, kind: str) -> str:
     return f"{table.origin}, column {name}"
 
 
-def _encode_category(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
+def _encode_category(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
     name, categories = rule["name"], rule["categories"]
     place = {category: index for index, category in enumerate(categories)}
     places = np.full(len(table), -1, dtype=np.int32)
@@ -251,7 +251,7 @@ def _encode_category(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
         encoded.notes.append(f"column {name}: {what}")
 
 
-def _encode_vector(table: Table, rule: ColumnRule, encoded: Encoded) -> None:
+def _encode_vector(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
     name, size = rule["name"], rule["size"]
     values = np.empty((len(table), size))
     for row, cell in enumerate(table.columns[name].tolist()):

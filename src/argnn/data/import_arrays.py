@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data.assemble import arranged_edges
-from argnn.data.import_graph import Imported, check_width
+from argnn.data.import_graph import ImportedGraph, check_width
 from argnn.data.import_options import ImportOptions, NoFeaturesError
 from argnn.data.node_ids import NodeId
 from argnn.data.schema import SCHEMA_VERSION, Schema
@@ -30,7 +30,7 @@ def import_arrays(
     schema: Schema | None,
     origin: str,
     notes: list[str] | None = None,
-) -> Imported:
+) -> ImportedGraph:
     """Scale the features of a graph and add to them as the options say, and record how.
 
     Args:
@@ -149,7 +149,7 @@ class _ArrayReader:
             raise DataError(f"{self.origin}: edge_index must hold node ids from 0 to {nodes - 1}")
         return arranged_edges(edge_index.long(), nodes, self.options.directed)
 
-    def imported(self) -> Imported:
+    def imported(self) -> ImportedGraph:
         """The result of all steps."""
         if self.data.get("x") is None and _is_edges(self.data.get("edge_index")):
             raise NoFeaturesError(self.origin)
@@ -157,7 +157,7 @@ class _ArrayReader:
             x = self.data.x
             check_width(x.size(1) if x.dim() == 2 else 0, self.schema, self.origin)
         schema = dict(self.schema) if self.schema is not None else self._written_schema()
-        return Imported(self.data, self.node_ids, self.names, schema, self.notes)
+        return ImportedGraph(self.data, self.node_ids, self.names, schema, self.notes)
 
     def _written_schema(self) -> dict[str, Any]:
         return {

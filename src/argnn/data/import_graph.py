@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from argnn.data import targets
 from argnn.data.assemble import arranged_edges
-from argnn.data.columns import ColumnRule, Encoded, Part, encoded_columns, learned_rules
+from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, learned_rules
 from argnn.data.import_options import ImportOptions, NoFeaturesError
 from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_nodes, shown
 from argnn.data.schema import SCHEMA_VERSION, Schema
@@ -24,7 +24,7 @@ _WEIGHT = "weight"
 
 
 @dataclass
-class Imported:
+class ImportedGraph:
     """A graph that was read; ``assemble`` checks it.
 
     Attributes:
@@ -48,7 +48,7 @@ class Imported:
 
 def import_tables(
     tables: GraphTables, options: ImportOptions, schema: Schema | None = None
-) -> Imported:
+) -> ImportedGraph:
     """Read tables, by the rules of ``schema`` where there is one.
 
     Args:
@@ -186,7 +186,7 @@ class _TableReader:
     def _keeps_directions(self) -> bool:
         return self.options.directed and not self.tables.undirected
 
-    def _encoded_columns(self) -> Encoded:
+    def _encoded_columns(self) -> EncodedColumns:
         nodes = self.tables.nodes
         if self.schema is not None:
             self.rules = list(self.schema["columns"] or [])
@@ -202,7 +202,7 @@ class _TableReader:
                 nodes, names, standardize=options.standardize, max_categories=most
             )
             self.notes += notes
-        return Encoded() if nodes is None else encoded_columns(nodes, self.rules)
+        return EncodedColumns() if nodes is None else encoded_columns(nodes, self.rules)
 
     def _feature_columns(self, nodes: Table) -> list[str]:
         taken = {self.id_column, *self.options.drop, *self.names_of_nodes}
@@ -220,7 +220,7 @@ class _TableReader:
         kind, seed = self.options.features, self.options.seed
         return learned_structure(kind, seed, self.node_ids, self._keeps_directions, edge_index)
 
-    def imported(self) -> Imported:
+    def imported(self) -> ImportedGraph:
         """The result of all steps."""
         schema = {
             "version": SCHEMA_VERSION,
@@ -236,7 +236,7 @@ class _TableReader:
         }
         schema = schema if self.schema is None else dict(self.schema)
         known = self.data, self.node_ids, self.feature_names, schema, self.notes
-        return Imported(*known, undirected=self.tables.undirected, parts=self.parts)
+        return ImportedGraph(*known, undirected=self.tables.undirected, parts=self.parts)
 
 
 def check_width(width: int, schema: Schema, origin: str) -> None:

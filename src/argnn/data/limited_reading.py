@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.import_graph import Imported
+from argnn.data.import_graph import ImportedGraph
 from argnn.data.import_options import NoFeaturesError
 from argnn.data.tables import too_large
 from argnn.errors import ConfigError, DataError
@@ -58,7 +58,7 @@ def allowed_memory(path: Path) -> int:
     return _BASE + _PER_BYTE * sum(min(file.st_size, 512 * file.st_blocks) for file in found)
 
 
-def read_limited(path: Path, read: Callable[[], Imported]) -> Imported:
+def read_limited(path: Path, read: Callable[[], ImportedGraph]) -> ImportedGraph:
     """Call ``read`` in a child process with limits; on other systems than Linux, without.
 
     Args:
@@ -86,7 +86,7 @@ def read_limited(path: Path, read: Callable[[], Imported]) -> Imported:
     return imported
 
 
-def _read_answer(answer: IO[bytes], path: Path, status: int) -> Imported:
+def _read_answer(answer: IO[bytes], path: Path, status: int) -> ImportedGraph:
     answer.seek(0)
     try:
         with np.load(answer, allow_pickle=False) as arrays:
@@ -121,7 +121,9 @@ def _run_child(work: Callable[[], None]) -> int:
         raise
 
 
-def _answer(answer: IO[bytes], read: Callable[[], Imported], memory: int, seconds: int) -> None:
+def _answer(
+    answer: IO[bytes], read: Callable[[], ImportedGraph], memory: int, seconds: int
+) -> None:
     """In the child: read, and write the graph or the error into the answer."""
     _be_silent()
     torch.set_num_threads(1)  # the other threads were not copied
@@ -158,7 +160,7 @@ def _said(**values: Any) -> dict[str, NDArray[Any]]:
     return {"json": np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)}
 
 
-def _packed(imported: Imported) -> dict[str, NDArray[Any]]:
+def _packed(imported: ImportedGraph) -> dict[str, NDArray[Any]]:
     """A graph as arrays; one of them holds all texts as JSON."""
     fields = imported.data.to_dict()
     tensors = {name: value for name, value in fields.items() if isinstance(value, Tensor)}
@@ -173,7 +175,7 @@ def _packed(imported: Imported) -> dict[str, NDArray[Any]]:
     }
 
 
-def _unpacked(arrays: dict[str, NDArray[Any]]) -> Imported:
+def _unpacked(arrays: dict[str, NDArray[Any]]) -> ImportedGraph:
     said = json.loads(arrays.pop("json").tobytes())
     if "error" in said:
         _raise_again(said)
@@ -182,7 +184,7 @@ def _unpacked(arrays: dict[str, NDArray[Any]]) -> Imported:
         if name.startswith("data "):
             data[name.removeprefix("data ")] = torch.from_numpy(values)
     parts = [(arrays[f"part {at}"], width) for at, width in enumerate(said["widths"])]
-    return Imported(data=data, parts=parts, **said["rest"])
+    return ImportedGraph(data=data, parts=parts, **said["rest"])
 
 
 def _raise_again(said: dict[str, str]) -> NoReturn:

@@ -21,7 +21,7 @@ from argnn.data.formats.graphml import read_graphml
 from argnn.data.formats.networkx_graphs import is_networkx, networkx_tables
 from argnn.data.formats.parquet_files import read_parquet
 from argnn.data.import_arrays import import_arrays
-from argnn.data.import_graph import Imported, import_tables
+from argnn.data.import_graph import ImportedGraph, import_tables
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.npz import load_npz
@@ -145,7 +145,7 @@ def _made_features(schema: Schema) -> str:
 
 def _imported(
     source: Any, root: str | Path | None, options: ImportOptions, schema: Schema | None
-) -> tuple[str, str, Imported]:
+) -> tuple[str, str, ImportedGraph]:
     """The name of the graph, its origin for error messages, and what was read."""
     found = _object_in_memory(source)
     if isinstance(found, GraphTables):
@@ -163,7 +163,7 @@ def _imported(
     return spec.name, spec.name, imported
 
 
-def _read(path: Path, options: ImportOptions, schema: Schema | None) -> Imported:
+def _read(path: Path, options: ImportOptions, schema: Schema | None) -> ImportedGraph:
     found = _read_path(path)
     if isinstance(found, GraphTables):
         return import_tables(found, options, schema)

@@ -82,14 +82,14 @@ class Reading:
         except ArgnnError:
             raise
         except _SCHEMA_ERRORS as error:
-            # The schema came with a file of somebody, and need not be one that load wrote.
+            # The schema comes from a file, and a damaged one can raise anything.
             raise DataError(
                 f"the graph cannot be read with the model's schema ({error})"
             ) from error
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledGraph:
     """A graph with what is known of its labels.
 
     Attributes:
@@ -105,7 +105,7 @@ class Labelled:
     split_rule: str
 
 
-def read_labelled(source: Any, y: Any, reading: Reading) -> Labelled:
+def read_labelled(source: Any, y: Any, reading: Reading) -> LabelledGraph:
     """Read a graph for training.
 
     Args:
@@ -119,7 +119,7 @@ def read_labelled(source: Any, y: Any, reading: Reading) -> Labelled:
     labels = _labels(holder, nodes) if y is None else as_objects(y, nodes)
     masks = _own_masks(holder, nodes)
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
-    return Labelled(graph, labels, masks, rule)
+    return LabelledGraph(graph, labels, masks, rule)
 
 
 def read_labels(source: Any, graph: Data) -> NDArray[np.object_]:
@@ -153,7 +153,7 @@ def _own_masks(graph: Data, num_nodes: int) -> dict[str, Tensor]:
 
 
 def chosen_masks(
-    seen: Labelled, train_mask: Any, val_mask: Any, val_fraction: float, seed: int
+    seen: LabelledGraph, train_mask: Any, val_mask: Any, val_fraction: float, seed: int
 ) -> tuple[Tensor, Tensor, str]:
     """Training and validation nodes, and where they come from, in words.
 
@@ -178,7 +178,7 @@ def chosen_masks(
         )
         rule = seen.split_rule if train is not None or val is not None else "all labelled nodes"
     if train is None:
-        # Whoever marks test nodes does not want them to be learned from.
+        # Marked test nodes are never learned from.
         reserved = [mask for mask in (val, own.get("test_mask")) if mask is not None]
         train = labelled & ~torch.stack(reserved).any(0) if reserved else labelled
     if val is not None:

@@ -165,7 +165,7 @@ def propagate(
     dtype = accumulation_dtype(h.dtype)
     if is_fused(h, g, messages, num_edges=hood.num_edges):
         target_norm = attention and neighbor_norm == "target"
-        weighing = fused.Weighing(attention, target_norm, normalization, default_eps(dtype))
+        weighing = fused.EdgeWeighting(attention, target_norm, normalization, default_eps(dtype))
         return fused.propagate(h, g, messages, _one_number(eps0, h), hood, weighing)
     return _plain_propagate(h, g, messages, hood, eps0, attention, normalization, neighbor_norm)
 

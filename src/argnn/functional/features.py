@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.neighborhood import csr_tensor, row_starts
-from argnn.kernels.contents import Derived
+from argnn.kernels.contents import ContentCache
 
 #: Share of non-zero entries up to which the sparse product is faster.
 MAX_DENSITY = 0.15
@@ -63,7 +63,7 @@ class SparseFeatures:
         )
 
 
-_CACHE: Derived[SparseFeatures | None] = Derived()
+_CACHE: ContentCache[SparseFeatures | None] = ContentCache()
 
 
 def sparse_features(x: Tensor) -> SparseFeatures | None:

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from argnn.kernels.contents import Derived, vouch_for
+from argnn.kernels.contents import ContentCache, vouch_for
 
-_CACHE: Derived[Tensor] = Derived()
+_CACHE: ContentCache[Tensor] = ContentCache()
 
 
 def normalized_rows(x: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 Torch counts what its own operations write into a tensor, but not what is written through numpy,
 ``.data`` or any other view of the same memory. So every use reads the whole tensor and compares a
-checksum of its contents; :class:`unchanged` spares that where somebody vouches for the tensors.
+checksum of its contents; :class:`unchanged` spares that where the caller vouches for the tensors.
 """
 
 from collections.abc import Callable, Hashable
@@ -17,7 +17,7 @@ from torch_geometric import EdgeIndex
 
 T = TypeVar("T")
 
-# Tensors that somebody vouches for, with torch's count of writes and the contents found then.
+# Tensors that a caller vouches for, with torch's count of writes and the contents found then.
 _VOUCHED: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -28,7 +28,7 @@ _STEP = 0x9E3779B97F4A7C15 - 2**64
 _MIXING = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64), (31, 1))
 
 
-class Derived(Generic[T]):
+class ContentCache(Generic[T]):
     """What was made from tensors, each for as long as the tensor lives and has not changed.
 
     What is made must not hold the tensor itself: it would keep it alive.

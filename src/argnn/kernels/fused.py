@@ -374,7 +374,7 @@ _energies_op.register_autograd(_energies_gradient, setup_context=_keep_energies)
 # --- modulated and attended messages ------------------------------------------------------
 
 
-class Weighing(NamedTuple):
+class EdgeWeighting(NamedTuple):
     """How the edges of :func:`propagate` are weighed; see :func:`argnn.functional.propagate`."""
 
     attention: bool
@@ -384,7 +384,7 @@ class Weighing(NamedTuple):
 
 
 def propagate(
-    h: Tensor, g: Tensor, messages: Tensor, eps0: Tensor, hood: Prepared, weighing: Weighing
+    h: Tensor, g: Tensor, messages: Tensor, eps0: Tensor, hood: Prepared, weighing: EdgeWeighting
 ) -> Tensor:
     """Sum of modulated and attended messages, ``[N, D']``."""
     # Messages that are the features themselves are gathered once instead of twice.
@@ -404,7 +404,7 @@ def _propagate(
     messages: Tensor | None,
     eps0: Tensor,
     hood: Neighborhood,
-    weighing: Weighing,
+    weighing: EdgeWeighting,
     save: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The sum, the norms of the nodes, and the scalars of the edges."""
@@ -415,7 +415,7 @@ def _propagate(
 
 
 def _edge_weights(
-    h: Tensor, norm: Tensor | None, eps0: Tensor, hood: Neighborhood, weighing: Weighing
+    h: Tensor, norm: Tensor | None, eps0: Tensor, hood: Neighborhood, weighing: EdgeWeighting
 ) -> EdgeWeights:
     attention, target_norm, normalization, eps = weighing
     left, right = hood.scales(normalization, _wide(h.dtype))
@@ -431,7 +431,7 @@ def _propagate_backward(
     norm: Tensor | None,
     saved: Tensor,
     hood: Neighborhood,
-    weighing: Weighing,
+    weighing: EdgeWeighting,
     need_h: bool,
     need_eps0: bool,
 ) -> tuple[Tensor | None, Tensor, Tensor | None, Tensor | None]:
@@ -483,7 +483,7 @@ def _propagate_op(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     hood = _related(edge_index, h.size(0), direction)
-    weighing = Weighing(attention, target_norm, normalization, eps)
+    weighing = EdgeWeighting(attention, target_norm, normalization, eps)
     out, norm, saved = _propagate(
         h.contiguous(),
         g.contiguous(),
@@ -542,7 +542,7 @@ def _propagate_backward_op(
         norm if attention else None,
         saved[: hood.source.numel()],
         hood,
-        Weighing(attention, target_norm, normalization, eps),
+        EdgeWeighting(attention, target_norm, normalization, eps),
         need_h=True,
         need_eps0=True,
     )

@@ -18,7 +18,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from argnn.kernels.contents import Derived, plain_tensor
+from argnn.kernels.contents import ContentCache, plain_tensor
 from argnn.kernels.csr import Csr
 
 NORMALIZATIONS = ("sum", "sym", "rw")
@@ -317,7 +317,7 @@ def _(edge_index, num_nodes):  # type: ignore[no-untyped-def]
 #: What every function of this package takes as its edges.
 Edges = Tensor | Neighborhood | TracedNeighborhood
 
-_CACHE: Derived[Neighborhood] = Derived()
+_CACHE: ContentCache[Neighborhood] = ContentCache()
 
 
 def neighborhood(edge_index: Edges, num_nodes: int) -> Neighborhood:

@@ -11,7 +11,7 @@ from typing import Any
 from argnn.errors import ConfigError, RunError
 from argnn.files import require_folder, require_writable, write_output
 from argnn.runs.machine import core_count
-from argnn.runs.parallel import Job, Silent, Watcher, run_jobs, write_scores
+from argnn.runs.parallel import Job, SilentWatcher, Watcher, run_jobs, write_scores
 from argnn.runs.prepare import Draft, Plan, Request, draft, settled
 from argnn.runs.run import trained_model
 from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary
@@ -81,7 +81,7 @@ def run_demo(
     plans = settled([_draft(data, model, overrides) for data in GRAPHS for model in MODELS])
     _remove_ours(out)
     folders = [_folder(out, plan) for plan in plans]
-    rows = _run(plans, folders, watcher or Silent())
+    rows = _run(plans, folders, watcher or SilentWatcher())
     results = [
         {"data": plan.config.data, "model": plan.config.model, "summary": summary(found)}
         for plan, found in zip(plans, rows, strict=True)

@@ -58,8 +58,8 @@ class Watcher(Protocol):
         """A job is over; its row holds scores or an error."""
 
 
-class Silent:
-    """Nobody watches."""
+class SilentWatcher:
+    """A watcher that ignores everything."""
 
     def epoch(self, job: Job, epoch: int, loss: float, val_score: float) -> None:
         """Ignore it."""
@@ -90,7 +90,7 @@ def run_splits(
     """
     with folder.held():
         record_code(folder, code_state())
-        return _run_splits(plan, folder, watcher or Silent(), dashboard)
+        return _run_splits(plan, folder, watcher or SilentWatcher(), dashboard)
 
 
 def _run_splits(plan: Plan, folder: RunFolder, watcher: Watcher, dashboard: bool) -> list[Row]:

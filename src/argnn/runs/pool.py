@@ -155,7 +155,7 @@ def open_executor(
         yield workers
 
 
-def nobody(*told: object) -> None:
+def ignore(*told: object) -> None:
     """Ignore it."""
 
 
@@ -165,7 +165,7 @@ def open_pool(
     workers: int = 1,
     executor: str = "local",
     attempts: int = 1,
-    tell: Tell = nobody,
+    tell: Tell = ignore,
 ) -> Iterator[Pool]:
     """A pool; jobs that still run when it is left are ended.
 

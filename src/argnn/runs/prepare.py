@@ -14,7 +14,7 @@ from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
 from argnn.runs import trial
 from argnn.runs.machine import core_count, threads_for
-from argnn.runs.pool import Tell, nobody, open_pool
+from argnn.runs.pool import Tell, ignore, open_pool
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
@@ -111,7 +111,7 @@ def _trial_jobs(config: RunConfig, request: Request) -> list[TrialJob]:
     return [TrialJob(config, split, directed, epochs) for split in config.splits]
 
 
-def prepare(request: Request, tell: Tell = nobody, graph: Data | None = None) -> Plan:
+def prepare(request: Request, tell: Tell = ignore, graph: Data | None = None) -> Plan:
     """Check a request, load its graph, and settle every setting, with a trial where needed.
 
     Args:
@@ -127,7 +127,7 @@ def settled(
     workers: int | None = None,
     *,
     executor: str = "local",
-    tell: Tell = nobody,
+    tell: Tell = ignore,
 ) -> list[Plan]:
     """The plans of some drafts; their trials run in one pool.
 

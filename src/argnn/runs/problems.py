@@ -54,7 +54,7 @@ class Problem:
         visible: Features and observed edges: all that a model computes from.
         task: Loss and validation score.
         judge: The rest; not for training.
-        schema: How the features that are seen were made; None where nobody knows.
+        schema: How the features that are seen were made; None if that is not known.
     """
 
     visible: Data

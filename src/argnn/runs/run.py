@@ -251,7 +251,7 @@ def finished_row(folder: RunFolder, split: int) -> Row | None:
 
 
 def failed_row(config: RunConfig, split: int, error: Exception) -> Row:
-    """The row of a split that ended with an error; a traceback only for what nobody foresaw."""
+    """The row of a split that ended with an error; with a traceback only for unexpected errors."""
     row = {**_identity(config, split), "error": f"{type(error).__name__}: {error}"}
     if not isinstance(error, FORESEEN):
         row["traceback"] = "".join(traceback.format_exception(error))

@@ -40,7 +40,7 @@ Observer = Callable[[AbstractNodeModel, int, Tensor], None]
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """A trained model.
 
     Attributes:
@@ -63,7 +63,7 @@ def train_one(
     save: Callable[[Snapshot], None] | None = None,
     observe: Observer | None = None,
     resume_from: Snapshot | None = None,
-) -> Trained:
+) -> TrainedModel:
     """Build the model of a configuration and train it; the caller's random numbers stay.
 
     Args:
@@ -88,7 +88,7 @@ def train_one(
         observe=None if observe is None else partial(observe, model),
         resume_from=resume_from,
     )
-    return Trained(model, result, curvature)
+    return TrainedModel(model, result, curvature)
 
 
 logger = logging.getLogger(__name__)

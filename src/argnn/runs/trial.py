@@ -1,4 +1,4 @@
-"""Choose the switches of ARGNN for a graph nobody has tuned: a short trial on validation.
+"""Choose the switches of ARGNN for a graph without stored settings: a short trial on validation.
 
 Two rounds of short runs on one split. The first compares whole recipes, the second varies
 the winner's metric and, on a directed graph, its edge directions. The budget is fixed:

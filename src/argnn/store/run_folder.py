@@ -149,7 +149,7 @@ def record_code(folder: RunFolder, code: Mapping[str, Any]) -> None:
     """Keep which code runs a run, and warn where another one began it.
 
     Args:
-        folder: The run, which nobody else may be at work on.
+        folder: The run; no other process may be writing to it.
         code: Versions of the packages, and the commit.
     """
     known: list[Any] = []

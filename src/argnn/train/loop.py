@@ -16,7 +16,7 @@ from argnn.train.batches import Batch, BatchSource, WholeGraph
 from argnn.train.config import OPTIMIZERS, TrainConfig, learning_rate_factor
 from argnn.train.devices import scores_and_metrics
 from argnn.train.penalties import build_penalties
-from argnn.train.recording import WARM_UP, Recorded
+from argnn.train.recording import WARM_UP, RecordedStep
 from argnn.train.tasks import Task, Validation
 
 
@@ -156,8 +156,8 @@ class _Loop:
         self.progress = _Progress()
         # Loss, task loss and gradient norm of steps that are not read from the device yet.
         self.unread: list[Tensor] = []
-        self.recorded_step: Recorded | None = None
-        self.recorded_forward: Recorded | None = None
+        self.recorded_step: RecordedStep | None = None
+        self.recorded_forward: RecordedStep | None = None
         self.warm_up = WARM_UP
         model.fit_to_graph(graph.edge_index, graph.x.size(0))
         with torch.no_grad():
@@ -222,7 +222,7 @@ class _Loop:
             self.warm_up -= 1
             return self._compute_step(batch)
         if self.recorded_step is None:
-            self.recorded_step = Recorded(lambda: self._compute_step(batch))
+            self.recorded_step = RecordedStep(lambda: self._compute_step(batch))
         return self.recorded_step()
 
     def _compute_step(self, batch: Batch) -> Tensor:
@@ -306,7 +306,7 @@ class _Loop:
         if self.recorded_step is None:
             return self._forward(self.x, self.edge_index)[0]
         if self.recorded_forward is None:
-            self.recorded_forward = Recorded(lambda: self._forward(self.x, self.edge_index)[0])
+            self.recorded_forward = RecordedStep(lambda: self._forward(self.x, self.edge_index)[0])
         return self.recorded_forward()
 
     def stop_reason(self) -> str | None:

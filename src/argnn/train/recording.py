@@ -9,7 +9,7 @@ from torch import Tensor
 WARM_UP = 3
 
 
-class Recorded:
+class RecordedStep:
     """The kernels that a function launches, as a CUDA graph.
 
     Args:
