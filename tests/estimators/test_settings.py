@@ -39,7 +39,7 @@ def test_settings_are_those_of_the_command(small_npz, monkeypatch, model, task, 
 
 
 @pytest.mark.parametrize("task", ["node", "link"])
-@pytest.mark.parametrize("data", ["mixed", "digits", "texas"])
+@pytest.mark.parametrize("data", ["mixed", "digits", "texas", "cora"])
 @pytest.mark.parametrize("model", ["argnn", "gcn"])
 def test_weights_are_those_of_the_command(
     data, task, model, tmp_path, brief_trial, benchmark_root, monkeypatch
