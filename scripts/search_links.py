@@ -2,7 +2,8 @@
 
 Trains random candidates on some link splits of each graph and writes their mean validation
 AUROC; test pairs are drawn by the split but never scored. All graphs see the same candidates
-in the same order. Made for a GPU, where training steps are recorded and replayed.
+in the same order. Made for a GPU, where training steps are recorded and replayed. The record
+``docs/link_search.jsonl`` was made before the script called ``train_one``.
 
     python scripts/search_links.py OUT.jsonl --budget cora=150 --budget texas=30 --splits 0,1
 """

@@ -1,7 +1,9 @@
 """The validation-only search behind ``src/argnn/settings/files/argnn.yaml``.
 
 Trains every candidate on all splits of a graph and writes its mean validation accuracy; test
-labels are never read. Made for a GPU, where training steps are recorded and replayed.
+labels are never read. Made for a GPU, where training steps are recorded and replayed. The record
+``docs/settings_search.jsonl`` comes from an earlier form with a training step of its own, so that
+new scores may differ a little from it.
 
     python scripts/search_settings.py FIRST.jsonl --budget cora=240 --budget squirrel:directed=60
     python scripts/search_settings.py SECOND.jsonl --budget texas=100 --again FIRST.jsonl --seeds 5

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from argnn.data import load
 from argnn.errors import ConfigError, DataError, DivergenceError, RunError
@@ -160,3 +161,16 @@ def test_trial_that_fails_ends_the_plan(small_npz, monkeypatch):
     monkeypatch.setattr("argnn.runs.trial.train_one", None)
     with pytest.raises(TypeError):
         prepare(Request(str(small_npz())))
+
+
+@pytest.mark.usefixtures("plain_seeds", "forked_workers", "brief_trial")
+def test_trials_in_other_processes_see_no_test_label(small_npz):
+    def losses(change):
+        graph = load(str(small_npz()))
+        changed = graph.train_mask[:, 0] if change == "train" else graph.test_mask[:, 0]
+        graph.y = torch.where(changed & (change is not None), (graph.y + 1) % 3, graph.y)
+        request = Request(str(small_npz()), split="0,1", device="cpu")
+        [plan] = settled([draft(request, graph)], 2)
+        return [run["val_loss"] for run in plan.config.for_split(0).trial["runs"]]
+
+    assert losses("test") == losses(None) != losses("train")

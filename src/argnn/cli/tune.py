@@ -261,11 +261,13 @@ def _best_table(records: "Sequence[TrialRecord]") -> "Table":
 
 def _use(search: "Search", path: Path) -> str:
     """The command that trains with the result."""
-    config = search.config
+    from argnn.settings.resolve import Request
+
+    config, usual = search.config, Request(search.config.data)
     options: dict[str, Any] = {"settings": path}
-    for name, usual in (("model", "argnn"), ("preset", "default"), ("task", "node")):
+    for name in ("model", "preset", "task"):
         value = getattr(config, name)
-        options[name] = None if value == usual else value
+        options[name] = None if value == getattr(usual, name) else value
     options |= {"directed": config.directed, "row_normalize": config.row_normalize}
     if config.link is not None:
         link = config.link

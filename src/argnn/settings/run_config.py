@@ -59,7 +59,8 @@ class RunConfig:
         link: How pairs are divided and scored; None for nodes.
         graph: Sizes, rules and checksum of the graph.
         trial: The short runs that chose the settings, where there were any.
-        columns: What the user said about the columns of their graph; see ``request.Columns``.
+        columns: What the user said about the columns of their graph; see
+            ``argnn.data.import_options.Columns``.
         per_split: By the number of the split, ``options``, ``train``, ``source`` and ``trial`` of
             its own, where each split had a trial; those above are then the first split's.
     """
