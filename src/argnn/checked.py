@@ -1,16 +1,19 @@
 """Check what a file holds against declared types; an error is one line that names the field.
 
 The types are dataclasses, for which an unknown key is an error, or ``TypedDict`` classes, for
-which it is not. msgspec compares values with types: neither ``true`` nor ``"3"`` is a number.
+which it is not. pydantic compares values with types as its strict JSON mode does: neither
+``true`` nor ``"3"`` is a number.
 """
 
+import functools
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-import msgspec
-from msgspec import Meta
+from annotated_types import Ge
+from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from argnn.errors import ArgnnError, ConfigError
 from argnn.registry import suggestion
@@ -19,24 +22,32 @@ from argnn.wording import quoted, shortened
 T = TypeVar("T")
 
 #: A text that is not empty or blank.
-Text = Annotated[str, Meta(pattern=r"\S")]
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
 #: A whole number from 0.
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Ge(0)]
 
+_Path = tuple[str | int, ...]
 _MAPPING = "a mapping of names to values"
+_LONGEST_BITS = 1024  # of a float
 _WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "a text",
-    "array": "a list",
-    "object": _MAPPING,
-    "null": "null",
-    "Number out of range": "a smaller number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "string_pattern_mismatch": "a text",
+    "literal_error": "a text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "too_short": "a list that is not empty",
+    "dict_type": _MAPPING,
+    "dataclass_type": _MAPPING,
+    "none_required": "null",
+    "greater_than_equal": "a number from {ge}",
+    "greater_than": "a number above {gt}",
+    "less_than_equal": "a number up to {le}",
+    "less_than": "a number below {lt}",
 }
-_LIMITS = {">=": "from", ">": "above", "<=": "up to", "<": "below"}
-_PLACE = re.compile(r"(.*?)(?: - at (`key` in )?`\$(.*)`)?", re.DOTALL)
-_EXPECTED = re.compile(r"Expected `([^`]*)`(?:, got .*| (of length )?([<>]=?) (\S+)| matching .*)?")
 
 
 def checked(value: Any, kind: type[T] | Callable[..., T]) -> T:
@@ -55,17 +66,21 @@ def checked(value: Any, kind: type[T] | Callable[..., T]) -> T:
         Traceback (most recent call last):
         argnn.errors.ConfigError: entry 2: must be a whole number (got '2')
     """
-    _check_names(value, kind, "")
+    _check_names(value, kind, ())
+    _check_plain(value)
     try:
-        found: T = msgspec.convert(value, kind)
-        return found
-    except msgspec.ValidationError as error:
+        adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
+        return adapter.validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
         raise ConfigError(_problem(error, value)) from error
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"{quoted(error.object)} is no Unicode text") from error
 
 
-def _check_names(value: Any, kind: Any, path: str) -> None:
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _check_names(value: Any, kind: Any, path: _Path) -> None:
     """Raise for a key that a dataclass has no field for, and for a word that is no choice."""
     parts = get_args(kind)
     if isinstance(value, dict) and is_dataclass(kind):
@@ -74,7 +89,7 @@ def _check_names(value: Any, kind: Any, path: str) -> None:
             if key not in known:
                 name = shortened(key)
                 raise ConfigError(_about(path, f"unknown key '{name}'; {suggestion(name, known)}"))
-            _check_names(inner, known[key], f"{path}.{key}")
+            _check_names(inner, known[key], (*path, key))
     elif get_origin(kind) is Literal:
         if isinstance(value, str) and value not in parts:
             choices = ", ".join(parts)
@@ -82,58 +97,85 @@ def _check_names(value: Any, kind: Any, path: str) -> None:
     elif isinstance(value, list):
         for place, inner in enumerate(value):
             for part in parts:
-                _check_names(inner, part, f"{path}[{place}]")
+                _check_names(inner, part, (*path, place))
     else:
         for part in parts:
             _check_names(value, part, path)
 
 
-def _problem(error: msgspec.ValidationError, value: Any) -> str:
-    """What is wrong, in words."""
-    message, of_key, path = _parts(_PLACE, str(error))
-    path = path or ""
-    if isinstance(error.__cause__, ArgnnError):  # of a check that the structure makes itself
-        return _about(path, str(error.__cause__))
-    place, found = _words(path), _at(value, path)
-    if of_key:
-        odd = next(key for key in found if not isinstance(key, str))
-        return f"{place} must be {_MAPPING} (key {quoted(odd)} is no text)".strip()
-    missing = re.fullmatch(r"Object missing required field `(.*)`", message or "")
-    if missing:
-        return f"{place} has no '{missing[1]}'".strip()
-    return f"{place} must be {_expected(message or '')} (got {quoted(found)})".strip()
+def _check_plain(value: Any) -> None:
+    """Raise for what no JSON file can hold, and for a number that fits no float."""
+    waiting: list[tuple[_Path, Any]] = [((), value)]
+    while waiting:
+        path, found = waiting.pop()
+        if isinstance(found, int) and found.bit_length() > _LONGEST_BITS:
+            raise ConfigError(f"{_words(path)} must be a smaller number (got {quoted(found)})")
+        if isinstance(found, (list, tuple)):
+            waiting += [((*path, place), inner) for place, inner in enumerate(found)]
+        if isinstance(found, dict):
+            odd = [key for key in found if not isinstance(key, str)]
+            if odd:
+                problem = f"must be {_MAPPING} (key {quoted(odd[0])} is no text)"
+                raise ConfigError(f"{_words(path)} {problem}".strip())
+            waiting += [((*path, key), inner) for key, inner in found.items()]
+        texts = [found] if isinstance(found, str) else found if isinstance(found, dict) else []
+        for text in texts:
+            if not _is_unicode(text):
+                raise ConfigError(_about(path, f"{quoted(text)} is no Unicode text"))
 
 
-def _expected(message: str) -> str:
-    kinds, of_length, sign, limit = _parts(_EXPECTED, message)
-    names = (kinds or message).split(" | ")
-    # What is left out says null, and every number may be a whole one.
-    implied = {"null"} | ({"int"} if "float" in names else set())
-    names = [name for name in names if name not in implied] or names
-    words = " or ".join(_WORDS.get(name, name) for name in names)
-    if of_length:
-        return f"{words} that is not empty"
-    return f"{words} {_LIMITS[sign]} {limit}" if sign else words
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
-def _parts(pattern: re.Pattern[str], text: str) -> tuple[str | None, ...]:
-    match = pattern.fullmatch(text)
-    return match.groups() if match else (text, *(None,) * (pattern.groups - 1))
+def _problem(error: ValidationError, value: Any) -> str:
+    """What is wrong, in words: the first problem, or the deepest where several types may stand."""
+    problems = [(*_located(problem["loc"], value), problem) for problem in error.errors()]
+    first = problems[0][0]
+    near = [entry for entry in problems if entry[0][: len(first)] == first]
+    # A value of the right type says more about what was meant than one of the wrong type.
+    path, found, problem = max(
+        near, key=lambda entry: (len(entry[2]["loc"]), not entry[2]["type"].endswith("_type"))
+    )
+    cause = problem.get("ctx", {}).get("error")
+    if isinstance(cause, ArgnnError):  # of a check that the structure makes itself
+        return _about(path, str(cause))
+    if problem["type"] == "missing":
+        return f"{_words(path)} has no '{problem['loc'][-1]}'".strip()
+    same = [entry[2] for entry in near if entry[0] == path]
+    if not problem["type"].endswith("_type"):
+        same = [problem]
+    words = " or ".join(dict.fromkeys(map(_expected, same)))
+    return f"{_words(path)} must be {words} (got {quoted(found)})".strip()
 
 
-def _about(path: str, problem: str) -> str:
+def _expected(problem: Any) -> str:
+    words = _WORDS.get(problem["type"])
+    return words.format(**problem.get("ctx", {})) if words else str(problem["msg"])
+
+
+def _located(place: Sequence[str | int], value: Any) -> tuple[_Path, Any]:
+    """Path and value at a place as pydantic writes it, which also names the types of a union."""
+    path: _Path = ()
+    for step in place:
+        is_key = isinstance(value, dict) and step in value
+        is_index = isinstance(value, (list, tuple)) and isinstance(step, int)
+        if is_key or is_index:
+            path, value = (*path, step), value[step]
+    return path, value
+
+
+def _about(path: _Path, problem: str) -> str:
     place = _words(path)
     return f"{place} {problem}" if place.endswith(":") else f"{place}: {problem}".lstrip(": ")
 
 
-def _words(path: str) -> str:
-    """``.methods[0].label`` becomes ``methods, entry 1: label``."""
-    text = re.sub(r"\[(\d+)\]\.?", lambda step: f", entry {int(step[1]) + 1}: ", path)
-    return text.replace("[...]", "").strip(" ,.").replace(": ,", ",")
-
-
-def _at(value: Any, path: str) -> Any:
-    """The value at a path such as ``.methods[0].label``; msgspec writes ``[...]`` for any name."""
-    for name, place in re.findall(r"\.(\w+)|\[(\d+)\]", path.split("[...]")[0]):
-        value = value[name] if name else value[int(place)]
-    return value
+def _words(path: _Path) -> str:
+    """``("methods", 0, "label")`` becomes ``methods, entry 1: label``."""
+    text = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in path)
+    text = re.sub(r"\[(\d+)\]\.?", lambda step: f", entry {int(step[1]) + 1}: ", text)
+    return text.strip(" ,.").replace(": ,", ",")

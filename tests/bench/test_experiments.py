@@ -184,7 +184,7 @@ WRONG = [
     ({"methods": [{"model": "mlp", "decoder": "dot"}]}, "decoder belongs to task link"),
     ({"methods": [{"model": "mlp", "settings_file": "no.yaml"}]}, "no.yaml: no such file"),
     ({"splits": "some"}, "splits must be a list or 'all' (got 'some')"),
-    ({"splits": [0, -1]}, "splits, entry 2: must be a whole number from 0 (got -1)"),
+    ({"splits": [0, -1]}, "splits, entry 2: must be a number from 0 (got -1)"),
     ({"splits": [0, True]}, "splits, entry 2: must be a whole number (got True)"),
     ({"splits": [0, 0]}, "splits, entry 2: 0 is there twice"),
     ({"splits": []}, "splits must be a list that is not empty (got [])"),

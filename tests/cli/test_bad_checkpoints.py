@@ -266,12 +266,12 @@ HOSTILE = {
     "other width": ({"options": {**WIDE, "hidden_channels": 9}}, "must have shape [9"),
     "features": (
         {"in_channels": 10**15, "schema": None},
-        "in_channels must be a whole number up",
+        "in_channels must be a number up",
     ),
     "many features": ({"in_channels": 2**24, "schema": None}, "must have shape [8, 16777216]"),
     "no features": (
         {"in_channels": 0, "schema": None},
-        "in_channels must be a whole number from",
+        "in_channels must be a number from",
     ),
     "features text": (
         {"in_channels": "3", "schema": None},

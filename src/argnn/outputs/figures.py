@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from typing_extensions import TypedDict
 
 from argnn.analysis import Layer, learned_layers
 from argnn.analysis import figures as plots

@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
 
 import torch
-from msgspec import Meta
+from annotated_types import Ge, Le
 
 from argnn.errors import ConfigError
 from argnn.nn import MODELS, PRESETS, AbstractNodeModel, LinkModel, model_class
@@ -20,7 +20,7 @@ from argnn.yaml_files import parsed_yaml
 #: Larger options are refused: no method needs them, and a hostile file could fill the memory.
 MAX_WIDTH = 2**16
 MAX_OPTION = 1024
-_Channels = Annotated[int, Meta(ge=1, le=2**24)]
+_Channels = Annotated[int, Ge(1), Le(2**24)]
 
 
 @dataclass(frozen=True)

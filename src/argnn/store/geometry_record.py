@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from argnn.checked import checked
 from argnn.errors import RunError, error_prefix

@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import torch
-from msgspec import Meta
+from annotated_types import Gt, Lt
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
+from typing_extensions import TypedDict
 
 from argnn.checked import checked
 from argnn.errors import ConfigError, RunError
@@ -64,8 +65,8 @@ class Checkpoint:
 
     spec: ModelSpec
     classes: list[Any]
-    temperature: Annotated[float, Meta(gt=0, lt=_HUGE)] = 1.0
-    threshold: Annotated[float, Meta(gt=-_HUGE, lt=_HUGE)] = 0.0
+    temperature: Annotated[float, Gt(0), Lt(_HUGE)] = 1.0
+    threshold: Annotated[float, Gt(-_HUGE), Lt(_HUGE)] = 0.0
     precision: str = "float32"
     directed: bool = False
     row_normalize: bool = False

@@ -10,7 +10,9 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from argnn.checked import checked
 from argnn.errors import ConfigError, RunError, naming

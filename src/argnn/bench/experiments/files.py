@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from msgspec import Meta
+from annotated_types import MinLen
 
 from argnn.checked import Count, Text, checked
 from argnn.data import DATASETS
@@ -129,7 +129,7 @@ def _num_nodes(data: str) -> int | None:
     return DATASETS[data].nodes if data in DATASETS else None
 
 
-_NotEmpty = Meta(min_length=1)
+_NotEmpty = MinLen(1)
 
 
 @dataclass(frozen=True)
