@@ -8,7 +8,7 @@ import pytest
 from annotated_types import Gt, Lt, MinLen
 from typing_extensions import TypedDict
 
-from argnn.checked import Count, Text, checked
+from argnn.checked import Count, Text, check_fields, checked, checked_value
 from argnn.errors import ConfigError
 
 
@@ -106,3 +106,41 @@ def test_rows_may_hold_more_than_is_checked():
     ):
         with pytest.raises(ConfigError, match=message):
             checked(row, Row)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (True, int, "must be a whole number (got True)"),
+        (1.0, int, "must be a whole number (got 1.0)"),
+        (2**63, int, "must be a smaller number (got 9223372036854775808)"),
+        ("1", float, "must be a number (got '1')"),
+        (False, float, "must be a number (got False)"),
+        ("x", float | None, "must be a number (got 'x')"),
+        (1, bool, "must be true or false (got 1)"),
+        (None, str, "must be a text (got None)"),
+        ([1], int, "must be a whole number (got [1])"),
+    ],
+)
+def test_a_setting_of_another_type_is_refused(value, kind, message):
+    with pytest.raises(ConfigError) as caught:
+        checked_value("depth", value, kind)
+    assert str(caught.value) == f"depth {message}"
+
+
+def test_a_setting_keeps_its_value():
+    for value, kind in (
+        (3, int),
+        (True, bool),
+        (None, float | None),
+        ("a", str),
+        (-(2**63) + 1, int),
+    ):
+        assert checked_value("depth", value, kind) == value
+    assert isinstance(checked_value("lr", 1, float), float)
+
+
+def test_all_fields_of_a_record_are_checked():
+    check_fields(Method("gcn"))
+    with pytest.raises(ConfigError, match="model must be a text .got 3."):
+        check_fields(Method(3))

@@ -16,7 +16,7 @@ def test_plain_values():
     text = "a: 1\nb: [0.5, 1e-3, null, true, word]\nc: {d: '1'}\n"
     assert parsed_yaml(text, "file") == {
         "a": 1,
-        "b": [0.5, "1e-3", None, True, "word"],
+        "b": [0.5, 0.001, None, True, "word"],
         "c": {"d": "1"},
     }
 

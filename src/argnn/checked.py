@@ -29,6 +29,7 @@ Count = Annotated[int, Ge(0)]
 _Path = tuple[str | int, ...]
 _MAPPING = "a mapping of names to values"
 _LONGEST_BITS = 1024  # of a float
+_TENSOR_BITS = 63  # of a whole number in a tensor, without its sign
 _WORDS = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -73,6 +74,29 @@ def checked(value: Any, kind: type[T] | Callable[..., T]) -> T:
         return adapter.validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
         raise ConfigError(_problem(error, value)) from error
+
+
+def checked_value(name: str, value: Any, kind: Any) -> Any:
+    """A single setting, given in Python or by ``--set``, if it has its declared type.
+
+    Example:
+        >>> checked_value("lr", 1, float)
+        1.0
+    """
+    try:
+        found = _adapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        words = " or ".join(dict.fromkeys(map(_expected, error.errors())))
+        raise ConfigError(f"{name} must be {words} (got {quoted(value)})") from error
+    if isinstance(found, int) and found.bit_length() > _TENSOR_BITS:
+        raise ConfigError(f"{name} must be a smaller number (got {quoted(value)})")
+    return found
+
+
+def check_fields(record: Any) -> None:
+    """Raise unless all fields of a dataclass have their declared types."""
+    for name, kind in get_type_hints(type(record)).items():
+        checked_value(name, getattr(record, name), kind)
 
 
 @functools.cache

@@ -4,6 +4,7 @@ Anchors and aliases are refused, with which a few hundred bytes become billions 
 stay texts, long numbers are refused, and no mapping may have a key twice.
 """
 
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 class _Loader(yaml.SafeLoader):
+    """YAML 1.1 without dates, and with the numbers of YAML 1.2 such as ``1e-3``."""
+
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _DATE]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -40,6 +43,11 @@ class _Loader(yaml.SafeLoader):
         elif node is not None and node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
             _refuse("the number is too long", node)
         return node
+
+
+_Loader.add_implicit_resolver(
+    _NUMBERS[1], re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
 
 
 def _check_keys(node: yaml.MappingNode) -> None:

@@ -187,9 +187,9 @@ def test_overrides_are_sorted_and_typed():
         ("lr=", "lr must be a number"),
         ("lr=true", "lr must be a number .got True."),
         ("lr=[", r"--set lr=\[: not YAML: "),
-        ("epochs=1.5", "epochs must be an integer"),
+        ("epochs=1.5", "epochs must be a whole number"),
         ("self_path=3", "self_path must be true or false"),
-        ("norm=3", "norm must be a word"),
+        ("norm=3", "norm must be a text"),
         ("in_channels=3", "unknown setting 'in_channels'"),
     ],
 )

@@ -1,20 +1,18 @@
 """Options of a model and of its training, and the model that they describe."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import NoneType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import torch
 from annotated_types import Ge, Le
 
+from argnn.checked import checked_value
 from argnn.errors import ConfigError
 from argnn.nn import MODELS, PRESETS, AbstractNodeModel, LinkModel, model_class
 from argnn.registry import canonical_name, suggestion
 from argnn.train import TrainConfig, train_config
-from argnn.wording import shortened
 from argnn.yaml_files import parsed_yaml
 
 #: Larger options are refused: no method needs them, and a hostile file could fill the memory.
@@ -113,9 +111,6 @@ _LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         ("gat", "hgat", "kappa-gcn", "gprgnn", "fagcn", "cusp", "gnrf"), {"input_dropout": None}
     ),
 }
-#: Larger numbers fit no tensor.
-_HUGE = 2**63
-_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a word"}
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,7 @@ def parse_overrides(texts: Sequence[str], model: str) -> Overrides:
         if not separator or not key.strip():
             raise ConfigError(f"--set must read key=value (got '{text:.80}')")
         part, name = _placed(key.strip(), known, model)
-        found[part][name] = _checked(
+        found[part][name] = checked_value(
             key.strip(), parsed_yaml(value, f"--set {text:.80}"), known[part][name]
         )
     return Overrides(options=found["model"], train=found["train"])
@@ -166,36 +161,6 @@ def _placed(key: str, known: Mapping[str, Mapping[str, Any]], model: str) -> tup
     raise ConfigError(f"unknown setting '{key}' of {model}; {suggestion(key, names)}")
 
 
-def _checked(name: str, value: Any, hint: Any) -> Any:
-    """A value of the annotated type, or an error."""
-    kinds = get_args(hint) or (hint,)
-    if value is None and NoneType in kinds:
-        return None
-    if isinstance(value, bool):
-        if bool in kinds:
-            return value
-    elif float in kinds:
-        number = _number(value)
-        if number is not None:
-            return number
-    elif (int in kinds and isinstance(value, int) and abs(value) < _HUGE) or (
-        str in kinds and isinstance(value, str)
-    ):
-        return value
-    words = " or ".join(_WORDS.get(kind, "null") for kind in kinds)
-    got = f"'{shortened(value)}'" if isinstance(value, str) else shortened(value)
-    raise ConfigError(f"{name} must be {words} (got {got})")
-
-
-def _number(value: Any) -> float | None:
-    # YAML reads 1e-3, without a point, as a text.
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
-
-
 def _train_types() -> dict[str, Any]:
     return get_type_hints(TrainConfig)
 
@@ -218,7 +183,7 @@ def resolve_options(model: str, preset: str, *layers: Mapping[str, Any]) -> dict
             if name not in types:
                 hint = suggestion(name, types)
                 raise ConfigError(f"unknown option '{name}' of {model}; {hint}")
-            options[name] = _checked(name, value, types[name])
+            options[name] = checked_value(name, value, types[name])
     options = model_class(model).completed_options(preset, options)
     # Only the model knows which values go together.
     ModelSpec(model, options, in_channels=2, out_channels=2).try_out()
@@ -240,5 +205,5 @@ def resolve_train(model: str, preset: str, seed: int, *layers: Mapping[str, Any]
     merged.update(model_class(model).usual_train)
     for layer in layers:
         for name, value in layer.items():
-            merged[name] = _checked(name, value, types[name]) if name in types else value
+            merged[name] = checked_value(name, value, types[name]) if name in types else value
     return train_config(preset, merged)

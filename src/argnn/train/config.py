@@ -7,7 +7,8 @@ from typing import Any
 
 from torch.optim import Adam, AdamW, Optimizer
 
-from argnn.errors import ConfigError, check_type, require
+from argnn.checked import check_fields
+from argnn.errors import ConfigError, require
 from argnn.functional.ricci import REDUCTIONS
 from argnn.registry import canonical_name, resolve, suggestion
 from argnn.train.devices import PRECISIONS
@@ -97,8 +98,7 @@ class TrainConfig:
     penalty_reduction: str = "mean"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            check_type(field.name, getattr(self, field.name), str(field.type))
+        check_fields(self)
         for name in ("epochs", "step_size", "evaluate_every"):
             require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         for name in ("lr", "metric_lr", "penalty_lr", "clip_norm", "step_factor"):

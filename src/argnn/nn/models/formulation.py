@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from argnn.errors import ConfigError, check_type, require
+from argnn.checked import check_fields
+from argnn.errors import ConfigError, require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS
 from argnn.functional.neighborhood import DIRECTIONS, NORMALIZATIONS
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
@@ -111,8 +112,7 @@ class Formulation:
     structure_features: bool = False
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            check_type(field.name, getattr(self, field.name), str(field.type))
+        check_fields(self)
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(map(str, choices))}", value)
