@@ -1,3 +1,3 @@
 """The version, on its own so that the build can read it without importing torch."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
