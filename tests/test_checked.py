@@ -91,6 +91,15 @@ def test_the_field_and_both_values_are_named(value, message):
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("depth", [101, 5000])
+def test_deep_nesting_is_refused(depth):
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    with pytest.raises(ConfigError, match="options: values are nested too deeply"):
+        checked({**GOOD, "options": {"a": value}}, Plan)
+
+
 class Row(TypedDict):
     seed: int
     score: NotRequired[float | None]

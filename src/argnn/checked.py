@@ -28,6 +28,7 @@ Count = Annotated[int, Ge(0)]
 
 _Path = tuple[str | int, ...]
 _MAPPING = "a mapping of names to values"
+_DEEPEST = 100
 _LONGEST_BITS = 1024  # of a float
 _TENSOR_BITS = 63  # of a whole number in a tensor, without its sign
 _WORDS = {
@@ -128,10 +129,12 @@ def _check_names(value: Any, kind: Any, path: _Path) -> None:
 
 
 def _check_plain(value: Any) -> None:
-    """Raise for what no JSON file can hold, and for a number that fits no float."""
+    """Raise for what no JSON file can hold, deep nesting, and a number that fits no float."""
     waiting: list[tuple[_Path, Any]] = [((), value)]
     while waiting:
         path, found = waiting.pop()
+        if len(path) > _DEEPEST:
+            raise ConfigError(f"{path[0]}: values are nested too deeply")
         if isinstance(found, int) and found.bit_length() > _LONGEST_BITS:
             raise ConfigError(f"{_words(path)} must be a smaller number (got {quoted(found)})")
         if isinstance(found, (list, tuple)):
