@@ -13,9 +13,8 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import Actor, Planetoid, WebKB, WikipediaNetwork
 
 from argnn.data.cache import store_graph, stored_graph, writable_folder
-from argnn.data.checksums import SHA256
 from argnn.data.downloads import download
-from argnn.data.specs import DatasetSpec, check_counts
+from argnn.data.specs import SHA256, DatasetSpec, check_counts
 from argnn.errors import DataError
 from argnn.folders import cache_root
 

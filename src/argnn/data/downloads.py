@@ -11,8 +11,7 @@ from pathlib import Path
 from torch_geometric.datasets import Planetoid, WebKB, WikipediaNetwork
 
 from argnn.data.cache import writable_folder
-from argnn.data.checksums import SHA256
-from argnn.data.specs import DatasetSpec
+from argnn.data.specs import SHA256, DatasetSpec
 from argnn.errors import DataError
 
 logger = logging.getLogger(__name__)

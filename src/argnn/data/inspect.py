@@ -1,11 +1,14 @@
-"""A report on a graph before training: sizes, classes, columns and warnings."""
+"""A report on a graph before training, as JSON values and as tables for a terminal."""
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from rich.markup import escape
+from rich.table import Table
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
@@ -18,12 +21,15 @@ from argnn.data.import_options import Columns, NoFeaturesError
 from argnn.data.splits import split_masks
 from argnn.data.tables import listed
 from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
+from argnn.tables import rich_table
+from argnn.wording import printable
 
 GraphReport = dict[str, Any]
 
 _FEW_NODES = 5
 _DOMINANT = 0.9
 _UNEQUAL_SCALES = 1000.0
+_MOST_ROWS = 30
 
 
 def inspect_graph(
@@ -303,3 +309,58 @@ def _twin_warnings(twins: dict[str, Any] | None) -> list[str]:
         f"{agreement} A model can copy the class of a twin: only the scores without twins say what "
         "it does on other nodes"
     ]
+
+
+def inspection_tables(report: GraphReport) -> Iterator[Table]:
+    """A table of facts, then one of classes and one of columns where there are any."""
+    yield _facts(report)
+    if report["classes"]:
+        rows = [(c["name"], str(c["nodes"]), f"{100 * c['share']:.1f}") for c in report["classes"]]
+        yield _table(("class", "nodes", "%"), rows)
+    if report["columns"]:
+        columns = [(row["column"], row["became"]) for row in report["columns"]]
+        yield _table(("column", "became"), columns)
+
+
+def _facts(report: GraphReport) -> Table:
+    degrees, components = report["degrees"], report["components"]
+    spread = f"{degrees['min']} to {degrees['max']}"
+    facts = {
+        "nodes": str(report["nodes"]),
+        "edges": f"{report['edges']} {'directed' if report['directed'] else 'undirected'}"
+        + (", weighted" if report["weighted"] else ""),
+        "features": str(report["features"]),
+        "degrees": f"{spread}, median {degrees['median']:g}, mean {degrees['mean']:.2f}",
+        "nodes without edges": str(report["isolated"]),
+        "components": f"{components['count']}, the largest of {components['largest']} nodes",
+        "homophily": _homophily_words(report["homophily"]),
+        "unlabelled nodes": str(report["unlabelled"]),
+        "splits": _splits_words(report["splits"], report["rules"]["splits"]),
+    }
+    table = _table(("", str(report["name"])), list(facts.items()))
+    table.columns[0].no_wrap = True
+    return table
+
+
+def _homophily_words(shares: Mapping[str, float | None]) -> str:
+    if shares["edge"] is None:
+        return "-"
+    node = "-" if shares["node"] is None else f"{shares['node']:.2f}"
+    return f"{shares['edge']:.2f} of edges, {node} of nodes"
+
+
+def _splits_words(splits: Mapping[str, int], rule: str) -> str:
+    if not splits["count"]:
+        return rule
+    sizes = "/".join(str(splits[part]) for part in ("train", "val", "test"))
+    return f"{splits['count']} ({rule}); {sizes} nodes in the first"
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """Cells come from the user's file, so that nothing in them may act as markup."""
+    names = [escape(name) for name in header]
+    words = [names[0], *(name for name in names if name not in ("nodes", "%"))]
+    cells = [[escape(printable(cell)) for cell in row] for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        cells.append([f"... {len(rows) - _MOST_ROWS} more", *[""] * (len(header) - 1)])
+    return rich_table(names, cells, left=words)

@@ -13,13 +13,10 @@ from argnn.data.assemble import assemble
 from argnn.data.benchmarks import load_benchmark
 from argnn.data.columns import side_by_side
 from argnn.data.digits import digits
-from argnn.data.formats import edge_lists
-from argnn.data.formats.arrays import adjacency_data, arrays_data, is_sparse
-from argnn.data.formats.csv_files import read_csv
-from argnn.data.formats.frames import frame_tables, is_frame
+from argnn.data.formats import objects
 from argnn.data.formats.graphml import read_graphml
-from argnn.data.formats.networkx_graphs import is_networkx, networkx_tables
 from argnn.data.formats.parquet_files import read_parquet
+from argnn.data.formats.text_files import SUFFIXES, read_csv, read_edge_list
 from argnn.data.import_arrays import import_arrays
 from argnn.data.import_graph import ImportedGraph, import_tables
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
@@ -174,24 +171,24 @@ def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | Non
     """The graph that an object holds; None if the object is a name or a path."""
     if isinstance(source, Data):
         return source, []
-    if is_networkx(source):
-        return networkx_tables(source)
-    if is_frame(source):
-        return frame_tables(source)
-    if is_sparse(source):
-        return adjacency_data(source)
+    if objects.is_networkx(source):
+        return objects.networkx_tables(source)
+    if objects.is_frame(source):
+        return objects.frame_tables(source)
+    if objects.is_sparse(source):
+        return objects.adjacency_data(source)
     if isinstance(source, tuple | list) and len(source) == 2:
         return _pair(*source)
     return None
 
 
 def _pair(first: Any, second: Any) -> GraphTables | tuple[Data, list[str]]:
-    if is_frame(first) and is_frame(second):
-        return frame_tables(first, second)
+    if objects.is_frame(first) and objects.is_frame(second):
+        return objects.frame_tables(first, second)
     # In (features, edges), which may start with a sparse matrix, too, the edges have two rows.
-    if is_sparse(first) and first.shape[0] == first.shape[1] == _row_count(second):
-        return adjacency_data(first, second)
-    return arrays_data(first, second), []
+    if objects.is_sparse(first) and first.shape[0] == first.shape[1] == _row_count(second):
+        return objects.adjacency_data(first, second)
+    return objects.arrays_data(first, second), []
 
 
 def _row_count(value: Any) -> int:
@@ -241,8 +238,8 @@ def _read_path(path: Path) -> GraphTables | Data:
         raise DataError(f"{path}: no such file (supported graph files are {_SUPPORTED})")
     if suffix in (".graphml", ".xml"):
         return read_graphml(path)
-    if suffix in edge_lists.SUFFIXES:
-        return edge_lists.read_edge_list(path)
+    if suffix in SUFFIXES:
+        return read_edge_list(path)
     what = f"'{path.suffix}'" if path.suffix else "no suffix"
     raise DataError(f"{path}: supported graph files are {_SUPPORTED} (got {what})")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argnn.data.tables import Cells, Table, is_missing, object_cells
+from argnn.data.tables import Table, is_missing
 from argnn.errors import DataError
 
 NodeId = str | int
@@ -107,8 +107,3 @@ def _plain(keys: Sequence[Any]) -> list[NodeId]:
         if len(set(numbers)) == len(numbers):
             return list(numbers)
     return [key if isinstance(key, int) else str(key) for key in keys]
-
-
-def id_cells(values: Sequence[Any]) -> Cells:
-    """Ids of an object in memory: integers and texts as they are, anything else by its text."""
-    return object_cells([value if isinstance(value, str | int) else str(value) for value in values])

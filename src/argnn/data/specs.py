@@ -99,4 +99,16 @@ def _read_specs() -> dict[str, DatasetSpec]:
     return {facts["name"]: DatasetSpec(**facts) for facts in parsed}
 
 
+def _read_sums() -> dict[str, dict[str, str]]:
+    sums: dict[str, dict[str, str]] = {}
+    for line in files("argnn.data").joinpath("raw_files.txt").read_text("utf-8").splitlines():
+        data_set, file, digest = line.split()
+        sums.setdefault(data_set, {})[file] = digest
+    return sums
+
+
 DATASETS: dict[str, DatasetSpec] = _read_specs()
+#: SHA-256 sums, by data set and raw file, of the files that the results of this project were made
+#: with. Every file is compared with its sum whenever it is read: the sources name no versions,
+#: disks decay, and some of the files are pickles, which could run code.
+SHA256: dict[str, dict[str, str]] = _read_sums()

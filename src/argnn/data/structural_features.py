@@ -43,7 +43,7 @@ Structure = dict[str, Any]
 Features = tuple[NDArray[np.float32], list[str]]
 
 #: Which degrees are counted, for an undirected and for a directed graph.
-_SIDES = (["both"], ["in", "out"])
+SIDES = (["both"], ["in", "out"])
 
 
 def learned_structure(
@@ -60,7 +60,7 @@ def learned_structure(
     """
     rule: Structure = {"kind": kind}
     if kind == "degree":
-        rule["sides"] = list(_SIDES[directed])
+        rule["sides"] = list(SIDES[directed])
     elif kind == "onehot":
         rule |= {"size": len(node_ids), "nodes": _digest(node_ids)}
     elif kind == "random":
@@ -119,21 +119,6 @@ def check_edges(rule: Structure, edge_index: Tensor, origin: str) -> None:
 
 def _edges_digest(edge_index: Tensor) -> str:
     return hashlib.sha256(edge_index.contiguous().numpy().tobytes()).hexdigest()[:16]
-
-
-def check_structure(rule: Structure, width: int) -> None:
-    """Raise unless a stored rule is valid and makes at most ``width`` features."""
-    kind = str(rule.get("kind"))
-    if kind not in FEATURE_KINDS:
-        raise DataError(f"schema: unknown features {kind[:40]!r}")
-    if kind == "degree":
-        fits = rule.get("sides") in _SIDES
-    else:
-        numbers = [rule.get("size"), rule.get("seed", 0)]
-        fits = all(isinstance(number, int) and number >= 0 for number in numbers)
-        fits = fits and rule["size"] <= width
-    if not fits:
-        raise DataError(f"schema: damaged rule of '{kind}' features")
 
 
 def structural_features(

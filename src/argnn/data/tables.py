@@ -45,6 +45,11 @@ class Table:
         where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
         return f"{self.origin}, {where}, column {column}"
 
+    def present(self, column: str) -> list[tuple[int, Any]]:
+        """Row and content of every cell of a column that is not missing."""
+        cells = enumerate(self.columns[column].tolist())
+        return [(row, cell) for row, cell in cells if not is_missing(cell)]
+
     def require(self, column: str, what: str) -> str:
         """The name of a column that a user asked for, which must be there."""
         if column not in self.columns:
@@ -80,6 +85,12 @@ def too_large(place: object) -> DataError:
     return DataError(
         f"{place}: takes more memory than a file of its size may; set ARGNN_READ_GIB to allow more"
     )
+
+
+def check_unique(names: Sequence[str], origin: str) -> None:
+    """Raise unless there are columns, each with a name of its own."""
+    if len(set(names)) < len(names) or not names:
+        raise DataError(f"{origin}: every column needs a name of its own")
 
 
 def object_cells(values: Sequence[Any]) -> Cells:
