@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import io
+import logging
 import os
 import tempfile
 import warnings
@@ -13,10 +14,11 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import Actor, Planetoid, WebKB, WikipediaNetwork
 
 from argnn.data.cache import store_graph, stored_graph, writable_folder
-from argnn.data.downloads import download
 from argnn.data.specs import SHA256, DatasetSpec, check_counts
 from argnn.errors import DataError
 from argnn.folders import cache_root
+
+logger = logging.getLogger(__name__)
 
 RawFiles = dict[str, bytes]
 
@@ -27,12 +29,8 @@ _LARGEST = 64 << 20
 def load_benchmark(spec: DatasetSpec, root: str | Path | None = None) -> Data:
     """The graph as PyG reads it: edges as stored, features as stored, ten splits.
 
-    Nothing is ever written beside the raw files.
-
-    Args:
-        spec: One of the benchmark data sets.
-        root: Data root; else ``$ARGNN_DATA``, else a folder of the cache, which is filled from the
-            network if the data set is not there.
+    The raw files are below ``root``, else ``$ARGNN_DATA``, else a folder of the cache, which is
+    filled from the network if the data set is not there. Nothing is ever written beside them.
     """
     folder = _raw_folder(spec, root)
     files = _read(spec, folder)
@@ -53,6 +51,56 @@ def _raw_folder(spec: DatasetSpec, root: str | Path | None) -> Path:
     if not all((folder / name).is_file() for name in spec.raw_files):
         download(spec, folder)
     return folder
+
+
+def download(spec: DatasetSpec, folder: Path) -> None:
+    """Fetch the raw files of a data set that are not in ``folder`` yet.
+
+    A file is put in place only after its SHA-256 sum was found right, so that a second call
+    fetches what the first one could not. Proxies are those of ``HTTPS_PROXY`` and the like.
+
+    Raises:
+        DataError: Downloads are forbidden or fail, or a file is not the one that is known.
+    """
+    import pooch
+
+    remedy = f"put the files in {folder}, or set ARGNN_DATA"
+    if not spec.downloadable:
+        raise DataError(f"{spec.name}: this version cannot be downloaded any more; {remedy}")
+    if os.environ.get("ARGNN_OFFLINE", "0") not in ("", "0"):
+        raise DataError(
+            f"{spec.name}: not in the cache, and ARGNN_OFFLINE forbids downloads; {remedy}"
+        )
+    logger.info("downloading %s to %s", spec.title, folder)
+    urls = {name: _url(spec, name) for name in spec.raw_files}
+    store = pooch.create(writable_folder(folder), "", registry=SHA256[spec.name], urls=urls)
+    words, level = pooch.get_logger(), pooch.get_logger().level
+    words.setLevel(logging.WARNING)  # else it prints a line for every file
+    try:
+        for name in spec.raw_files:
+            Path(store.fetch(name)).chmod(0o644)  # pooch lets only its own user read a file
+    except Exception as error:  # every network library has its own errors
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        # A wrong sum is a ValueError. Some network errors are, too, but they are also OSErrors.
+        if isinstance(error, ValueError) and not isinstance(error, OSError):
+            raise DataError(
+                f"{spec.name}: {name} as downloaded is not the file it should be "
+                f"({reason.split('. ')[0]}); try again, or {remedy}"
+            ) from error
+        raise DataError(
+            f"{spec.name}: download failed ({reason}); try again, which fetches the rest only, "
+            f"or {remedy}"
+        ) from error
+    finally:
+        words.setLevel(level)
+
+
+def _url(spec: DatasetSpec, name: str) -> str:
+    """The address of a file, the same that PyG uses."""
+    if name.startswith("ind."):
+        return f"{Planetoid.url}/{name}"
+    base = WikipediaNetwork.processed_url if spec.loader == "wikipedia" else WebKB.url
+    return f"{base}/splits/{name}" if "_split_" in name else f"{base}/new_data/{spec.prefix}/{name}"
 
 
 def _read(spec: DatasetSpec, folder: Path) -> RawFiles:

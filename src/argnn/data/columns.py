@@ -135,10 +135,9 @@ def _category_rule(table: Table, name: str, max_categories: int) -> ColumnRule:
     words = set()
     for row, cell in table.present(name):
         if not isinstance(cell, str | bool | int | float):
-            raise DataError(
-                f"{table.place(row, name)}: a value of type {type(cell).__name__} "
-                "cannot become a feature; drop the column"
-            )
+            kind = type(cell).__name__
+            problem = f"a value of type {kind} cannot become a feature; drop the column"
+            raise table.error(row, name, problem)
         words.add(str(cell))
     categories = sorted(words)
     if len(categories) > max_categories:
@@ -165,7 +164,7 @@ def _numbers(table: Table, name: str, kind: str) -> Numbers | None:
     too_large = np.flatnonzero(np.abs(values) > LARGEST)
     if len(too_large):
         row = int(too_large[0])
-        raise DataError(f"{table.place(row, name)}: {shown(cells[row])} is too large for a feature")
+        raise table.error(row, name, f"{shown(cells[row])} is too large for a feature")
     return values
 
 
@@ -208,8 +207,8 @@ def _encode_number(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> N
     values = _numbers(table, name, kind)
     if values is None:
         row = _first_misfit(table, name, kind)
-        what = f"{shown(table.columns[name][row])} must be {_READERS[kind][2]}"
-        raise DataError(f"{table.place(row, name)}: {what}")
+        cell = shown(table.columns[name][row])
+        raise table.error(row, name, f"{cell} must be {_READERS[kind][2]}")
     missing = np.isnan(values)
     filled = np.where(missing, rule["mean"], values)
     if missing.any():
@@ -236,14 +235,10 @@ def _encode_category(table: Table, rule: ColumnRule, encoded: EncodedColumns) ->
     name, categories = rule["name"], rule["categories"]
     place = {category: index for index, category in enumerate(categories)}
     places = np.full(len(table), -1, dtype=np.int32)
-    missing, unknown = 0, set()
-    for row, cell in enumerate(table.columns[name].tolist()):
-        if is_missing(cell):
-            missing += 1
-        elif str(cell) in place:
-            places[row] = place[str(cell)]
-        else:
-            unknown.add(str(cell))
+    words = {row: str(cell) for row, cell in table.present(name)}
+    for row, word in words.items():
+        places[row] = place.get(word, -1)
+    missing, unknown = len(table) - len(words), set(words.values()) - place.keys()
     encoded.parts.append((places, len(categories)))
     encoded.names.extend(f"{name} = {category}" for category in categories)
     if missing:
@@ -262,9 +257,9 @@ def _encode_vector(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> N
         except (TypeError, ValueError):
             vector = np.empty(0)
         if vector.shape != (size,):
-            raise DataError(f"{table.place(row, name)}: must be a list of {size} numbers")
+            raise table.error(row, name, f"must be a list of {size} numbers")
         if not np.all(np.abs(vector) <= LARGEST):
-            raise DataError(f"{table.place(row, name)}: holds a number that is not finite")
+            raise table.error(row, name, "holds a number that is not finite")
         values[row] = vector
     encoded.add(values, [f"{name}[{index}]" for index in range(size)])
 

@@ -8,17 +8,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data.assemble import arranged_edges
-from argnn.data.import_graph import (
-    ImportedGraph,
-    check_width,
-    made_features,
-    structure_rule,
-    written_schema,
-)
-from argnn.data.import_options import ImportOptions, NoFeaturesError
+from argnn.data.import_graph import ImportedGraph, check_width, structure_rule, written_schema
+from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId
 from argnn.data.schema import Schema
-from argnn.data.structural_features import Structure, check_edges
+from argnn.data.structural_features import Structure, check_edges, structural_features
 from argnn.errors import ConfigError, DataError
 
 _WEIGHT_NAMES = ("weight", "edge_weight")
@@ -62,11 +56,12 @@ def import_arrays(
             edge_index = _arranged(data, len(node_ids), options.directed, origin)
             structure = structure_rule(options, schema, node_ids, options.directed, edge_index)
             assert structure is not None
-            x, made = made_features(structure, edge_index, node_ids, origin, notes)
+            x, made = structural_features(structure, edge_index, node_ids, origin)
+            notes.append(f"{len(made)} features made from the edges ({structure['kind']})")
             _append(data, torch.from_numpy(x), origin)
             names += made
     if data.get("x") is None and _is_edges(data.get("edge_index")):
-        raise NoFeaturesError(origin)
+        raise no_features(origin)
     if schema is not None:
         check_width(data.x.size(1) if data.x.dim() == 2 else 0, schema, origin)
         return ImportedGraph(data, node_ids, names, dict(schema), notes)

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import structural_features, targets
+from argnn.data import targets
 from argnn.data.assemble import arranged_edges
 from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, learned_rules
-from argnn.data.import_options import ImportOptions, NoFeaturesError
+from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_nodes, shown
 from argnn.data.schema import SCHEMA_VERSION, Schema
-from argnn.data.structural_features import Features, Structure
+from argnn.data.structural_features import Structure, learned_structure, structural_features
 from argnn.data.tables import GraphTables, Table, is_missing, listed
 from argnn.errors import DataError
 
@@ -49,12 +49,9 @@ class ImportedGraph:
 def import_tables(
     tables: GraphTables, options: ImportOptions, schema: Schema | None = None
 ) -> ImportedGraph:
-    """Read tables, by the rules of ``schema`` where there is one.
+    """Read tables, by the rules of ``schema``, of a graph that was read before, where there is one.
 
-    Args:
-        tables: What a format gave.
-        options: What the columns mean, where the schema does not say it.
-        schema: The schema of a graph that was read before.
+    The options say what columns mean, where the schema does not.
     """
     nodes, edges, notes = tables.nodes, tables.edges, list(tables.notes)
     if tables.directed and not options.directed:
@@ -79,11 +76,12 @@ def import_tables(
     arranged = arranged_edges(edge_index, len(node_ids), directed)
     structure = structure_rule(options, schema, node_ids, directed, arranged)
     if structure is not None:
-        x, names = made_features(structure, arranged, node_ids, edges.origin, notes)
+        x, names = structural_features(structure, arranged, node_ids, edges.origin)
+        notes.append(f"{len(names)} features made from the edges ({structure['kind']})")
         encoded.parts.append((x, len(names)))
         encoded.names.extend(names)
     if not encoded.parts:
-        raise NoFeaturesError((nodes or edges).origin)
+        raise no_features((nodes or edges).origin)
     width = len(encoded.names)
     if schema is not None:
         check_width(width, schema, edges.origin)
@@ -130,16 +128,7 @@ def structure_rule(
     if options.features is None:
         return None
     kind, seed = options.features, options.seed
-    return structural_features.learned_structure(kind, seed, node_ids, directed, edge_index)
-
-
-def made_features(
-    rule: Structure, edge_index: Tensor, node_ids: list[NodeId], origin: str, notes: list[str]
-) -> Features:
-    """Features made from the edges, and a note on them."""
-    x, names = structural_features.structural_features(rule, edge_index, node_ids, origin)
-    notes.append(f"{len(names)} features made from the edges ({rule['kind']})")
-    return x, names
+    return learned_structure(kind, seed, node_ids, directed, edge_index)
 
 
 def check_width(width: int, schema: Schema, origin: str) -> None:
@@ -223,9 +212,7 @@ def _weights(edges: Table, column: str) -> NDArray[np.float64]:
         except (TypeError, ValueError, OverflowError):
             weights[row] = np.nan
         if not np.isfinite(weights[row]):
-            raise DataError(
-                f"{edges.place(row, column)}: a weight must be a finite number (got {shown(cell)})"
-            )
+            raise edges.error(row, column, f"a weight must be a finite number (got {shown(cell)})")
     return weights
 
 

@@ -13,11 +13,12 @@ MAX_CATEGORIES = 100
 class NoFeaturesError(DataError):
     """The nodes have no features, and none were asked for."""
 
-    def __init__(self, origin: str) -> None:
-        super().__init__(
-            f"{origin}: the nodes have no features; choose some with features "
-            f"(--features {', '.join(FEATURE_KINDS)})"
-        )
+
+def no_features(origin: str) -> NoFeaturesError:
+    """The error for a graph without features, which says how to get some."""
+    kinds = ", ".join(FEATURE_KINDS)
+    missing = f"{origin}: the nodes have no features"
+    return NoFeaturesError(f"{missing}; choose some with features (--features {kinds})")
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Columns:
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as plain JSON values."""
-        given = {name: value for name, value in asdict(self).items() if value}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
+        values = asdict(self) | {"drop": list(self.drop)}
+        return {name: value for name, value in values.items() if value}
 
     @classmethod
     def from_given(cls, values: Mapping[str, Any]) -> "Columns":

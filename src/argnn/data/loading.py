@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from scipy.sparse import issparse
 from torch_geometric.data import Data
 
 from argnn.data.assemble import assemble
@@ -175,18 +176,15 @@ def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | Non
         return objects.networkx_tables(source)
     if objects.is_frame(source):
         return objects.frame_tables(source)
-    if objects.is_sparse(source):
+    if issparse(source):
         return objects.adjacency_data(source)
-    if isinstance(source, tuple | list) and len(source) == 2:
-        return _pair(*source)
-    return None
-
-
-def _pair(first: Any, second: Any) -> GraphTables | tuple[Data, list[str]]:
+    if not isinstance(source, tuple | list) or len(source) != 2:
+        return None
+    first, second = source
     if objects.is_frame(first) and objects.is_frame(second):
         return objects.frame_tables(first, second)
     # In (features, edges), which may start with a sparse matrix, too, the edges have two rows.
-    if objects.is_sparse(first) and first.shape[0] == first.shape[1] == _row_count(second):
+    if issparse(first) and first.shape[0] == first.shape[1] == _row_count(second):
         return objects.adjacency_data(first, second)
     return objects.arrays_data(first, second), []
 
@@ -222,10 +220,7 @@ def _as_path(source: Any) -> Path | None:
 
 
 def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # too long, or with a NUL in it
-        return False
+    return os.path.exists(path)  # noqa: PTH110 (Path.exists raises for a name that is too long)
 
 
 def _read_path(path: Path) -> GraphTables | Data:
@@ -246,7 +241,7 @@ def _read_path(path: Path) -> GraphTables | Data:
 
 def _read_folder(folder: Path) -> GraphTables:
     readers: dict[str, Callable[[Path], Table]] = {"csv": read_csv, "parquet": read_parquet}
-    found = [kind for kind in readers if _is_there(folder / f"edges.{kind}")]
+    found = [kind for kind in readers if os.path.lexists(folder / f"edges.{kind}")]
     if len(found) > 1:
         names = " and ".join(f"edges.{kind}" for kind in found)
         raise DataError(f"{folder}: holds {names}; keep one")
@@ -257,8 +252,4 @@ def _read_folder(folder: Path) -> GraphTables:
         )
     read, nodes = readers[found[0]], folder / f"nodes.{found[0]}"
     edges = read(folder / f"edges.{found[0]}")
-    return GraphTables(edges, read(nodes) if _is_there(nodes) else None)
-
-
-def _is_there(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
+    return GraphTables(edges, read(nodes) if os.path.lexists(nodes) else None)

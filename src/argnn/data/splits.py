@@ -53,13 +53,7 @@ def stratified_splits(y: Tensor, fractions: Sequence[float], count: int, seed: i
 def check_masks(train: Tensor, val: Tensor, test: Tensor, *, origin: str) -> None:
     """Raise unless three ``[N, S]`` masks are disjoint, and those needed for training not empty.
 
-    An empty test mask is allowed: then there is no test score.
-
-    Args:
-        train: Training masks.
-        val: Validation masks.
-        test: Test masks.
-        origin: The graph or file, for error messages.
+    An empty test mask is allowed: then there is no test score. ``origin`` is named in errors.
     """
     with error_prefix(f"{origin}:"):
         check_usable(train, val, test)

@@ -51,12 +51,8 @@ def learned_structure(
 ) -> Structure:
     """The rule of structural features, as plain JSON values.
 
-    Args:
-        kind: A key of :data:`FEATURE_KINDS`.
-        seed: Seed of random features.
-        node_ids: The user's names of the nodes.
-        directed: Whether edges in and edges out are counted apart.
-        edge_index: Edges without self-loops and duplicates, ``[2, E]``.
+    ``kind`` is a key of :data:`FEATURE_KINDS`, ``seed`` that of random features. In a ``directed``
+    graph, edges in and edges out are counted apart. For the edges see :func:`structural_features`.
     """
     rule: Structure = {"kind": kind}
     if kind == "degree":
@@ -124,13 +120,9 @@ def _edges_digest(edge_index: Tensor) -> str:
 def structural_features(
     rule: Structure, edge_index: Tensor, node_ids: Sequence[object], origin: str
 ) -> Features:
-    """Features ``[N, F]`` by a rule, and their names.
+    """Features ``[N, F]`` by a rule of :func:`learned_structure`, and their names.
 
-    Args:
-        rule: What :func:`learned_structure` gave.
-        edge_index: Edges without self-loops and duplicates, ``[2, E]``.
-        node_ids: The user's names of the nodes.
-        origin: The graph or file, for error messages.
+    ``edge_index`` has neither self-loops nor duplicates; ``origin`` is named in errors.
     """
     nodes, kind = len(node_ids), rule["kind"]
     if kind == "degree":

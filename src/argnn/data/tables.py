@@ -45,6 +45,10 @@ class Table:
         where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
         return f"{self.origin}, {where}, column {column}"
 
+    def error(self, row: int, column: str, problem: str) -> DataError:
+        """An error that begins with the place of a cell."""
+        return DataError(f"{self.place(row, column)}: {problem}")
+
     def present(self, column: str) -> list[tuple[int, Any]]:
         """Row and content of every cell of a column that is not missing."""
         cells = enumerate(self.columns[column].tolist())

@@ -28,13 +28,7 @@ Masks = dict[str, NDArray[np.bool_]]
 def learned_label(
     table: Table, asked: str | None, notes: list[str]
 ) -> tuple[LabelRule | None, str | None]:
-    """The rule of the classes, if there are any, and the column that is no feature for it.
-
-    Args:
-        table: The nodes.
-        asked: The column that the user named.
-        notes: Takes what the user should know.
-    """
+    """The rule of the classes, if there are any, and the column that is no feature for it."""
     column = _label_column(table, asked, notes)
     if column is not None and asked is None and _is_a_name(table, column):
         notes.append(f"column {column}: differs in every row, so a name and not the class")
@@ -102,9 +96,7 @@ def _class(cell: Any, table: Table, row: int, column: str) -> int | str:
         return whole
     if isinstance(cell, str | bool):
         return str(cell)
-    raise DataError(
-        f"{table.place(row, column)}: a label must be a word or an integer (got {shown(cell)})"
-    )
+    raise table.error(row, column, f"a label must be a word or an integer (got {shown(cell)})")
 
 
 def _whole(cell: Any) -> int | None:
@@ -161,9 +153,8 @@ def read_masks(table: Table, labels: Integers, notes: list[str]) -> Masks:
     for name in MASK_NAMES[:2]:
         bare = np.flatnonzero(masks[name] & (labels < 0))
         if len(bare):
-            place = table.place(int(bare[0]), name if given else SPLIT_COLUMN)
-            part = name.removesuffix("_mask")
-            raise DataError(f"{place}: a node of the {part} part has no label")
+            problem = f"a node of the {name.removesuffix('_mask')} part has no label"
+            raise table.error(int(bare[0]), name if given else SPLIT_COLUMN, problem)
     unscored = masks["test_mask"] & (labels < 0)
     masks["test_mask"] &= ~unscored
     if unscored.any():
@@ -177,7 +168,6 @@ def _numbers(table: Table, column: str, known: Mapping[str, int], expected: str)
     for row, cell in enumerate(table.columns[column].tolist()):
         word = "" if is_missing(cell) else str(cell).lower()
         if word not in known:
-            place = table.place(row, column)
-            raise DataError(f"{place}: must be {expected} (got {shown(cell)})")
+            raise table.error(row, column, f"must be {expected} (got {shown(cell)})")
         numbers[row] = known[word]
     return numbers

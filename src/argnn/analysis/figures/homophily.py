@@ -108,10 +108,8 @@ def _name(points: Sequence[DataPoint], radius: NDArray[np.float64], ax: Any) -> 
     for point, middle, size in zip(points, centre, radius, strict=True):
         word = style.plain(point.name)
         width = _LETTER_WIDTH * len(word)
-        shifts = [
-            np.array([dx * (size + 3 + width / 2), dy * (size + 3 + _LETTER_HEIGHT / 2)])
-            for dx, dy in _SIDES
-        ]
+        away = np.array([size + 3 + width / 2, size + 3 + _LETTER_HEIGHT / 2])
+        shifts = [np.array(side) * away for side in _SIDES]
         boxes = [_box(middle + shift, width, _LETTER_HEIGHT) for shift in shifts]
         best = int(np.argmin([sum(_overlap(box, other) for other in taken) for box in boxes]))
         taken.append(boxes[best])
@@ -121,17 +119,13 @@ def _name(points: Sequence[DataPoint], radius: NDArray[np.float64], ax: Any) -> 
         )  # fmt: skip
 
 
-_Box = tuple[float, float, float, float]
+def _box(middle: NDArray[np.float64], width: float, height: float) -> Any:
+    from matplotlib.transforms import Bbox
+
+    return Bbox.from_bounds(middle[0] - width / 2, middle[1] - height / 2, width, height)
 
 
-def _box(middle: NDArray[np.float64], width: float, height: float) -> _Box:
-    """Left, lower, right and upper side."""
-    x, y = float(middle[0]), float(middle[1])
-    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
-
-
-def _overlap(a: _Box, b: _Box) -> float:
+def _overlap(a: Any, b: Any) -> float:
     """Area that two boxes share."""
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    return max(width, 0.0) * max(height, 0.0)
+    shared = a.intersection(a, b)
+    return 0.0 if shared is None else float(shared.width * shared.height)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -24,10 +24,8 @@ def is_frame(source: object) -> bool:
 
 def frame_tables(edges: Any, nodes: Any = None) -> GraphTables:
     """Both tables; rows are counted from 0, and the index is ignored."""
-    return GraphTables(
-        edges=_frame_table(edges, "edges table"),
-        nodes=None if nodes is None else _frame_table(nodes, "nodes table"),
-    )
+    edge_table = _frame_table(edges, "edges table")
+    return GraphTables(edge_table, None if nodes is None else _frame_table(nodes, "nodes table"))
 
 
 def _frame_table(frame: Any, origin: str) -> Table:
@@ -84,11 +82,6 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def is_sparse(value: object) -> bool:
-    """Whether a value is a sparse matrix or array of scipy."""
-    return bool(sp.issparse(value))
-
-
 def adjacency_data(adjacency: Any, x: Any = None) -> tuple[Data, list[str]]:
     """A graph whose edge from i to j is the entry in row i and column j.
 
@@ -108,7 +101,7 @@ def adjacency_data(adjacency: Any, x: Any = None) -> tuple[Data, list[str]]:
         raise DataError(f"adjacency matrix: must hold real numbers (got {weight.dtype})")
     data = Data(edge_index=torch.from_numpy(ends), num_nodes=adjacency.shape[0])
     if x is not None:
-        data.x = dense_features(x)
+        data.x = _dense_features(x)
         if data.x.dim() == 2 and data.x.size(0) != adjacency.shape[0]:
             raise DataError(
                 f"features have {data.x.size(0)} rows, but the adjacency matrix has "
@@ -124,14 +117,14 @@ def adjacency_data(adjacency: Any, x: Any = None) -> tuple[Data, list[str]]:
 def arrays_data(x: Any, edge_index: Any) -> Data:
     """A graph of features ``[N, F]`` and edges ``[2, E]``."""
     edges = edge_index if isinstance(edge_index, Tensor) else _numeric(edge_index, "edge_index")
-    return Data(x=dense_features(x), edge_index=torch.as_tensor(edges))
+    return Data(x=_dense_features(x), edge_index=torch.as_tensor(edges))
 
 
-def dense_features(x: Any) -> Tensor:
+def _dense_features(x: Any) -> Tensor:
     """Features as a dense tensor, unless that would fill the memory."""
     if isinstance(x, Tensor):
         return x.to_dense() if x.layout != torch.strided else x
-    if is_sparse(x):
+    if issparse(x):
         if 4 * int(np.prod(x.shape)) > _LARGEST_DENSE:
             raise DataError(
                 f"x: {list(x.shape)} features do not fit into the memory once they are dense"
