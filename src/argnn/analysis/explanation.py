@@ -79,12 +79,9 @@ class NodeExplanation:
 
 @torch.no_grad()
 def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplanation:
-    """Explain the scores that a model gives one node.
+    """Explain the scores that an :class:`~argnn.nn.ARGNN`, which is left as it was, gives one node.
 
-    Args:
-        model: An :class:`~argnn.nn.ARGNN`; it is left as it was.
-        graph: A graph on the device of the model.
-        node: Number of the node.
+    The graph is on the device of the model.
 
     Raises:
         DataError: The model has no metric, or the graph has no such node.

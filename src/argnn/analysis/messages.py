@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 from argnn import functional as AF
 from argnn.analysis.layers import Layer, learned_layers, observed
@@ -43,10 +44,9 @@ def ordered_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
         >>> ordered_pairs(torch.tensor([[2, 0], [1, 1]]), 3).tolist()
         [[1, 0, 2, 1], [0, 1, 1, 2]]
     """
-    low, high = neighborhood(edge_index, num_nodes).pairs
-    source, target = torch.cat([low, high]), torch.cat([high, low])
-    order = (target * num_nodes + source).argsort()
-    return torch.stack([source[order], target[order]])
+    pairs = neighborhood(edge_index, num_nodes).pairs
+    both: Tensor = to_undirected(pairs, num_nodes=num_nodes)
+    return both.flip(0)
 
 
 @torch.no_grad()

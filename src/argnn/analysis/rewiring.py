@@ -87,7 +87,12 @@ def rewire(
         patience: The number of rounds for that share. On a small graph a single round of random
             couples may miss all swaps that help.
     """
-    _check(max_rounds, tolerance, patience)
+    if max_rounds < 0:
+        raise ValueError(f"max_rounds must not be negative (got {max_rounds})")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance must be in [0, 1) (got {tolerance})")
+    if patience < 1:
+        raise ValueError(f"patience must be positive (got {patience})")
     work = _Edges(h, g, edge_index)
     length_before = float(work.length.sum())
     rng = np.random.default_rng(seed)
@@ -188,15 +193,6 @@ class _Edges:
         a, b = torch.from_numpy(first).flatten(), torch.from_numpy(second).flatten()
         length: _Floats = pair_lengths(self.h, self.g, a, b).numpy().reshape(first.shape)
         return length
-
-
-def _check(max_rounds: int, tolerance: float, patience: int) -> None:
-    if max_rounds < 0:
-        raise ValueError(f"max_rounds must not be negative (got {max_rounds})")
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance must be in [0, 1) (got {tolerance})")
-    if patience < 1:
-        raise ValueError(f"patience must be positive (got {patience})")
 
 
 def _homophily(edge_index: Tensor, y: Tensor | None) -> float:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
@@ -88,12 +87,14 @@ def node_table(
     requested = ["learned_ollivier"] if learned_ollivier else []
     parts = []
     for number, layer in enumerate(layers, start=1):
-        found = _arrays(vars(geometry.metric_statistics(layer.g, edges)))
+        statistics = vars(geometry.metric_statistics(layer.g, edges))
+        found = {name: values.numpy() for name, values in statistics.items()}
         if learned_ollivier:
             found["learned_ollivier"] = geometry.learned_curvature(layer, edges).numpy()
         parts.append({"layer": np.full(num_nodes, number), **shared, **found})
     names = ("layer", *shared, *STATISTICS, *requested)
-    columns = {name: _joined([part[name] for part in parts]) for name in names}
+    none = [np.empty(0)]  # where the model has no metric
+    columns = {name: np.concatenate([p[name] for p in parts] or none) for name in names}
     # In the order of the labels, not of the alphabet; two classes may share a name.
     order = dict.fromkeys(class_names(graph))
     columns["class"] = require_pandas().Categorical(columns["class"], list(order))
@@ -175,7 +176,8 @@ def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
     names = ["layer", "axis", "mean_log_g", "std_log_g", "top_share"]
     parts = []
     for number, layer in enumerate(layers, start=1):
-        found = _arrays(vars(geometry.axis_statistics(layer.g, top)))
+        statistics = vars(geometry.axis_statistics(layer.g, top))
+        found = {name: values.numpy() for name, values in statistics.items()}
         columns = {"layer": number, "axis": np.arange(layer.g.size(1)), **found}
         part = require_pandas().DataFrame(columns)
         parts.append(part.sort_values("mean_log_g", ascending=False, kind="stable"))
@@ -242,14 +244,6 @@ def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]
     if graph_ollivier:
         columns["graph_ollivier"] = properties.graph_curvature(edges, num_nodes).numpy()
     return columns
-
-
-def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(arrays) if arrays else np.empty(0)
-
-
-def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
-    return {name: values.numpy() for name, values in tensors.items()}
 
 
 def _groups(nodes: "DataFrame", by: str) -> "Series":

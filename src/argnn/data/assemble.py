@@ -40,11 +40,9 @@ def assemble(
         name: Name of the graph.
         directed: Keep the directions of the edges.
         row_normalize: Scale each row of the nodes' own features to sum one.
-        made_features: How many of the last features were made from the edges; ``row_normalize``
-            does not change these.
+        made_features: How many of the last features were made from the edges and are not scaled.
         undirected_source: The source has no directions to keep; ``edge_rule`` says so.
-        draw_split: Draw a split where the source has none. If false, masks that are missing or
-            cannot be used are empty.
+        draw_split: As in ``load``.
     """
     with error_prefix(f"{origin}:"):
         x = _features(source)
@@ -65,7 +63,7 @@ def assemble(
     edge_index, weight = _arranged(edge_index, weight, x.size(0), keeps_directions)
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
-    graph.edge_rule = _edge_rule(keeps_directions, said=directed) + _dropped(source)
+    graph.edge_rule = _edge_rule(source, keeps_directions, said=directed)
     graph.feature_rule, graph.split_rule, graph.notes = feature_rule, split_rule, notes
     if weight is not None:
         graph.edge_weight = weight
@@ -225,11 +223,15 @@ def _arranged(
     return edge_index.contiguous(), weight
 
 
-def _edge_rule(keeps_directions: bool, said: bool) -> str:
-    if keeps_directions:
-        return "self-loops removed, directions kept, duplicates merged"
-    rule = "self-loops removed, both directions listed, duplicates merged"
-    return rule + (" (the source is undirected)" if said else "")
+def _edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
+    """What was done to the edges, in words."""
+    directions = "directions kept" if keeps_directions else "both directions listed"
+    rule = f"self-loops removed, {directions}, duplicates merged"
+    rule += " (the source is undirected)" if said and not keeps_directions else ""
+    # After duplicates are merged there is no single value per edge, and no model would use it.
+    dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
+    names = [name for name in dropped if source.get(name) is not None]
+    return rule + (f", {' and '.join(names)} dropped" if names else "")
 
 
 def _edge_notes(edge_index: Tensor, num_nodes: int) -> list[str]:
@@ -256,13 +258,6 @@ def _weight(source: Data, edge_index: Tensor) -> Tensor | None:
         (row,) = place
         raise DataError(f"edge_weight[{row}] is not finite (got {weight[row].item()})")
     return weight.float()
-
-
-def _dropped(source: Data) -> str:
-    # After duplicates are merged there is no single value per edge, and no model would use it.
-    dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
-    names = [name for name in dropped if source.get(name) is not None]
-    return f", {' and '.join(names)} dropped" if names else ""
 
 
 def _row_normalized(x: Tensor) -> Tensor:

@@ -1,13 +1,12 @@
 """The benchmark graphs: checked raw files, processed by PyG, kept in a store of our own."""
 
-import contextlib
 import hashlib
 import io
 import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from torch_geometric.data import Data, InMemoryDataset
@@ -34,7 +33,8 @@ def load_benchmark(spec: DatasetSpec, root: str | Path | None = None) -> Data:
     """
     folder = _raw_folder(spec, root)
     files = _read(spec, folder)
-    path = cache_root() / "processed" / f"{spec.name}-{_fingerprint(spec)}.safetensors"
+    fingerprint = hashlib.sha256("".join(SHA256[spec.name].values()).encode()).hexdigest()[:16]
+    path = cache_root() / "processed" / f"{spec.name}-{fingerprint}.safetensors"
     graph = stored_graph(path)
     if graph is None:
         graph = _processed(spec, files)
@@ -132,10 +132,6 @@ def _read(spec: DatasetSpec, folder: Path) -> RawFiles:
     return files
 
 
-def _fingerprint(spec: DatasetSpec) -> str:
-    return hashlib.sha256("".join(SHA256[spec.name].values()).encode()).hexdigest()[:16]
-
-
 def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
     with tempfile.TemporaryDirectory(dir=writable_folder(cache_root())) as root:
         try:
@@ -143,7 +139,10 @@ def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
             folder.mkdir(parents=True)
             for name, content in files.items():
                 (folder / name).write_bytes(content)
-            with _quiet():
+            # Neither PyG's progress lines nor warnings about its old file formats.
+            nowhere = io.StringIO()
+            with redirect_stdout(nowhere), redirect_stderr(nowhere), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 graph: Data = _pyg_dataset(spec, Path(root))[0]
         except OSError as error:
             raise DataError(f"{spec.name}: cannot write to {root}: {error.strerror}") from error
@@ -161,15 +160,3 @@ def _pyg_dataset(spec: DatasetSpec, root: Path) -> InMemoryDataset:
     if spec.loader == "wikipedia":
         return WikipediaNetwork(str(root), spec.prefix, geom_gcn_preprocess=True)
     return WebKB(str(root / Path(spec.folder).parents[1]), spec.prefix)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Show neither PyG's progress lines nor warnings about its old file formats."""
-    with (
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield

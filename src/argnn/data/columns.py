@@ -179,19 +179,11 @@ def _truth(cell: object) -> float:
 
 
 def _number(cell: object) -> float:
-    if isinstance(cell, str):
-        try:
-            value = float(cell)
-        except ValueError:
-            if cell.lower() not in _NO_NUMBER:
-                raise
-            return math.nan
-        if "_" in cell:  # Python reads 1_0 as ten
-            raise ValueError(cell)
-        return value
-    if isinstance(cell, bool):
-        raise TypeError(cell)
-    return math.nan if is_missing(cell) else float(cell)  # type: ignore[arg-type]
+    if is_missing(cell) or (isinstance(cell, str) and cell.lower() in _NO_NUMBER):
+        return math.nan
+    if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
+        raise ValueError(cell)  # Python reads 1_0 as ten
+    return float(cell)  # type: ignore[arg-type]
 
 
 _NOT_OF_THE_KIND = (TypeError, ValueError, OverflowError)

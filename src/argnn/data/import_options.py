@@ -23,16 +23,7 @@ def no_features(origin: str) -> NoFeaturesError:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a graph mean; see ``argnn.data.load``.
-
-    Attributes:
-        features: Features made from the edges; see ``FEATURE_KINDS``.
-        label: Node column of the classes; ``label`` or ``y`` if not given.
-        node_id: Node column of the ids; ``id`` or the first one if not given.
-        weight: Edge column of the weights, which are left out if not given.
-        drop: Node columns to leave out.
-        standardize: Shift and scale every number column to mean 0 and deviation 1.
-    """
+    """What the columns of a graph mean: arguments of :func:`argnn.data.load`, explained there."""
 
     features: str | None = None
     label: str | None = None
@@ -54,14 +45,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class ImportOptions(Columns):
-    """How a graph is read.
-
-    Attributes:
-        directed: Keep the directions of the edges.
-        row_normalize: Scale each row of the features to sum one.
-        max_categories: Most values of a column that is turned into one feature per value.
-        seed: Seed of random features.
-    """
+    """How a graph is read: arguments of :func:`argnn.data.load`, explained there."""
 
     directed: bool = False
     row_normalize: bool = False

@@ -24,7 +24,7 @@ from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema, check_schema
-from argnn.data.specs import DATASETS, DatasetSpec, check_counts
+from argnn.data.specs import DATASETS, check_counts
 from argnn.data.structural_features import made_width
 from argnn.data.synthetic import mixed
 from argnn.data.tables import GraphTables, Table
@@ -156,7 +156,10 @@ def _imported(
     if path is not None:
         return path.stem, str(path), read_limited(path, lambda: _read(path, options, schema))
     spec = resolve(str(source), DATASETS, "data set")
-    imported = import_arrays(_registered(spec, root), options, schema, spec.name)
+    graph = _EMBEDDED[spec.loader]() if spec.embedded else load_benchmark(spec, root)
+    check_counts(spec, graph)
+    graph.split_rule = spec.split_rule
+    imported = import_arrays(graph, options, schema, spec.name)
     imported.undirected = not spec.directed
     return spec.name, spec.name, imported
 
@@ -192,13 +195,6 @@ def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | Non
 def _row_count(value: Any) -> int:
     shape = getattr(value, "shape", None)
     return int(shape[0]) if shape else len(value) if hasattr(value, "__len__") else -1
-
-
-def _registered(spec: DatasetSpec, root: str | Path | None) -> Data:
-    graph = _EMBEDDED[spec.loader]() if spec.embedded else load_benchmark(spec, root)
-    check_counts(spec, graph)
-    graph.split_rule = spec.split_rule
-    return graph
 
 
 def _as_path(source: Any) -> Path | None:

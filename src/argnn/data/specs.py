@@ -1,7 +1,8 @@
 """Which data sets there are (``datasets.csv``), and what each of them must hold."""
 
 import csv
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -90,13 +91,13 @@ def check_counts(spec: DatasetSpec, graph: Data) -> None:
 
 def _read_specs() -> dict[str, DatasetSpec]:
     text = files("argnn.data").joinpath("datasets.csv").read_text("utf-8")
-    kinds: dict[str, Any] = {
-        **dict.fromkeys(("nodes", "edges", "stored_edges", "features", "classes"), int),
-        **dict.fromkeys(("directed", "downloadable"), "yes".__eq__),
-    }
-    rows = csv.DictReader(text.splitlines())
-    parsed = [{name: kinds.get(name, str)(cell) for name, cell in row.items()} for row in rows]
-    return {facts["name"]: DatasetSpec(**facts) for facts in parsed}
+    types = {field.name: field.type for field in fields(DatasetSpec)}
+    read: dict[Any, Callable[[str], Any]] = {int: int, bool: "yes".__eq__}
+    specs = {}
+    for row in csv.DictReader(text.splitlines()):
+        facts = {name: read.get(types[name], str)(cell) for name, cell in row.items()}
+        specs[row["name"]] = DatasetSpec(**facts)
+    return specs
 
 
 def _read_sums() -> dict[str, dict[str, str]]:

@@ -184,7 +184,12 @@ def _laplacian(edge_index: Tensor, nodes: int, size: int) -> Features:
     :math:`\sqrt{N}`, so that values are of order one in a graph of any size. In a graph with too
     few nodes, the last features are zero.
     """
-    normalized = _normalized_adjacency(edge_index, nodes)
+    source, target = edge_index.numpy()
+    adjacency = sp.csr_matrix((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
+    adjacency = adjacency.maximum(adjacency.T)  # directions would make it unsymmetric
+    degree = np.asarray(adjacency.sum(axis=1)).ravel()
+    scale = sp.diags(1 / np.sqrt(np.maximum(degree, 1)))
+    normalized = scale @ adjacency @ scale
     count = min(size + 1, nodes)
     if nodes <= _DENSE_NODES or count >= nodes - 1:
         _, vectors = np.linalg.eigh(-normalized.toarray())
@@ -200,12 +205,3 @@ def _laplacian(edge_index: Tensor, nodes: int, size: int) -> Features:
     result = np.zeros((nodes, size), dtype=np.float32)
     result[:, : count - 1] = chosen * np.where(largest < 0, -1.0, 1.0) * np.sqrt(nodes)
     return result, [f"laplacian {index}" for index in range(size)]
-
-
-def _normalized_adjacency(edge_index: Tensor, nodes: int) -> sp.csr_matrix:
-    source, target = edge_index.numpy()
-    adjacency = sp.csr_matrix((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
-    adjacency = adjacency.maximum(adjacency.T)  # directions would make it unsymmetric
-    degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    scale = sp.diags(1 / np.sqrt(np.maximum(degree, 1)))
-    return scale @ adjacency @ scale

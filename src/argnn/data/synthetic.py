@@ -105,8 +105,11 @@ def mixed(
     y = torch.from_numpy((signal + kind) % NUM_SIGNALS)[region]
     pair = torch.from_numpy(signal * len(GEOMETRIES) + kind)
     train, val, test = stratified_splits(pair, FRACTIONS, num_splits, seed)
+    # Rows of a Hadamard matrix: equally far apart, and no single feature tells the signal.
+    prototypes: NDArray[Any] = hadamard(NUM_FEATURES)[1 : NUM_SIGNALS + 1] / 2
+    shown = prototypes[signal[region]]
     source = Data(
-        x=torch.from_numpy(_noisy_features(signal[region], noise, rng)),
+        x=torch.from_numpy(shown + noise * rng.standard_normal(shown.shape)),
         edge_index=torch.cat([edge_index, bridges], dim=1),
         y=y,
         train_mask=train[region],
@@ -146,15 +149,6 @@ def _placed(motifs: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
     starts = (sizes.cumsum(0) - sizes).tolist()
     edges = [edge_index + start for (edge_index, _), start in zip(motifs, starts, strict=True)]
     return torch.cat(edges, dim=1), torch.arange(len(motifs)).repeat_interleave(sizes)
-
-
-def _noisy_features(
-    signal: NDArray[np.int64], noise: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    # Rows of a Hadamard matrix: equally far apart, and no single feature tells the signal.
-    prototypes = hadamard(NUM_FEATURES)[1 : NUM_SIGNALS + 1] / 2
-    shown: NDArray[Any] = prototypes[signal]
-    return shown + noise * rng.standard_normal(shown.shape)
 
 
 def _bridges(region: Tensor, extra: int, rng: np.random.Generator) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argnn.csv_cells import is_number
 from argnn.data.node_ids import shown
 from argnn.data.splits import MASK_NAMES
 from argnn.data.tables import Table, is_missing
@@ -115,13 +116,8 @@ def _whole(cell: Any) -> int | None:
 
 
 def _is_fraction(cell: Any) -> bool:
-    if isinstance(cell, str):
-        if "." not in cell:
-            return False
-        try:
-            cell = float(cell)
-        except ValueError:
-            return False
+    if isinstance(cell, str) and "." in cell and is_number(cell):
+        cell = float(cell)
     return isinstance(cell, float) and not cell.is_integer()
 
 

@@ -97,13 +97,14 @@ def document(subject: Subject) -> dict[str, Any]:
     layers = learned_layers(subject.model, graph)
     pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
     sample = _sample(pairs, graph.num_nodes, subject.seed)
+    ids = node_names(graph, sample.nodes.tolist())
     source, target = sample.place[pairs[:, sample.edges]]
     return {
         "title": subject.title,
         **subject.overview,
         "notes": [*subject.overview.get("notes", []), *_left_out(sample, pairs)],
         "classes": [str(name) for name in subject.class_names],
-        "ids": _ids(graph, sample),
+        "ids": None if ids == [str(n) for n in range(len(ids))] else ids,
         "count": len(sample.nodes),
         "nodes": _nodes(subject, sample),
         "views": _views(subject, sample),
@@ -126,12 +127,6 @@ def _left_out(sample: _Sample, pairs: Tensor) -> list[str]:
         f"drawn at random, and {edges:,} of {pairs.size(1):,} edges, counted in both directions. "
         "Figures are those of the whole graph."
     ]
-
-
-def _ids(graph: Data, sample: _Sample) -> list[str] | None:
-    """Names of the nodes; None if they are just the numbers 0, 1, 2, ..."""
-    names = node_names(graph, sample.nodes.tolist())
-    return None if names == [str(n) for n in range(len(names))] else names
 
 
 def _nodes(subject: Subject, sample: _Sample) -> dict[str, Packed | None]:
@@ -164,29 +159,25 @@ def _rewired(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> dict
     num_pairs = neighborhood(graph.edge_index, graph.num_nodes).num_pairs
     if not layers or num_pairs < 2:
         return None
-    labels = labels_of(graph)
+    labels, masks = labels_of(graph), subject.masks
     rounds = _ALL_ROUNDS if num_pairs <= _MOST_PAIRS_FOR_ALL_ROUNDS else _FEW_ROUNDS
     last = layers[-1]
     done = rewire(last.h, last.g, graph.edge_index, y=labels, seed=subject.seed, max_rounds=rounds)
     ends = sample.place[neighborhood(done.edge_index, graph.num_nodes).pairs]
     low, high = ends[:, (ends >= 0).all(dim=0)].numpy()  # of which both nodes are shown
+    held_out = None
+    if masks is not None:  # homophily between nodes that were not trained on
+        hidden = torch.where(masks[0], -1, labels)
+        both = (graph.edge_index, done.edge_index)
+        held_out = [_plain(AF.edge_homophily(edges, hidden)) for edges in both]
     return {
         "low": pack_integers(low),
         "high": pack_integers(high),
         "accepted": done.accepted,
         "length": [_plain(done.length_before), _plain(done.length_after)],
         "homophily": [_plain(done.homophily_before), _plain(done.homophily_after)],
-        "held_out": _held_out_homophily(subject, done.edge_index),
+        "held_out": held_out,
     }
-
-
-def _held_out_homophily(subject: Subject, rewired: Tensor) -> list[float | None] | None:
-    """Homophily before and after between nodes that were not trained on; None without masks."""
-    if subject.masks is None:
-        return None
-    hidden = torch.where(subject.masks[0], -1, labels_of(subject.graph))
-    both = (subject.graph.edge_index, rewired)
-    return [_plain(AF.edge_homophily(edges, hidden)) for edges in both]
 
 
 def _layers(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> list[dict[str, Any]]:

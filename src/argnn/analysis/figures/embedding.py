@@ -42,13 +42,9 @@ def map_figure(
 ) -> "Figure":
     """Nodes by class at their t-SNE positions, with the original and with the rewired edges.
 
-    Args:
-        graph: The graph.
-        layer: Points and metrics, usually of the last layer.
-        trained: Mask of the nodes whose labels were trained on, ``[N]``; then the homophily of
-            the other nodes is shown, too.
-        seed: Fixes layout and rewiring.
-        jobs: Number of threads of the layout.
+    Where there is a mask ``trained`` of the nodes whose labels were trained on, ``[N]``, the
+    homophily of the other nodes is shown, too. The seed fixes layout and rewiring; ``jobs`` is the
+    number of threads of the layout.
     """
     points = upright(project(layer.h.numpy(), 2, seed, jobs)[0])
     y = labels_of(graph)
@@ -103,13 +99,8 @@ def _draw(points: Points, edges: Tensor, graph: Data, ax: "Axes") -> None:
 def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "Figure":
     """Nodes by class at their t-SNE positions in space, in a translucent hull coloured by kappa.
 
-    Of a large graph a sample is drawn: t-SNE in three dimensions has no fast form.
-
-    Args:
-        graph: The graph.
-        layer: Points and metrics, usually of the last layer.
-        seed: Fixes layout and sample.
-        jobs: Number of threads of the layout.
+    Of a large graph a sample is drawn: t-SNE in three dimensions has no fast form. The seed fixes
+    layout and sample; ``jobs`` is the number of threads of the layout.
     """
     from matplotlib.cm import ScalarMappable
 

@@ -66,12 +66,10 @@ def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
     if not known:
         style.empty_panel(ax, "No run has labels, edges and a metric.")
         return figure
-    nrmd = np.array([p.nrmd for p in known])
-    x, y = np.array([p.homophily for p in known]), np.array([p.kappa for p in known])
-    large_first = np.argsort(-nrmd, kind="stable")
-    known, nrmd = [known[k] for k in large_first], nrmd[large_first]
+    known.sort(key=lambda p: -p.nrmd)  # small dots are drawn above large ones
+    x, y, nrmd = np.array([(p.homophily, p.kappa, p.nrmd) for p in known]).T
     dots = ax.scatter(
-        x[large_first], y[large_first], s=_sizes(nrmd), c=nrmd, cmap=style.CURVATURE_COLORS,
+        x, y, s=_sizes(nrmd), c=nrmd, cmap=style.CURVATURE_COLORS,
         edgecolors="#333333", linewidths=0.6, zorder=2,
     )  # fmt: skip
     ax.set(xlabel="edge homophily", ylabel="mean learned curvature κ, last layer", xlim=(-0.1, 1.1))

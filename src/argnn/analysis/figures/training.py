@@ -80,7 +80,10 @@ def _lines(
     ax: "Axes", title: str, records: Records, names: Mapping[str, str], log: bool = False
 ) -> None:
     """Draw the columns that have values; a logarithmic axis leaves out zeros."""
-    columns = {label: _column(records, name) for name, label in names.items()}
+    columns = {
+        label: [(r["epoch"], r[name]) for r in records if r.get(name) is not None]
+        for name, label in names.items()
+    }
     present = {label: column for label, column in columns.items() if column}
     ax.set_title(title)
     if not present:
@@ -103,7 +106,3 @@ def _logarithmic(ax: "Axes", values: Sequence[float]) -> None:
         ax.set_yscale("log", nonpositive="mask")
         if min(positive) < 1e-8 * max(positive):
             ax.set_ylim(bottom=1e-8 * max(positive))
-
-
-def _column(records: Records, name: str) -> list[tuple[int, float]]:
-    return [(r["epoch"], r[name]) for r in records if r.get(name) is not None]

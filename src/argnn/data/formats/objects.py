@@ -1,6 +1,6 @@
 """Graphs in memory: pandas tables, networkx graphs, arrays and sparse matrices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -65,16 +65,13 @@ def _attribute_table(what: str, names: tuple[str, ...], items: Iterable[tuple[An
     Where the name of an attribute is taken, ``(data)`` is added to it.
     """
     *ids, rows = zip(*items, strict=True) if items else [()] * (len(names) + 1)
-    columns = {name: _id_cells(values) for name, values in zip(names, ids, strict=True)}
+    columns = {}
+    for name, values in zip(names, ids, strict=True):
+        columns[name] = object_cells([v if isinstance(v, str | int) else str(v) for v in values])
     for name in dict.fromkeys(name for row in rows for name in row):
         own = f"{name} (data)" if str(name) in names else str(name)
         columns[own] = object_cells([_plain(row.get(name)) for row in rows])
     return Table(f"networkx graph, {what}", columns)
-
-
-def _id_cells(values: Sequence[Any]) -> Cells:
-    """Integers and texts as they are, anything else by its text."""
-    return object_cells([value if isinstance(value, str | int) else str(value) for value in values])
 
 
 def _plain(value: Any) -> Any:

@@ -30,10 +30,9 @@ def read_csv(path: Path) -> Table:
     """A table with a header; commas, semicolons or tabs stand between the cells."""
     text = read_text(path)
     rows = _csv_rows(text, _delimiter(text), path)
-    try:
-        line, header = next(rows)
-    except StopIteration:
-        raise DataError(f"{path}: the file is empty") from None
+    line, header = next(rows, (0, []))
+    if not line:
+        raise DataError(f"{path}: the file is empty")
     _check_header(header, path, line)
     return _table(rows, header, path)
 
@@ -120,10 +119,9 @@ def _integer_pairs(text: str, path: Path) -> Table | None:
 
 def _any_edges(text: str, path: Path) -> Table:
     rows = _edge_rows(text, path)
-    try:
-        line, first = next(rows)
-    except StopIteration:
-        raise DataError(f"{path}: there are no edges") from None
+    line, first = next(rows, (0, []))
+    if not line:
+        raise DataError(f"{path}: there are no edges")
     if len(first) < 2:
         raise DataError(f"{path}, line {line}: an edge needs two node ids (got {len(first)} cells)")
     if {cell.lower() for cell in first[:2]} <= _HEADER_WORDS:
