@@ -104,7 +104,7 @@ def _check_count(table: Table, count: int) -> None:
 def _learned_rule(
     table: Table, name: str, standardize: bool, max_categories: int
 ) -> ColumnRule | None:
-    first = next((cell for cell in table.columns[name].tolist() if not is_missing(cell)), None)
+    first = next(table.present(name), (0, None))[1]
     if first is None:
         return None
     if isinstance(first, list | tuple | np.ndarray):
@@ -227,10 +227,12 @@ def _encode_category(table: Table, rule: ColumnRule, encoded: EncodedColumns) ->
     name, categories = rule["name"], rule["categories"]
     place = {category: index for index, category in enumerate(categories)}
     places = np.full(len(table), -1, dtype=np.int32)
-    words = {row: str(cell) for row, cell in table.present(name)}
-    for row, word in words.items():
-        places[row] = place.get(word, -1)
-    missing, unknown = len(table) - len(words), set(words.values()) - place.keys()
+    missing, unknown = len(table), set()
+    for row, cell in table.present(name):
+        missing -= 1
+        places[row] = place.get(str(cell), -1)
+        if places[row] < 0:
+            unknown.add(str(cell))
     encoded.parts.append((places, len(categories)))
     encoded.names.extend(f"{name} = {category}" for category in categories)
     if missing:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.csv_cells import is_number
 from argnn.data.import_graph import ImportedGraph
 from argnn.data.import_options import NoFeaturesError
 from argnn.data.tables import too_large
@@ -42,10 +43,7 @@ def allowed_memory(path: Path) -> int:
     """How many bytes of memory reading a file or folder may take."""
     chosen = os.environ.get(_VARIABLE)
     if chosen:
-        try:
-            gib = float(chosen)
-        except ValueError:
-            gib = math.nan
+        gib = float(chosen) if is_number(chosen) else math.nan
         if not 0 < gib < 2**20:
             raise ConfigError(f"{_VARIABLE} must be a number of GiB (got '{chosen[:20]}')")
         return int(gib * 2**30)

@@ -1,7 +1,7 @@
 """Tables with named columns; each knows where its rows are in the file."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,10 +49,10 @@ class Table:
         """An error that begins with the place of a cell."""
         return DataError(f"{self.place(row, column)}: {problem}")
 
-    def present(self, column: str) -> list[tuple[int, Any]]:
+    def present(self, column: str) -> Iterator[tuple[int, Any]]:
         """Row and content of every cell of a column that is not missing."""
         cells = enumerate(self.columns[column].tolist())
-        return [(row, cell) for row, cell in cells if not is_missing(cell)]
+        return ((row, cell) for row, cell in cells if not is_missing(cell))
 
     def require(self, column: str, what: str) -> str:
         """The name of a column that a user asked for, which must be there."""

@@ -98,6 +98,8 @@ def document(subject: Subject) -> dict[str, Any]:
     pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
     sample = _sample(pairs, graph.num_nodes, subject.seed)
     ids = node_names(graph, sample.nodes.tolist())
+    embedding, jobs = subject.embedding[sample.nodes.numpy()], torch.get_num_threads()
+    views = [project(embedding, dimensions, subject.seed, jobs) for dimensions in (2, 3)]
     source, target = sample.place[pairs[:, sample.edges]]
     return {
         "title": subject.title,
@@ -107,7 +109,7 @@ def document(subject: Subject) -> dict[str, Any]:
         "ids": None if ids == [str(n) for n in range(len(ids))] else ids,
         "count": len(sample.nodes),
         "nodes": _nodes(subject, sample),
-        "views": _views(subject, sample),
+        "views": [{"method": method, "points": pack_floats(points)} for points, method in views],
         "neighbors": {
             "count": pack_integers(torch.bincount(target, minlength=len(sample.nodes)).numpy()),
             "source": pack_integers(source.numpy()),
@@ -145,13 +147,6 @@ def _nodes(subject: Subject, sample: _Sample) -> dict[str, Packed | None]:
         "homophily": pack_floats(local_homophily(edges, labels).numpy()[chosen]),
         "clustering": pack_floats(clustering(edges, count).numpy()[chosen]),
     }
-
-
-def _views(subject: Subject, sample: _Sample) -> list[dict[str, Any]]:
-    seed, jobs = subject.seed, torch.get_num_threads()
-    embedding = subject.embedding[sample.nodes.numpy()]
-    found = [project(embedding, dimensions, seed, jobs) for dimensions in (2, 3)]
-    return [{"method": method, "points": pack_floats(points)} for points, method in found]
 
 
 def _rewired(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> dict[str, Any] | None:
