@@ -49,6 +49,8 @@ _WORDS = {
     "greater_than": "a number above {gt}",
     "less_than_equal": "a number up to {le}",
     "less_than": "a number below {lt}",
+    "union_tag_invalid": "a mapping with {discriminator} one of {expected_tags}",
+    "union_tag_not_found": "a mapping with {discriminator}",
 }
 
 

@@ -18,7 +18,7 @@ from argnn.analysis.figures import (
     save_figure,
     training_figure,
 )
-from argnn.analysis.figures.curvature_hull import hull_triangles
+from argnn.analysis.figures.embedding import hull_triangles
 from argnn.analysis.figures.style import color_limits, figure_bytes, plain
 from argnn.errors import ConfigError, DataError
 

@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 
 from argnn.analysis.figures import geometry_figure
-from argnn.analysis.figures.four_views import layout
+from argnn.analysis.figures.metric import layout
 from argnn.data import load
 from argnn.nn import ARGNN
 

@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -52,11 +54,10 @@ def test_failed_write_leaves_the_old_file(tmp_path, graph, monkeypatch):
     store_graph(path, graph)
     before = path.read_bytes()
 
-    def fail(tensors, file, metadata):
-        file.write_bytes(b"half")
-        raise OSError("disk full")
+    def fail(file):
+        raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr("argnn.data.cache.save_file", fail)
+    monkeypatch.setattr("argnn.files.os.fsync", fail)
     with pytest.raises(DataError, match="cannot write .*graph.safetensors .disk full."):
         store_graph(path, graph)
     assert path.read_bytes() == before

@@ -9,9 +9,8 @@ import pytest
 from torch_geometric.datasets import Actor, Planetoid, WebKB, WikipediaNetwork
 
 from argnn.data import DATASETS, load
-from argnn.data.benchmarks import _pyg_dataset
-from argnn.data.checksums import SHA256
-from argnn.data.downloads import _url
+from argnn.data.benchmarks import _pyg_dataset, _url
+from argnn.data.specs import SHA256
 from argnn.errors import DataError
 
 TEXAS, CORA = DATASETS["texas"], DATASETS["cora"]

@@ -21,8 +21,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.analysis.layers import learned_inputs
+from argnn.analysis.layers import observed
 from argnn.analysis.messages import message_gain
+from argnn.analysis.properties import node_names
 from argnn.analysis.tables import require_pandas
 from argnn.errors import DataError
 from argnn.functional.neighborhood import Neighborhood, neighborhood
@@ -66,11 +67,7 @@ class NodeExplanation:
     axes: "DataFrame"
 
     def text(self, top: int = 3) -> str:
-        """The explanation in a few lines.
-
-        Args:
-            top: How many neighbours and axes to name in each layer.
-        """
+        """The explanation in a few lines, with ``top`` neighbours and axes of each layer."""
         chance = self.probabilities[self.prediction]
         lines = [f"Node {self.name}: {self.prediction} ({100 * chance:.1f} %), {self.form} form."]
         for layer in sorted(set(self.axes["layer"])):
@@ -82,12 +79,9 @@ class NodeExplanation:
 
 @torch.no_grad()
 def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplanation:
-    """Explain the scores that a model gives one node.
+    """Explain the scores that an :class:`~argnn.nn.ARGNN`, which is left as it was, gives one node.
 
-    Args:
-        model: An :class:`~argnn.nn.ARGNN`; it is left as it was.
-        graph: A graph on the device of the model.
-        node: Number of the node.
+    The graph is on the device of the model.
 
     Raises:
         DataError: The model has no metric, or the graph has no such node.
@@ -96,19 +90,21 @@ def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplan
         raise DataError(f"{type(model).__name__} learns no metric: there is nothing to explain by")
     if not 0 <= node < graph.num_nodes:
         raise DataError(f"no node {node} in a graph of {graph.num_nodes}")
-    scores, layers = learned_inputs(model, graph)
+    entered, states, metrics = observed(model, graph)
+    scores = model.read_out(states, graph.edge_index)
     names, chances = _class_names(graph, model), scores[node].softmax(-1).tolist()
     hood = neighborhood(graph.edge_index, graph.num_nodes)
     rows: list[dict[str, Any]] = []
     axes: list[dict[str, Any]] = []
-    for number, (conv, (h, g)) in enumerate(zip(model.convs, layers, strict=True), start=1):
+    layers = zip(model.convs, entered, metrics, strict=True)
+    for number, (conv, h, g) in enumerate(layers, start=1):
         assert isinstance(conv, ARConv)
         rows += [{"layer": number, **row} for row in _messages(conv, h, g, hood, node)]
         on_features = number == 1 and conv.modulation == "scalar" and model.encoder is None
         axes += _axes(number, g, node, _feature_names(graph) if on_features else None)
     return NodeExplanation(
         node=node,
-        name=_node_name(graph, node),
+        name=node_names(graph, [node])[0],
         prediction=names[max(range(len(chances)), key=chances.__getitem__)],
         probabilities=dict(zip(names, chances, strict=True)),
         form=model.formulation.modulation,
@@ -131,7 +127,10 @@ def _messages(
         constant = torch.zeros_like(h[:, 0])
         constant[node] = 1
         for hop in range(1, conv.hops + 1):
-            constant = _one_hop_back(constant, relation, conv.normalization)
+            # The row of the next power of the normalised adjacency, [N].
+            weight = relation.edge_weight(conv.normalization, constant.dtype)
+            passed = constant[relation.target] * weight
+            constant = torch.zeros_like(constant).index_add_(0, relation.source, passed)
             found = _heard_from(conv, h, g, constant, node, next(lins))
             rows += [{"direction": direction, "hop": hop, **row} for row in found]
     total = sum(row["message"] for row in rows)
@@ -140,21 +139,13 @@ def _messages(
     return sorted(rows, key=lambda row: -row["message"])
 
 
-def _one_hop_back(constant: Tensor, relation: Neighborhood, normalization: str) -> Tensor:
-    """Row of the next power of the normalised adjacency, ``[N]``."""
-    weight = relation.edge_weight(normalization, constant.dtype)
-    passed = constant[relation.target] * weight
-    return torch.zeros_like(constant).index_add_(0, relation.source, passed)
-
-
 def _heard_from(
     conv: ARConv, h: Tensor, g: Tensor, constant: Tensor, node: int, lin: torch.nn.Module
 ) -> list[dict[str, Any]]:
     source = constant.nonzero().flatten()
     sent = lin(h[source])
     length = sent.norm(dim=-1)
-    missing = torch.full_like(length, torch.nan)
-    tau, attention = missing, missing
+    tau = attention = torch.full_like(length, torch.nan)
     if conv.modulation == "operator":
         factor = message_gain(sent, g[node].expand_as(sent), conv.eps0)
     else:
@@ -203,15 +194,10 @@ def _class_names(graph: Data, model: ARGNN) -> list[str]:
     return [f"class {number}" for number in range(model.out_channels)]
 
 
-def _node_name(graph: Data, node: int) -> str:
-    ids = graph.get("node_ids")
-    return str(node if ids is None else ids[node])
-
-
 def _named(rows: list[dict[str, Any]], graph: Data) -> "DataFrame":
     """The rows as a table that also has the id of each neighbour."""
     table = require_pandas().DataFrame(rows, columns=["layer", *NEIGHBOR_COLUMNS])
-    names = [_node_name(graph, int(node)) for node in table["neighbor"]]
+    names = node_names(graph, map(int, table["neighbor"]))
     table.insert(table.columns.get_loc("neighbor") + 1, "name", names)
     return table
 

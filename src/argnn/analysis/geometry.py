@@ -107,7 +107,8 @@ def ricci_norm(g: Tensor, edge_index: Tensor) -> Tensor:
     :func:`argnn.functional.discrete_ricci`.
     """
     both = _undirected(edge_index, g.size(0))
-    return _where_joined(AF.discrete_ricci(g.double(), both).norm(dim=-1), both)
+    length = AF.discrete_ricci(g.double(), both).norm(dim=-1)
+    return torch.where(both.degree > 0, length, torch.nan)
 
 
 def dispersion(g: Tensor, edge_index: Tensor) -> Tensor:
@@ -123,10 +124,7 @@ def dispersion(g: Tensor, edge_index: Tensor) -> Tensor:
     g_, (low, high) = g.double(), both.pairs
     length = g_.norm(dim=-1)
     terms = (g_[low] - g_[high]).norm(dim=-1) / (0.5 * (length[low] + length[high]))
-    total = terms.new_zeros(both.num_nodes)
-    for ends in (low, high):
-        total.index_add_(0, ends, terms)
-    return _where_joined(total / both.degree.clamp_min(1), both)
+    return mean_at_nodes(torch.cat([terms, terms]), torch.cat([low, high]), both.num_nodes)
 
 
 def learned_curvature(layer: Layer, edge_index: Tensor, alpha: float = 0.5) -> Tensor:
@@ -207,10 +205,8 @@ class AxisStatistics:
 def axis_statistics(g: Tensor, top: int = 5) -> AxisStatistics:
     """Statistics of the axes of a metric field ``[N, D]``.
 
-    Args:
-        g: Metric diagonals.
-        top: How many axes of a node count as its most stretched ones. Axes as large as the last
-            of them count too, so that the order of equal axes does not matter.
+    The ``top`` largest axes of a node count as its most stretched ones. Axes as large as the last
+    of them count too, so that the order of equal axes does not matter.
     """
     if top < 1:
         raise ValueError(f"top must be positive (got {top})")
@@ -225,7 +221,3 @@ def axis_statistics(g: Tensor, top: int = 5) -> AxisStatistics:
 
 def _undirected(edge_index: Tensor, num_nodes: int) -> Neighborhood:
     return neighborhood(edge_index, num_nodes).relation("undirected")
-
-
-def _where_joined(values: Tensor, both: Neighborhood) -> Tensor:
-    return torch.where(both.degree > 0, values, torch.nan)

@@ -43,15 +43,12 @@ def learned_layers(model: AbstractNodeModel, graph: Data) -> list[Layer]:
     """Points and metrics of every layer, on the CPU; empty for a model without a metric.
 
     In the scalar form a metric measures the features that enter the layer, in the operator form
-    those that leave it (see :class:`~argnn.nn.ARConv`).
-
-    Args:
-        model: The trained model; it is left as it was.
-        graph: A graph on the device of the model.
+    those that leave it (see :class:`~argnn.nn.ARConv`). The graph is on the device of the model,
+    which is left as it was.
     """
     if not isinstance(model, ARGNN):
         return []
-    entered, states, metrics = _observed(model, graph)
+    entered, states, metrics = observed(model, graph)
     # The encoded input may stand before the states of the layers.
     left = states[-len(metrics) :]
     points = entered if model.formulation.modulation == "scalar" else left
@@ -59,19 +56,7 @@ def learned_layers(model: AbstractNodeModel, graph: Data) -> list[Layer]:
 
 
 @torch.no_grad()
-def learned_inputs(model: ARGNN, graph: Data) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-    """Raw scores, and for every layer the features that enter it and its metric.
-
-    Args:
-        model: The trained model; it is left as it was.
-        graph: A graph on the device of the model.
-    """
-    entered, states, metrics = _observed(model, graph)
-    scores = model.read_out(states, graph.edge_index)
-    return scores, list(zip(entered, metrics, strict=True))
-
-
-def _observed(model: ARGNN, graph: Data) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+def observed(model: ARGNN, graph: Data) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """The inputs of each layer, the states for the read-out, and the metrics, without dropout."""
     entered: list[Tensor] = []
     hooks = [

@@ -1,5 +1,6 @@
 """The weights of the messages between neighbours in each layer."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 from argnn import functional as AF
-from argnn.analysis.layers import Layer, learned_inputs, learned_layers
+from argnn.analysis.layers import Layer, learned_layers, observed
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import ARGNN, AbstractNodeModel
 
@@ -42,38 +44,31 @@ def ordered_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
         >>> ordered_pairs(torch.tensor([[2, 0], [1, 1]]), 3).tolist()
         [[1, 0, 2, 1], [0, 1, 1, 2]]
     """
-    low, high = neighborhood(edge_index, num_nodes).pairs
-    source, target = torch.cat([low, high]), torch.cat([high, low])
-    order = (target * num_nodes + source).argsort()
-    return torch.stack([source[order], target[order]])
+    pairs = neighborhood(edge_index, num_nodes).pairs
+    both: Tensor = to_undirected(pairs, num_nodes=num_nodes)
+    return both.flip(0)
 
 
 @torch.no_grad()
 def layer_messages(model: AbstractNodeModel, graph: Data) -> list[Messages]:
     """The messages of every layer along :func:`ordered_pairs`; none for a model without metric.
 
-    Only the first hop is used, also where a layer has several.
-
-    Args:
-        model: The trained model, on the CPU.
-        graph: The graph.
+    Only the first hop is used, also where a layer has several. All is on the CPU.
     """
     if not isinstance(model, ARGNN):
         return []
     pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
-    entered = learned_inputs(model, graph)[1]
+    entered = observed(model, graph)[0]
     parts = zip(model.convs, entered, learned_layers(model, graph), strict=True)
-    return [_messages(conv, x, layer, pairs, graph) for conv, (x, _), layer in parts]
+    return [_messages(conv, x, layer, pairs, graph) for conv, x, layer in parts]
 
 
 def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) -> Messages:
-    tau = _in_chunks(lambda e: AF.edge_modulation(layer.h, layer.g, e, conv.eps0), pairs)
+    h, g, norm = layer.h, layer.g, conv.neighbor_norm
+    tau = _in_chunks(lambda e: AF.edge_modulation(h, g, e, conv.eps0), pairs)
     attention = None
     if conv.modulation == "scalar" and conv.attention:
-        raw = _in_chunks(
-            lambda e: AF.edge_attention(layer.h, layer.g, e, neighbor_norm=conv.neighbor_norm),
-            pairs,
-        )
+        raw = _in_chunks(lambda e: AF.edge_attention(h, g, e, neighbor_norm=norm), pairs)
         attention = raw.sigmoid()
     weight = torch.zeros_like(tau)
     for number, direction in enumerate(conv.directions()):
@@ -82,25 +77,24 @@ def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) ->
             weight += constant * tau * (1 if attention is None else attention)
         else:
             sent = conv.lins_neighbor[number * conv.hops](x)
-            weight += constant * _in_chunks(_gains_of(sent, layer.g, conv.eps0), pairs)
+            gain = functools.partial(_gains, sent, g, conv.eps0)
+            weight += constant * _in_chunks(gain, pairs)
     return Messages(tau, attention, weight)
 
 
 def message_gain(sent: Tensor, g: Tensor, eps0: float) -> Tensor:
     """Length of messages after the operator over that before, ``[K, D] -> [K]``; 0 / 0 is 0.
 
-    Args:
-        sent: The messages.
-        g: Metric diagonals of the nodes that receive them, ``[K, D]``.
-        eps0: See :func:`argnn.functional.modulate`.
+    ``g`` are the metric diagonals of the nodes that receive them; see
+    :func:`argnn.functional.modulate`.
     """
     before = sent.norm(dim=-1)
     after = AF.modulate(sent, g, eps0).norm(dim=-1)
     return torch.where(before > 0, after / before.clamp_min(_NEGLIGIBLE), 0.0)
 
 
-def _gains_of(sent: Tensor, g: Tensor, eps0: float) -> Callable[[Tensor], Tensor]:
-    return lambda edges: message_gain(sent[edges[0]], g[edges[1]], eps0)
+def _gains(sent: Tensor, g: Tensor, eps0: float, edges: Tensor) -> Tensor:
+    return message_gain(sent[edges[0]], g[edges[1]], eps0)
 
 
 def _constant_weights(graph: Data, pairs: Tensor, direction: str, normalization: str) -> Tensor:

@@ -1,7 +1,6 @@
 """Project points of many dimensions to two or three, for drawing."""
 
 import importlib.util
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,10 @@ MOST_FOR_SPACE = 2_500
 _MOST_CHANNELS = 50
 
 
-@dataclass(frozen=True)
-class Projection:
-    """Positions ``points``, ``[N, 2]`` or ``[N, 3]``, and the ``method`` that found them."""
-
-    points: Points
-    method: str
-
-
-def project(points: NDArray[Any], dimensions: int, seed: int = 0, jobs: int = 1) -> Projection:
-    """Place points in the plane or in space so that near ones stay near.
+def project(
+    points: NDArray[Any], dimensions: int, seed: int = 0, jobs: int = 1
+) -> tuple[Points, str]:
+    """Place points in the plane or in space so that near ones stay near; also names the method.
 
     By t-SNE, if openTSNE is installed and there are neither too few distinct points nor too many
     points, else by principal components.
@@ -41,8 +34,8 @@ def project(points: NDArray[Any], dimensions: int, seed: int = 0, jobs: int = 1)
     most = _MOST_FOR_PLANE if dimensions == 2 else MOST_FOR_SPACE
     missing = importlib.util.find_spec("openTSNE") is None
     if missing or len(points) > most or len(np.unique(start, axis=0)) < _FEWEST_FOR_TSNE:
-        return Projection(_widened(start, dimensions), "principal components")
-    return Projection(_tsne(start, dimensions, seed, jobs), "t-SNE")
+        return _widened(start, dimensions), "principal components"
+    return _tsne(start, dimensions, seed, jobs), "t-SNE"
 
 
 def upright(points: Points) -> Points:

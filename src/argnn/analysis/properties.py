@@ -3,6 +3,8 @@
 The graph is taken as undirected and simple. A property that is not defined at a node is NaN.
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -25,6 +27,12 @@ def class_names(graph: Data) -> list[str]:
     known = graph.get("class_count")
     count = int(labels_of(graph).max()) + 1 if known is None else known
     return [str(number) for number in range(count)]
+
+
+def node_names(graph: Data, nodes: Iterable[int]) -> list[str]:
+    """The ids of some nodes, or their numbers."""
+    ids = graph.get("node_ids")
+    return [str(node if ids is None else ids[node]) for node in nodes]
 
 
 def degree(edge_index: Tensor, num_nodes: int) -> Tensor:

@@ -87,11 +87,16 @@ def rewire(
         patience: The number of rounds for that share. On a small graph a single round of random
             couples may miss all swaps that help.
     """
-    _check(max_rounds, tolerance, patience)
+    if max_rounds < 0:
+        raise ValueError(f"max_rounds must not be negative (got {max_rounds})")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance must be in [0, 1) (got {tolerance})")
+    if patience < 1:
+        raise ValueError(f"patience must be positive (got {patience})")
     work = _Edges(h, g, edge_index)
-    length_before = work.total_length
+    length_before = float(work.length.sum())
     rng = np.random.default_rng(seed)
-    per_round = work.count // 2
+    per_round = work.first.size // 2
     made: list[int] = []
     settled = per_round == 0  # one edge has none to swap with
     while not settled and len(made) < max_rounds:
@@ -102,7 +107,7 @@ def rewire(
     return Rewiring(
         edge_index=after.to(edge_index.device),
         length_before=length_before,
-        length_after=work.total_length,
+        length_after=float(work.length.sum()),
         homophily_before=_homophily(edge_index, y),
         homophily_after=_homophily(after, y),
         rounds=len(made),
@@ -128,14 +133,6 @@ class _Edges:
         pairs: _Integers = neighborhood(edge_index, h.size(0)).pairs.cpu().numpy()
         self.first, self.second = pairs[0].copy(), pairs[1].copy()
         self.length = self._lengths(self.first, self.second)
-
-    @property
-    def count(self) -> int:
-        return int(self.first.size)
-
-    @property
-    def total_length(self) -> float:
-        return float(self.length.sum())
 
     def edge_index(self) -> Tensor:
         """Every pair in both directions, sorted."""
@@ -163,7 +160,8 @@ class _Edges:
 
     def _couples(self, rng: np.random.Generator) -> tuple[_Integers, _Integers, _Integers]:
         """Couples of edges, and both ends of the edges to replace them, ``[2, P // 2]`` each."""
-        couple = rng.permutation(self.count)[: self.count // 2 * 2].reshape(2, -1)
+        count = self.first.size
+        couple = rng.permutation(count)[: count // 2 * 2].reshape(2, -1)
         first, second = self.first[couple], self.second[couple]
         # An edge has no direction, so that there are two ways to swap.
         turned = rng.random(couple.shape[1]) < 0.5
@@ -195,15 +193,6 @@ class _Edges:
         a, b = torch.from_numpy(first).flatten(), torch.from_numpy(second).flatten()
         length: _Floats = pair_lengths(self.h, self.g, a, b).numpy().reshape(first.shape)
         return length
-
-
-def _check(max_rounds: int, tolerance: float, patience: int) -> None:
-    if max_rounds < 0:
-        raise ValueError(f"max_rounds must not be negative (got {max_rounds})")
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance must be in [0, 1) (got {tolerance})")
-    if patience < 1:
-        raise ValueError(f"patience must be positive (got {patience})")
 
 
 def _homophily(edge_index: Tensor, y: Tensor | None) -> float:

@@ -4,13 +4,13 @@ Layers are counted from 1. A value that is not defined (because of no neighbour,
 node or a constant column) is missing, and never replaced by a number.
 """
 
+import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
@@ -52,12 +52,7 @@ def geometry_tables(
 ) -> dict[str, "DataFrame"]:
     """All tables by name: nodes, layers, groups, correlations, axes.
 
-    Args:
-        graph: The graph.
-        layers: Its learned layers, see :func:`~argnn.analysis.learned_layers`.
-        graph_ollivier: See :func:`node_table`.
-        learned_ollivier: See :func:`node_table`.
-        top: See :func:`axis_table`.
+    For the options see :func:`node_table` and :func:`axis_table`.
     """
     nodes = node_table(
         graph, layers, graph_ollivier=graph_ollivier, learned_ollivier=learned_ollivier
@@ -83,7 +78,7 @@ def node_table(
 
     Args:
         graph: The graph.
-        layers: Its learned layers.
+        layers: Its learned layers, see :func:`~argnn.analysis.learned_layers`.
         graph_ollivier: Whether to add the mean Ollivier-Ricci curvature of a node's edges.
         learned_ollivier: Whether to add the same under the learned distances; slow.
     """
@@ -92,12 +87,14 @@ def node_table(
     requested = ["learned_ollivier"] if learned_ollivier else []
     parts = []
     for number, layer in enumerate(layers, start=1):
-        found = _arrays(vars(geometry.metric_statistics(layer.g, edges)))
+        statistics = vars(geometry.metric_statistics(layer.g, edges))
+        found = {name: values.numpy() for name, values in statistics.items()}
         if learned_ollivier:
             found["learned_ollivier"] = geometry.learned_curvature(layer, edges).numpy()
         parts.append({"layer": np.full(num_nodes, number), **shared, **found})
     names = ("layer", *shared, *STATISTICS, *requested)
-    columns = {name: _joined([part[name] for part in parts]) for name in names}
+    none = [np.empty(0)]  # where the model has no metric
+    columns = {name: np.concatenate([p[name] for p in parts] or none) for name in names}
     # In the order of the labels, not of the alphabet; two classes may share a name.
     order = dict.fromkeys(class_names(graph))
     columns["class"] = require_pandas().Categorical(columns["class"], list(order))
@@ -107,15 +104,18 @@ def node_table(
 def layer_table(nodes: "DataFrame", graph: Data, layers: Sequence[Layer]) -> "DataFrame":
     """One row per layer: sizes, homophily, NRMD, mean kappa and the means of other statistics.
 
-    Args:
-        nodes: Result of :func:`node_table` for the same graph and layers.
-        graph: The graph.
-        layers: Its learned layers.
+    ``nodes`` is the :func:`node_table` of the same graph and layers.
     """
     # The main variation is centred: its mean is always zero.
     statistics = [name for name in METRIC_COLUMNS if name in nodes and name != "main_variation"]
     means = nodes.groupby("layer")[statistics].mean().add_prefix("mean_")
-    facts = [_layer_facts(graph, layer) for layer in layers]
+    edges = graph.edge_index.cpu()
+    homophily = AF.edge_homophily(edges, labels_of(graph))
+    shared = graph.num_nodes, neighborhood(edges, graph.num_nodes).num_pairs
+    facts = [
+        (*shared, layer.g.size(1), homophily, geometry.field_nrmd(layer.g, edges))
+        for layer in layers
+    ]
     table = require_pandas().DataFrame(facts, columns=_LAYER_FACTS, index=range(1, len(layers) + 1))
     return table.join(means).rename_axis("layer").reset_index()
 
@@ -152,14 +152,9 @@ def group_table(nodes: "DataFrame", by: str) -> "DataFrame":
 def correlation_table(nodes: "DataFrame") -> "DataFrame":
     """Spearman's rank correlation of every statistic with every property of the graph.
 
-    Over the nodes at which both are defined; missing where there are fewer than three, or where
-    one of the two is constant. There are no p-values: neighbouring nodes are not independent.
-
-    Args:
-        nodes: Result of :func:`node_table`.
-
-    Returns:
-        Columns ``layer``, ``statistic``, ``property``, ``spearman`` and ``count``.
+    Over the nodes of a :func:`node_table` at which both are defined; missing where there are fewer
+    than three, or where one of the two is constant. There are no p-values: neighbouring nodes are
+    not independent. Columns ``layer``, ``statistic``, ``property``, ``spearman`` and ``count``.
     """
     rows = [
         (layer, statistic, name, *_spearman(part[[statistic, name]]))
@@ -175,17 +170,14 @@ def correlation_table(nodes: "DataFrame") -> "DataFrame":
 def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
     """One row per layer and axis of the metric, the most stretched axis first.
 
-    Args:
-        layers: Learned layers.
-        top: See :func:`~argnn.analysis.axis_statistics`.
-
-    Returns:
-        Columns ``layer``, ``axis`` (from 0), ``mean_log_g``, ``std_log_g`` and ``top_share``.
+    Columns ``layer``, ``axis`` (from 0), ``mean_log_g``, ``std_log_g`` and ``top_share``, for which
+    see :func:`~argnn.analysis.axis_statistics`.
     """
     names = ["layer", "axis", "mean_log_g", "std_log_g", "top_share"]
     parts = []
     for number, layer in enumerate(layers, start=1):
-        found = _arrays(vars(geometry.axis_statistics(layer.g, top)))
+        statistics = vars(geometry.axis_statistics(layer.g, top))
+        found = {name: values.numpy() for name, values in statistics.items()}
         columns = {"layer": number, "axis": np.arange(layer.g.size(1)), **found}
         part = require_pandas().DataFrame(columns)
         parts.append(part.sort_values("mean_log_g", ascending=False, kind="stable"))
@@ -197,12 +189,7 @@ def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
 
 
 def table_bytes(table: "DataFrame", kind: str) -> bytes:
-    """A table as the bytes of a file.
-
-    Args:
-        table: What to write.
-        kind: ``"csv"`` or ``"parquet"``.
-    """
+    """A table as the bytes of a ``"csv"`` or ``"parquet"`` file."""
     check_format(kind)
     if kind == "csv":
         words = [name for name in table if table[name].dtype.kind == "O"]
@@ -221,12 +208,9 @@ def write_table(table: "DataFrame", path: Path) -> None:
 
 
 def write_tables(tables: Mapping[str, "DataFrame"], folder: Path, kind: str = "csv") -> list[Path]:
-    """Write tables into a folder under their names; returns the files.
+    """Write tables into a folder under their names, as CSV or Parquet; returns the files.
 
-    Args:
-        tables: Result of :func:`geometry_tables`.
-        folder: Made where it does not exist; files of the same names are replaced.
-        kind: ``"csv"`` or ``"parquet"``.
+    The folder is made where it does not exist; files of the same names are replaced.
     """
     check_format(kind)
     paths = [folder / f"{name}.{kind}" for name in tables]
@@ -240,7 +224,7 @@ def check_format(kind: str) -> None:
     if kind not in FORMATS:
         raise ConfigError(f"tables are written as {' or '.join(FORMATS)} (got '{kind}')")
     if kind == "parquet":
-        _require_pyarrow()
+        _required("pyarrow", "Parquet files")
 
 
 # --- columns and groups -----------------------------------------------------------------------
@@ -262,49 +246,22 @@ def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]
     return columns
 
 
-def _layer_facts(graph: Data, layer: Layer) -> dict[str, float]:
-    edges = graph.edge_index.cpu()
-    return {
-        "nodes": graph.num_nodes,
-        "pairs": neighborhood(edges, graph.num_nodes).num_pairs,
-        "axes": layer.g.size(1),
-        "homophily": AF.edge_homophily(edges, labels_of(graph)),
-        "nrmd": geometry.field_nrmd(layer.g, edges),
-    }
-
-
-def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(arrays) if arrays else np.empty(0)
-
-
-def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
-    return {name: values.numpy() for name, values in tensors.items()}
-
-
 def _groups(nodes: "DataFrame", by: str) -> "Series":
     """The group of each row, missing if it is in none; groups are ordered."""
     pandas = require_pandas()
     if by == "class":
         return nodes["class"]
     known = nodes[by].dropna()
-    bins = _degree_bins(known) if by == "degree" else _homophily_bins(known)
-    order = [name for _, name in sorted(set(bins))]
-    names = pandas.Series([name for _, name in bins], index=known.index, dtype=object)
-    return names.reindex(nodes.index).astype(pandas.CategoricalDtype(order, ordered=True))
-
-
-def _degree_bins(degrees: "Series") -> list[tuple[int, str]]:
-    """Number and name of each node's bin; bit lengths are the bins 0, 1, 2-3, 4-7, ..."""
-    lengths = [int(value).bit_length() for value in degrees]
-    names = {bits: f"{2**bits // 2}-{2**bits - 1}" for bits in lengths} | {0: "0", 1: "1"}
-    return [(bits, names[bits]) for bits in lengths]
-
-
-def _homophily_bins(shares: "Series") -> list[tuple[int, str]]:
-    # A share of exactly one belongs to the last bin.
-    numbers = [min(int(share * _HOMOPHILY_BINS), _HOMOPHILY_BINS - 1) for share in shares]
-    width = 1 / _HOMOPHILY_BINS
-    return [(number, f"{number * width:.1f}-{(number + 1) * width:.1f}") for number in numbers]
+    if by == "degree":  # bit lengths are the bins 0, 1, 2-3, 4-7, ...
+        numbers = [int(value).bit_length() for value in known]
+        names = {bits: f"{2**bits // 2}-{2**bits - 1}" for bits in numbers} | {0: "0", 1: "1"}
+    else:  # a share of exactly one belongs to the last bin
+        numbers = [min(int(share * _HOMOPHILY_BINS), _HOMOPHILY_BINS - 1) for share in known]
+        width = 1 / _HOMOPHILY_BINS
+        names = {n: f"{n * width:.1f}-{(n + 1) * width:.1f}" for n in numbers}
+    order = [names[number] for number in sorted(set(numbers))]
+    groups = pandas.Series([names[n] for n in numbers], index=known.index, dtype=object)
+    return groups.reindex(nodes.index).astype(pandas.CategoricalDtype(order, ordered=True))
 
 
 def _spearman(columns: "DataFrame") -> tuple[float, int]:
@@ -318,15 +275,11 @@ def _spearman(columns: "DataFrame") -> tuple[float, int]:
 
 def require_pandas() -> Any:
     """The pandas package, or an error that says how to get it."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ConfigError("tables need pandas: pip install 'argnn[tables]'") from error
-    return pandas
+    return _required("pandas", "tables")
 
 
-def _require_pyarrow() -> None:
+def _required(package: str, what: str) -> Any:
     try:
-        import pyarrow  # noqa: F401
+        return importlib.import_module(package)
     except ImportError as error:
-        raise ConfigError("Parquet files need pyarrow: pip install 'argnn[tables]'") from error
+        raise ConfigError(f"{what} need {package}: pip install 'argnn[tables]'") from error

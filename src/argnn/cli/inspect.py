@@ -24,8 +24,7 @@ def inspect(
 ) -> None:
     """Show what was understood of a graph before anything is trained on it."""
     from argnn.data.import_options import Columns
-    from argnn.data.inspect import inspect_graph
-    from argnn.data.inspection_tables import inspection_tables
+    from argnn.data.inspect import inspect_graph, inspection_tables
 
     columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
     report = inspect_graph(

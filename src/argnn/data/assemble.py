@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
-from argnn.data.splits import MASK_NAMES, Masks, check_masks, stratified_splits
-from argnn.errors import ConfigError, DataError
+from argnn.data.splits import MASK_NAMES, Masks, check_usable, stratified_splits
+from argnn.errors import ConfigError, DataError, error_prefix
 
 DRAWN_FRACTIONS = (0.6, 0.2, 0.2)
 DRAWN_SEED = 0
@@ -40,33 +40,31 @@ def assemble(
         name: Name of the graph.
         directed: Keep the directions of the edges.
         row_normalize: Scale each row of the nodes' own features to sum one.
-        made_features: How many of the last features were made from the edges; ``row_normalize``
-            does not change these.
+        made_features: How many of the last features were made from the edges and are not scaled.
         undirected_source: The source has no directions to keep; ``edge_rule`` says so.
-        draw_split: Draw a split where the source has none. If false, masks that are missing or
-            cannot be used are empty.
+        draw_split: As in ``load``.
     """
-    x = _features(source, origin)
-    edge_index = _edges(source, x.size(0), origin)
-    y = _labels(source, x.size(0), origin)
-    class_names = _class_names(source, y, origin)
-    (train, val, test), split_rule = (
-        _masks(source, y, origin) if draw_split else _masks_if_usable(source, y, origin)
-    )
-    weight = _weight(source, edge_index, origin)
+    with error_prefix(f"{origin}:"):
+        x = _features(source)
+        edge_index = _edges(source, x.size(0))
+        y = _labels(source, x.size(0))
+        class_names = _class_names(source, y)
+        (train, val, test), split_rule = (
+            _masks(source, y) if draw_split else _masks_if_usable(source, y)
+        )
+        weight = _weight(source, edge_index)
+        feature_rule = "as stored"
+        if row_normalize:
+            own, made = x.split([x.size(1) - made_features, made_features], dim=1)
+            x = torch.cat([_row_normalized(own), made], dim=1)
+            feature_rule = "rows scaled to sum 1, zero rows kept"
     notes = _edge_notes(edge_index, x.size(0))
     keeps_directions = directed and not undirected_source
     edge_index, weight = _arranged(edge_index, weight, x.size(0), keeps_directions)
-    edge_rule = _edge_rule(keeps_directions, said=directed)
-    feature_rule = "as stored"
-    if row_normalize:
-        own, made = x.split([x.size(1) - made_features, made_features], dim=1)
-        own, feature_rule = _row_normalized(own, origin)
-        x = torch.cat([own, made], dim=1)
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
-    graph.edge_rule, graph.feature_rule = edge_rule + _dropped(source), feature_rule
-    graph.split_rule, graph.notes = split_rule, notes
+    graph.edge_rule = _edge_rule(source, keeps_directions, said=directed)
+    graph.feature_rule, graph.split_rule, graph.notes = feature_rule, split_rule, notes
     if weight is not None:
         graph.edge_weight = weight
     for key in _KEPT:
@@ -81,114 +79,106 @@ def _first(wrong: Tensor) -> list[int] | None:
     return places[0].tolist() if len(places) else None
 
 
-def _tensor(source: Data, field: str, origin: str) -> Tensor:
+def _check_shape(field: str, value: Tensor, fits: bool, expected: str) -> None:
+    if not fits:
+        raise DataError(f"{field} must have shape {expected} (got {list(value.shape)})")
+
+
+def _tensor(source: Data, field: str) -> Tensor:
     value = source.get(field)
     if not isinstance(value, Tensor):
         found = "nothing" if value is None else type(value).__name__
-        raise DataError(f"{origin}: {field} must be an array (got {found})")
+        raise DataError(f"{field} must be an array (got {found})")
     if value.layout != torch.strided or value.is_complex():
-        raise DataError(f"{origin}: {field} must be a dense array of real numbers")
+        raise DataError(f"{field} must be a dense array of real numbers")
     return value.detach().cpu()
 
 
-def _integers(source: Data, field: str, origin: str) -> Tensor:
-    value = _tensor(source, field, origin)
+def _integers(source: Data, field: str) -> Tensor:
+    value = _tensor(source, field)
     # numpy and torch turn an empty list into a float array, which is no error.
     if value.is_floating_point() and value.numel():
         dtype = str(value.dtype).removeprefix("torch.")
-        raise DataError(f"{origin}: {field} must hold integers (got {dtype})")
+        raise DataError(f"{field} must hold integers (got {dtype})")
     return value.to(torch.int64)
 
 
-def _features(source: Data, origin: str) -> Tensor:
-    stored = _tensor(source, "x", origin)
-    if stored.dim() != 2 or 0 in stored.shape:
-        raise DataError(
-            f"{origin}: x must have shape [nodes, features], both at least 1 "
-            f"(got {list(stored.shape)})"
-        )
+def _features(source: Data) -> Tensor:
+    stored = _tensor(source, "x")
+    fits = stored.dim() == 2 and 0 not in stored.shape
+    _check_shape("x", stored, fits, "[nodes, features], both at least 1")
     x = stored.to(torch.float32)
     # The two ends of the range show whether all is finite; to find the place takes a copy of all.
     if not bool(torch.stack(torch.aminmax(x)).isfinite().all()):
         row, column = _first(~torch.isfinite(x)) or (0, 0)
-        value = stored[row, column].item()
-        raise DataError(f"{origin}: x[{row}, {column}] is not finite (got {value})")
+        raise DataError(f"x[{row}, {column}] is not finite (got {stored[row, column].item()})")
     return x.contiguous()
 
 
-def _edges(source: Data, num_nodes: int, origin: str) -> Tensor:
-    edge_index = _integers(source, "edge_index", origin)
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise DataError(
-            f"{origin}: edge_index must have shape [2, edges] (got {list(edge_index.shape)})"
-        )
+def _edges(source: Data, num_nodes: int) -> Tensor:
+    edge_index = _integers(source, "edge_index")
+    fits = edge_index.dim() == 2 and edge_index.size(0) == 2
+    _check_shape("edge_index", edge_index, fits, "[2, edges]")
     if place := _first((edge_index < 0) | (edge_index >= num_nodes)):
         row, column = place
         raise DataError(
-            f"{origin}: edge_index[{row}, {column}] is {int(edge_index[row, column])}, "
+            f"edge_index[{row}, {column}] is {int(edge_index[row, column])}, "
             f"but node ids go from 0 to {num_nodes - 1}"
         )
     return edge_index
 
 
-def _labels(source: Data, num_nodes: int, origin: str) -> Tensor:
+def _labels(source: Data, num_nodes: int) -> Tensor:
     if source.get("y") is None:
         return torch.full((num_nodes,), -1)
-    y = _integers(source, "y", origin)
-    if y.shape != (num_nodes,):
-        raise DataError(
-            f"{origin}: y must have shape [{num_nodes}], one label per row of x "
-            f"(got {list(y.shape)})"
-        )
+    y = _integers(source, "y")
+    expected = f"[{num_nodes}], one label per row of x"
+    _check_shape("y", y, y.shape == (num_nodes,), expected)
     if place := _first(y < -1):
         (row,) = place
-        raise DataError(
-            f"{origin}: y[{row}] is {int(y[row])}; labels start at 0, -1 marks unlabelled nodes"
-        )
+        raise DataError(f"y[{row}] is {int(y[row])}; labels start at 0, -1 marks unlabelled nodes")
     if y.numel() and int(y.max()) >= num_nodes:
         row = int(y.argmax())
         raise DataError(
-            f"{origin}: y[{row}] is {int(y[row])}; labels must be numbered 0, 1, 2, ... "
+            f"y[{row}] is {int(y[row])}; labels must be numbered 0, 1, 2, ... "
             f"and cannot exceed the {num_nodes} nodes"
         )
     return y.contiguous()
 
 
-def _class_names(source: Data, y: Tensor, origin: str) -> list[str]:
+def _class_names(source: Data, y: Tensor) -> list[str]:
     count = int(y.max()) + 1
     names: Any = source.get("class_names")
     if names is None:
         return [f"class {index}" for index in range(count)]
     if len(names) < count:
-        raise DataError(f"{origin}: class_names has {len(names)} entries for {count} classes")
+        raise DataError(f"class_names has {len(names)} entries for {count} classes")
     return [str(name) for name in names]
 
 
-def _masks(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
+def _masks(source: Data, y: Tensor) -> tuple[Masks, str]:
     given = [name for name in MASK_NAMES if source.get(name) is not None]
     if 0 < len(given) < 3:
         missing = next(name for name in MASK_NAMES if name not in given)
-        raise DataError(f"{origin}: {missing} is missing; give all three masks or none")
+        raise DataError(f"{missing} is missing; give all three masks or none")
     if given:
-        train, val, test = (_mask(source, name, y, origin) for name in MASK_NAMES)
+        train, val, test = (_mask(source, name, y) for name in MASK_NAMES)
         if bool((y >= 0).any()) or bool(train.any()):
-            check_masks(train, val, test, origin=origin)
+            check_usable(train, val, test)
         return (train, val, test), source.get("split_rule") or "masks of the source"
     if not bool((y >= 0).any()):
         return _empty_masks(len(y)), "no split: the graph has no labels"
     train, val, test = stratified_splits(y, DRAWN_FRACTIONS, count=1, seed=DRAWN_SEED)
     if not (bool(train.any()) and bool(val.any())):
-        raise TooFewLabelsError(
-            f"{origin}: too few labels to draw a split; give train, val and test masks"
-        )
+        raise TooFewLabelsError("too few labels to draw a split; give train, val and test masks")
     return (train, val, test), f"one stratified 60/20/20 split drawn with seed {DRAWN_SEED}"
 
 
-def _masks_if_usable(source: Data, y: Tensor, origin: str) -> tuple[Masks, str]:
+def _masks_if_usable(source: Data, y: Tensor) -> tuple[Masks, str]:
     """The masks of the source if they can be used, else empty ones."""
     if all(source.get(name) is not None for name in MASK_NAMES):
         with suppress(DataError):
-            return _masks(source, y, origin)
+            return _masks(source, y)
     return _empty_masks(len(y)), "no split was asked for"
 
 
@@ -197,22 +187,17 @@ def _empty_masks(num_nodes: int) -> Masks:
     return train, val, test
 
 
-def _mask(source: Data, field: str, y: Tensor, origin: str) -> Tensor:
-    mask = _integers(source, field, origin)
-    if mask.dim() not in (1, 2) or mask.size(0) != len(y) or 0 in mask.shape:
-        raise DataError(
-            f"{origin}: {field} must have shape [{len(y)}] or [{len(y)}, splits] "
-            f"(got {list(mask.shape)})"
-        )
+def _mask(source: Data, field: str, y: Tensor) -> Tensor:
+    mask = _integers(source, field)
+    fits = mask.dim() in (1, 2) and mask.size(0) == len(y) and 0 not in mask.shape
+    _check_shape(field, mask, fits, f"[{len(y)}] or [{len(y)}, splits]")
     mask = mask.view(len(y), -1)
     if place := _first((mask != 0) & (mask != 1)):
         row, split = place
-        raise DataError(
-            f"{origin}: {field}[{row}, {split}] must be 0 or 1 (got {int(mask[row, split])})"
-        )
+        raise DataError(f"{field}[{row}, {split}] must be 0 or 1 (got {int(mask[row, split])})")
     if place := _first(mask.bool() & (y < 0).unsqueeze(1)):
         row, split = place
-        raise DataError(f"{origin}: {field}[{row}, {split}] is set, but node {row} has no label")
+        raise DataError(f"{field}[{row}, {split}] is set, but node {row} has no label")
     return mask.bool().contiguous()
 
 
@@ -238,59 +223,51 @@ def _arranged(
     return edge_index.contiguous(), weight
 
 
-def _edge_rule(keeps_directions: bool, said: bool) -> str:
-    if keeps_directions:
-        return "self-loops removed, directions kept, duplicates merged"
-    rule = "self-loops removed, both directions listed, duplicates merged"
-    return rule + (" (the source is undirected)" if said else "")
+def _edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
+    """What was done to the edges, in words."""
+    directions = "directions kept" if keeps_directions else "both directions listed"
+    rule = f"self-loops removed, {directions}, duplicates merged"
+    rule += " (the source is undirected)" if said and not keeps_directions else ""
+    # After duplicates are merged there is no single value per edge, and no model would use it.
+    dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
+    names = [name for name in dropped if source.get(name) is not None]
+    return rule + (f", {' and '.join(names)} dropped" if names else "")
 
 
 def _edge_notes(edge_index: Tensor, num_nodes: int) -> list[str]:
     """How many edges were changed, and how many nodes have none."""
     simple = remove_self_loops(edge_index)[0]
-    loops = edge_index.size(1) - simple.size(1)
-    duplicates = simple.size(1) - coalesce(simple, num_nodes=num_nodes).size(1)
-    isolated = num_nodes - int(simple.unique().numel())
+    merged = coalesce(simple, num_nodes=num_nodes)
     counts = {
-        "self-loops removed": loops,
-        "duplicate edges merged": duplicates,
-        "nodes without edges": isolated,
+        "self-loops removed": edge_index.size(1) - simple.size(1),
+        "duplicate edges merged": simple.size(1) - merged.size(1),
+        "nodes without edges": num_nodes - int(simple.unique().numel()),
     }
     return [f"{count} {what}" for what, count in counts.items() if count]
 
 
-def _weight(source: Data, edge_index: Tensor, origin: str) -> Tensor | None:
+def _weight(source: Data, edge_index: Tensor) -> Tensor | None:
     """The weights of the edges, if the user asked for them."""
     if not source.get("keep_weight"):
         return None
-    weight = _tensor(source, "edge_weight", origin).double().flatten()
-    if weight.numel() != edge_index.size(1):
-        raise DataError(
-            f"{origin}: edge_weight must have shape [{edge_index.size(1)}], one per edge "
-            f"(got {list(source.edge_weight.shape)})"
-        )
+    weight = _tensor(source, "edge_weight").double().flatten()
+    expected = f"[{edge_index.size(1)}], one per edge"
+    fits = weight.numel() == edge_index.size(1)
+    _check_shape("edge_weight", source.edge_weight, fits, expected)
     if place := _first(~torch.isfinite(weight.float())):
         (row,) = place
-        raise DataError(f"{origin}: edge_weight[{row}] is not finite (got {weight[row].item()})")
+        raise DataError(f"edge_weight[{row}] is not finite (got {weight[row].item()})")
     return weight.float()
 
 
-def _dropped(source: Data) -> str:
-    # After duplicates are merged there is no single value per edge, and no model would use it.
-    dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
-    names = [name for name in dropped if source.get(name) is not None]
-    return f", {' and '.join(names)} dropped" if names else ""
-
-
-def _row_normalized(x: Tensor, origin: str) -> tuple[Tensor, str]:
+def _row_normalized(x: Tensor) -> Tensor:
     if not x.size(1):
-        raise ConfigError(f"{origin}: row_normalize scales the nodes' own features; there are none")
+        raise ConfigError("row_normalize scales the nodes' own features; there are none")
     if place := _first(x < 0):
         row, column = place
         raise ConfigError(
-            f"{origin}: row_normalize needs features that are not negative "
+            "row_normalize needs features that are not negative "
             f"(x[{row}, {column}] is {x[row, column].item():g})"
         )
     total = x.sum(dim=1, keepdim=True)
-    scaled = x / torch.where(total > 0, total, 1.0)
-    return scaled, "rows scaled to sum 1, zero rows kept"
+    return x / torch.where(total > 0, total, 1.0)

@@ -1,23 +1,23 @@
 """The benchmark graphs: checked raw files, processed by PyG, kept in a store of our own."""
 
-import contextlib
 import hashlib
 import io
+import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import Actor, Planetoid, WebKB, WikipediaNetwork
 
 from argnn.data.cache import store_graph, stored_graph, writable_folder
-from argnn.data.checksums import SHA256
-from argnn.data.downloads import download
-from argnn.data.specs import DatasetSpec, check_counts
+from argnn.data.specs import SHA256, DatasetSpec, check_counts
 from argnn.errors import DataError
 from argnn.folders import cache_root
+
+logger = logging.getLogger(__name__)
 
 RawFiles = dict[str, bytes]
 
@@ -28,16 +28,13 @@ _LARGEST = 64 << 20
 def load_benchmark(spec: DatasetSpec, root: str | Path | None = None) -> Data:
     """The graph as PyG reads it: edges as stored, features as stored, ten splits.
 
-    Nothing is ever written beside the raw files.
-
-    Args:
-        spec: One of the benchmark data sets.
-        root: Data root; else ``$ARGNN_DATA``, else a folder of the cache, which is filled from the
-            network if the data set is not there.
+    The raw files are below ``root``, else ``$ARGNN_DATA``, else a folder of the cache, which is
+    filled from the network if the data set is not there. Nothing is ever written beside them.
     """
     folder = _raw_folder(spec, root)
     files = _read(spec, folder)
-    path = cache_root() / "processed" / f"{spec.name}-{_fingerprint(spec)}.safetensors"
+    fingerprint = hashlib.sha256("".join(SHA256[spec.name].values()).encode()).hexdigest()[:16]
+    path = cache_root() / "processed" / f"{spec.name}-{fingerprint}.safetensors"
     graph = stored_graph(path)
     if graph is None:
         graph = _processed(spec, files)
@@ -54,6 +51,56 @@ def _raw_folder(spec: DatasetSpec, root: str | Path | None) -> Path:
     if not all((folder / name).is_file() for name in spec.raw_files):
         download(spec, folder)
     return folder
+
+
+def download(spec: DatasetSpec, folder: Path) -> None:
+    """Fetch the raw files of a data set that are not in ``folder`` yet.
+
+    A file is put in place only after its SHA-256 sum was found right, so that a second call
+    fetches what the first one could not. Proxies are those of ``HTTPS_PROXY`` and the like.
+
+    Raises:
+        DataError: Downloads are forbidden or fail, or a file is not the one that is known.
+    """
+    import pooch
+
+    remedy = f"put the files in {folder}, or set ARGNN_DATA"
+    if not spec.downloadable:
+        raise DataError(f"{spec.name}: this version cannot be downloaded any more; {remedy}")
+    if os.environ.get("ARGNN_OFFLINE", "0") not in ("", "0"):
+        raise DataError(
+            f"{spec.name}: not in the cache, and ARGNN_OFFLINE forbids downloads; {remedy}"
+        )
+    logger.info("downloading %s to %s", spec.title, folder)
+    urls = {name: _url(spec, name) for name in spec.raw_files}
+    store = pooch.create(writable_folder(folder), "", registry=SHA256[spec.name], urls=urls)
+    words, level = pooch.get_logger(), pooch.get_logger().level
+    words.setLevel(logging.WARNING)  # else it prints a line for every file
+    try:
+        for name in spec.raw_files:
+            Path(store.fetch(name)).chmod(0o644)  # pooch lets only its own user read a file
+    except Exception as error:  # every network library has its own errors
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        # A wrong sum is a ValueError. Some network errors are, too, but they are also OSErrors.
+        if isinstance(error, ValueError) and not isinstance(error, OSError):
+            raise DataError(
+                f"{spec.name}: {name} as downloaded is not the file it should be "
+                f"({reason.split('. ')[0]}); try again, or {remedy}"
+            ) from error
+        raise DataError(
+            f"{spec.name}: download failed ({reason}); try again, which fetches the rest only, "
+            f"or {remedy}"
+        ) from error
+    finally:
+        words.setLevel(level)
+
+
+def _url(spec: DatasetSpec, name: str) -> str:
+    """The address of a file, the same that PyG uses."""
+    if name.startswith("ind."):
+        return f"{Planetoid.url}/{name}"
+    base = WikipediaNetwork.processed_url if spec.loader == "wikipedia" else WebKB.url
+    return f"{base}/splits/{name}" if "_split_" in name else f"{base}/new_data/{spec.prefix}/{name}"
 
 
 def _read(spec: DatasetSpec, folder: Path) -> RawFiles:
@@ -85,10 +132,6 @@ def _read(spec: DatasetSpec, folder: Path) -> RawFiles:
     return files
 
 
-def _fingerprint(spec: DatasetSpec) -> str:
-    return hashlib.sha256("".join(SHA256[spec.name].values()).encode()).hexdigest()[:16]
-
-
 def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
     with tempfile.TemporaryDirectory(dir=writable_folder(cache_root())) as root:
         try:
@@ -96,7 +139,10 @@ def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
             folder.mkdir(parents=True)
             for name, content in files.items():
                 (folder / name).write_bytes(content)
-            with _quiet():
+            # Neither PyG's progress lines nor warnings about its old file formats.
+            nowhere = io.StringIO()
+            with redirect_stdout(nowhere), redirect_stderr(nowhere), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 graph: Data = _pyg_dataset(spec, Path(root))[0]
         except OSError as error:
             raise DataError(f"{spec.name}: cannot write to {root}: {error.strerror}") from error
@@ -114,15 +160,3 @@ def _pyg_dataset(spec: DatasetSpec, root: Path) -> InMemoryDataset:
     if spec.loader == "wikipedia":
         return WikipediaNetwork(str(root), spec.prefix, geom_gcn_preprocess=True)
     return WebKB(str(root / Path(spec.folder).parents[1]), spec.prefix)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Show neither PyG's progress lines nor warnings about its old file formats."""
-    with (
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield

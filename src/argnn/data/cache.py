@@ -3,20 +3,18 @@
 They hold numbers only: unlike PyG's ``.pt`` files, they cannot run code when they are opened.
 """
 
-import hashlib
 import logging
 import os
-import tempfile
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
+from safetensors.torch import save
 from torch_geometric.data import Data
 
 from argnn.data.splits import MASK_NAMES
-from argnn.errors import DataError
+from argnn.errors import DataError, RunError
+from argnn.files import tensors_digest, write_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -52,14 +50,11 @@ def store_graph(path: Path, graph: Data) -> None:
         **{name: graph[name].contiguous() for name in MASK_NAMES},
     }
     writable_folder(path.parent)
-    metadata = {"format": _FORMAT, "digest": _digest(tensors)}
+    metadata = {"format": _FORMAT, "digest": tensors_digest(tensors)}
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
-            unfinished = Path(folder) / path.name
-            save_file(tensors, unfinished, metadata=metadata)
-            unfinished.replace(path)
-    except (OSError, SafetensorError) as error:
-        raise DataError(f"cannot write {path} ({error})") from error
+        write_bytes(path, save(tensors, metadata))
+    except RunError as error:
+        raise DataError(str(error)) from error
 
 
 def stored_graph(path: Path) -> Data | None:
@@ -73,22 +68,9 @@ def stored_graph(path: Path) -> Data | None:
     except (SafetensorError, OSError) as error:
         logger.warning("%s is damaged and is made anew (%s)", path, error)
         return None
-    if metadata.get("format") != _FORMAT or metadata.get("digest") != _digest(tensors):
+    if metadata.get("format") != _FORMAT or metadata.get("digest") != tensors_digest(tensors):
         logger.warning("%s is damaged or outdated and is made anew", path)
         return None
-    return _graph_from(tensors)
-
-
-def _graph_from(tensors: dict[str, Tensor]) -> Data:
-    shape = tensors.pop("x_shape").tolist()
-    x = torch.zeros(shape)
+    x = torch.zeros(tensors.pop("x_shape").tolist())
     x.view(-1)[tensors.pop("x_index")] = tensors.pop("x_value")
     return Data(x=x, **tensors)
-
-
-def _digest(tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        digest.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}".encode())
-        digest.update(tensors[name].numpy().data)
-    return digest.hexdigest()

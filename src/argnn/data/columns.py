@@ -5,7 +5,7 @@ zeros and ones says where that happened. Words become one feature per value.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,8 @@ Part = tuple[NDArray[Any], int]
 #: Texts that stand for a missing number. In a column of words they are words.
 _NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}
 _TRUTH = {"true": 1.0, "false": 0.0}
-_LARGEST = float(np.finfo(np.float32).max)
+#: Largest absolute value of a feature, which has 32 bits.
+LARGEST = float(np.finfo(np.float32).max)
 _MOST_FEATURES = 50_000
 
 
@@ -64,10 +65,15 @@ def side_by_side(parts: Sequence[Part]) -> NDArray[np.float32]:
 
 
 def learned_rules(
-    table: Table, names: Iterable[str], *, standardize: bool, max_categories: int
-) -> tuple[list[ColumnRule], list[str]]:
-    """How each column becomes features, and notes on those that do not."""
-    rules, notes, names = [], [], list(names)
+    table: Table,
+    names: Sequence[str],
+    notes: list[str],
+    *,
+    standardize: bool,
+    max_categories: int,
+) -> list[ColumnRule]:
+    """How each column becomes features; those that do not are noted."""
+    rules = []
     _check_count(table, len(names))
     for name in names:
         rule = _learned_rule(table, name, standardize, max_categories)
@@ -75,7 +81,7 @@ def learned_rules(
             notes.append(f"column {name}: empty, left out")
         else:
             rules.append(rule)
-    return rules, notes
+    return rules
 
 
 def encoded_columns(table: Table, rules: Iterable[ColumnRule]) -> EncodedColumns:
@@ -98,14 +104,13 @@ def _check_count(table: Table, count: int) -> None:
 def _learned_rule(
     table: Table, name: str, standardize: bool, max_categories: int
 ) -> ColumnRule | None:
-    present = (cell for cell in table.columns[name].tolist() if not is_missing(cell))
-    first = next(present, None)
+    first = next(table.present(name), (0, None))[1]
     if first is None:
         return None
     if isinstance(first, list | tuple | np.ndarray):
         return {"name": name, "kind": "vector", "size": len(first)}
-    for kind, (read, _) in _READERS.items():
-        values = read(table, name)
+    for kind in _READERS:
+        values = _numbers(table, name, kind)
         if values is not None:
             return _number_rule(name, kind, values, standardize and kind == "number")
     return _category_rule(table, name, max_categories)
@@ -128,14 +133,11 @@ def _number_rule(name: str, kind: str, values: Numbers, standardize: bool) -> Co
 
 def _category_rule(table: Table, name: str, max_categories: int) -> ColumnRule:
     words = set()
-    for row, cell in enumerate(table.columns[name].tolist()):
-        if is_missing(cell):
-            continue
+    for row, cell in table.present(name):
         if not isinstance(cell, str | bool | int | float):
-            raise DataError(
-                f"{table.place(row, name)}: a value of type {type(cell).__name__} "
-                "cannot become a feature; drop the column"
-            )
+            kind = type(cell).__name__
+            problem = f"a value of type {kind} cannot become a feature; drop the column"
+            raise table.error(row, name, problem)
         words.add(str(cell))
     categories = sorted(words)
     if len(categories) > max_categories:
@@ -147,67 +149,58 @@ def _category_rule(table: Table, name: str, max_categories: int) -> ColumnRule:
     return {"name": name, "kind": "category", "categories": categories}
 
 
-def _truths(table: Table, name: str) -> Numbers | None:
-    """True as 1, false as 0, missing as NaN; None if any cell is something else."""
-    cells = table.columns[name]
-    if cells.dtype.kind == "b":
-        return cells.astype(np.float64)
-    if cells.dtype.kind != "O":
-        return None
-    values = np.full(len(cells), np.nan)
-    for row, cell in enumerate(cells.tolist()):
-        if isinstance(cell, bool):
-            values[row] = cell
-        elif isinstance(cell, str) and cell.lower() in _TRUTH:
-            values[row] = _TRUTH[cell.lower()]
-        elif not is_missing(cell):
-            return None
-    return values
-
-
-def _numbers(table: Table, name: str) -> Numbers | None:
-    """Numbers, missing ones as NaN; None if any cell is not a number."""
-    cells = table.columns[name]
-    if cells.dtype.kind in "iuf":
+def _numbers(table: Table, name: str, kind: str) -> Numbers | None:
+    """The cells as numbers, missing ones as NaN; None if any cell is not of this kind."""
+    cells, (read, types, _) = table.columns[name], _READERS[kind]
+    if cells.dtype.kind in types:
         values = cells.astype(np.float64)
+    elif cells.dtype.kind != "O":
+        return None
     else:
         try:
-            values = np.fromiter(map(_number, cells.tolist()), np.float64, len(cells))
-        except (TypeError, ValueError, OverflowError):
+            values = np.fromiter(map(read, cells.tolist()), np.float64, len(cells))
+        except _NOT_OF_THE_KIND:
             return None
-    too_large = np.flatnonzero(np.abs(values) > _LARGEST)
+    too_large = np.flatnonzero(np.abs(values) > LARGEST)
     if len(too_large):
         row = int(too_large[0])
-        raise DataError(f"{table.place(row, name)}: {shown(cells[row])} is too large for a feature")
+        raise table.error(row, name, f"{shown(cells[row])} is too large for a feature")
     return values
+
+
+def _truth(cell: object) -> float:
+    if isinstance(cell, str) and cell.lower() in _TRUTH:
+        return _TRUTH[cell.lower()]
+    if isinstance(cell, bool):
+        return float(cell)
+    if not is_missing(cell):
+        raise ValueError(cell)
+    return math.nan
 
 
 def _number(cell: object) -> float:
-    if isinstance(cell, str):
-        try:
-            value = float(cell)
-        except ValueError:
-            if cell.lower() not in _NO_NUMBER:
-                raise
-            return math.nan
-        if "_" in cell:  # Python reads 1_0 as ten
-            raise ValueError(cell)
-        return value
-    if isinstance(cell, bool):
-        raise TypeError(cell)
-    return math.nan if is_missing(cell) else float(cell)  # type: ignore[arg-type]
+    if is_missing(cell) or (isinstance(cell, str) and cell.lower() in _NO_NUMBER):
+        return math.nan
+    if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
+        raise ValueError(cell)  # Python reads 1_0 as ten
+    return float(cell)  # type: ignore[arg-type]
 
 
-#: How columns of numbers are read, and what each of their cells must be.
-_READERS = {"boolean": (_truths, "true or false"), "number": (_numbers, "a number")}
+_NOT_OF_THE_KIND = (TypeError, ValueError, OverflowError)
+#: How a cell of a column is read, which numpy types need no reading, and what a cell must be.
+_READERS: Mapping[str, tuple[Callable[[object], float], str, str]] = {
+    "boolean": (_truth, "b", "true or false"),
+    "number": (_number, "iuf", "a number"),
+}
 
 
 def _encode_number(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
     name, kind = rule["name"], rule["kind"]
-    read, wanted = _READERS[kind]
-    values = read(table, name)
+    values = _numbers(table, name, kind)
     if values is None:
-        raise DataError(f"{_first_misfit(table, name, kind)} must be {wanted}")
+        row = _first_misfit(table, name, kind)
+        cell = shown(table.columns[name][row])
+        raise table.error(row, name, f"{cell} must be {_READERS[kind][2]}")
     missing = np.isnan(values)
     filled = np.where(missing, rule["mean"], values)
     if missing.any():
@@ -220,27 +213,25 @@ def _encode_number(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> N
         encoded.add(missing.astype(np.float64), [f"{name} is missing"])
 
 
-def _first_misfit(table: Table, name: str, kind: str) -> str:
-    """Place and content of the first cell that is not of this kind."""
-    read, cells = _READERS[kind][0], table.columns[name]
-    for row in range(len(cells)):
-        one = Table(table.origin, {name: cells[row : row + 1]})
-        if read(one, name) is None:
-            return f"{table.place(row, name)}: {shown(cells[row])}"
-    return f"{table.origin}, column {name}"
+def _first_misfit(table: Table, name: str, kind: str) -> int:
+    """Row of the first cell that is not of this kind."""
+    for row, cell in enumerate(table.columns[name].tolist()):
+        try:
+            _READERS[kind][0](cell)
+        except _NOT_OF_THE_KIND:
+            return row
+    return 0
 
 
 def _encode_category(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
     name, categories = rule["name"], rule["categories"]
     place = {category: index for index, category in enumerate(categories)}
     places = np.full(len(table), -1, dtype=np.int32)
-    missing, unknown = 0, set()
-    for row, cell in enumerate(table.columns[name].tolist()):
-        if is_missing(cell):
-            missing += 1
-        elif str(cell) in place:
-            places[row] = place[str(cell)]
-        else:
+    missing, unknown = len(table), set()
+    for row, cell in table.present(name):
+        missing -= 1
+        places[row] = place.get(str(cell), -1)
+        if places[row] < 0:
             unknown.add(str(cell))
     encoded.parts.append((places, len(categories)))
     encoded.names.extend(f"{name} = {category}" for category in categories)
@@ -260,9 +251,9 @@ def _encode_vector(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> N
         except (TypeError, ValueError):
             vector = np.empty(0)
         if vector.shape != (size,):
-            raise DataError(f"{table.place(row, name)}: must be a list of {size} numbers")
-        if not np.all(np.abs(vector) <= _LARGEST):
-            raise DataError(f"{table.place(row, name)}: holds a number that is not finite")
+            raise table.error(row, name, f"must be a list of {size} numbers")
+        if not np.all(np.abs(vector) <= LARGEST):
+            raise table.error(row, name, "holds a number that is not finite")
         values[row] = vector
     encoded.add(values, [f"{name}[{index}]" for index in range(size)])
 
@@ -286,14 +277,9 @@ def described(rule: Mapping[str, Any]) -> str:
         return f"words, one feature for each of {len(rule['categories'])}"
     if rule["kind"] == "vector":
         return f"lists of {rule['size']} numbers"
-    kind = _READERS[rule["kind"]][1]
+    kind = _READERS[rule["kind"]][2]
     scaled = ", standardized" if rule["scale"] != 1 or rule["center"] != 0 else ""
     return kind + scaled + (", with a mark where it is missing" if rule["indicator"] else "")
-
-
-def is_feature(number: float) -> bool:
-    """Whether a number can be a feature: finite, and no larger than 32 bits allow."""
-    return abs(number) <= _LARGEST
 
 
 def feature_count(rule: Mapping[str, Any]) -> int:
@@ -306,34 +292,3 @@ def feature_count(rule: Mapping[str, Any]) -> int:
     if rule["kind"] == "category":
         return len(rule["categories"])
     return int(rule["size"]) if rule["kind"] == "vector" else 1 + rule["indicator"]
-
-
-def check_rules(rules: Iterable[Any], width: int) -> None:
-    """Raise unless every rule of a stored schema is valid and makes at most ``width`` features."""
-    for rule in rules:
-        known = isinstance(rule, dict) and str(rule.get("kind")) in _ENCODERS
-        needs = _RULE_FIELDS[rule["kind"]] if known else {}
-        fits = all(isinstance(rule.get(name), kind) for name, kind in needs.items())
-        if not known or not isinstance(rule.get("name"), str) or not fits:
-            raise DataError("schema: a column has no rule that this version knows")
-        words, scale = rule.get("categories", []), rule.get("scale", 1)
-        numbers = (rule.get("mean", 0), rule.get("center", 0), scale)
-        possible = (
-            0 <= rule.get("size", 0) <= width
-            and len(words) <= width
-            and all(isinstance(word, str) for word in words)
-            and all(is_feature(number) for number in numbers)
-            and scale > 0
-        )
-        if not possible:
-            raise DataError("schema: a column has an impossible rule")
-
-
-_NUMBER_FIELDS: dict[str, Any] = dict.fromkeys(("mean", "center", "scale"), int | float)
-_NUMBER_FIELDS["indicator"] = bool
-_RULE_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "number": _NUMBER_FIELDS,
-    "boolean": _NUMBER_FIELDS,
-    "category": {"categories": list},
-    "vector": {"size": int},
-}

@@ -8,16 +8,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data.assemble import arranged_edges
-from argnn.data.import_graph import ImportedGraph, check_width
-from argnn.data.import_options import ImportOptions, NoFeaturesError
+from argnn.data.import_graph import ImportedGraph, check_width, structure_rule, written_schema
+from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId
-from argnn.data.schema import SCHEMA_VERSION, Schema
-from argnn.data.structural_features import (
-    Structure,
-    check_edges,
-    learned_structure,
-    structural_features,
-)
+from argnn.data.schema import Schema
+from argnn.data.structural_features import Structure, check_edges, structural_features
 from argnn.errors import ConfigError, DataError
 
 _WEIGHT_NAMES = ("weight", "edge_weight")
@@ -42,138 +37,101 @@ def import_arrays(
         notes: What the reader found.
     """
     _refuse_columns(options, origin)
-    reader = _ArrayReader(source, options, schema, origin, notes or [])
-    reader.choose_weights()
-    if schema is not None and reader.is_encoded(schema):
+    data, notes = copy.copy(source), list(notes or ())  # a copy of the object, not of its tensors
+    if schema is not None:
+        _forget_unknown_labels(data, schema)
+    node_ids, names = _node_ids(data, origin), _feature_names(data)
+    structure = None if schema is not None else _made_before(data, options, origin)
+    _choose_weights(data, options.weight, notes, origin)
+    scaling: dict[str, Any] = {"center": None, "scale": None}
+    if schema is not None and _is_encoded(data, schema):
         if schema["structure"] is not None:
-            check_edges(schema["structure"], reader.arranged_edges(), origin)
+            edge_index = _arranged(data, len(node_ids), options.directed, origin)
+            check_edges(schema["structure"], edge_index, origin)
     else:
-        reader.standardize()
-        reader.add_structure()
-    return reader.imported()
+        if options.standardize and schema is None and structure is not None:
+            raise ConfigError(f"{origin}: has made features already; standardize it first")
+        scaling = _standardize(data, options, schema, notes, origin)
+        if schema["structure"] if schema is not None else options.features is not None:
+            edge_index = _arranged(data, len(node_ids), options.directed, origin)
+            structure = structure_rule(options, schema, node_ids, options.directed, edge_index)
+            assert structure is not None
+            x, made = structural_features(structure, edge_index, node_ids, origin)
+            notes.append(f"{len(made)} features made from the edges ({structure['kind']})")
+            _append(data, torch.from_numpy(x), origin)
+            names += made
+    if data.get("x") is None and _is_edges(data.get("edge_index")):
+        raise no_features(origin)
+    if schema is not None:
+        check_width(data.x.size(1) if data.x.dim() == 2 else 0, schema, origin)
+        return ImportedGraph(data, node_ids, names, dict(schema), notes)
+    label = _label_rule(data)
+    written = written_schema(options, len(names), None, None, scaling, structure, label)
+    return ImportedGraph(data, node_ids, names, written, notes)
 
 
-class _ArrayReader:
-    """The steps of an import, and what they have found so far."""
+def _is_encoded(data: Data, schema: Schema) -> bool:
+    """Whether the graph was loaded by this very schema, or has all of its features already."""
+    if data.get("schema") == schema:
+        return True
+    x = _dense(data)
+    is_full = x is not None and x.size(1) == schema["num_features"]
+    return is_full and schema["structure"] is not None
 
-    def __init__(
-        self, source: Data, options: ImportOptions, schema: Schema | None, origin: str, notes: Any
-    ) -> None:
-        self.options, self.schema, self.origin = options, schema, origin
-        self.notes = list(notes)
-        self.data = copy.copy(source)  # of the object, not of its tensors
-        if schema is not None:
-            _forget_unknown_labels(self.data, schema)
-        self.node_ids = _node_ids(self.data, origin)
-        self.names = _feature_names(self.data)
-        self.center: list[float] | None = None
-        self.scale: list[float] | None = None
-        self.structure = None if schema is not None else _made_before(self.data, options, origin)
 
-    def is_encoded(self, schema: Schema) -> bool:
-        """Whether the graph was loaded by this very schema, or has all of its features already."""
-        if self.data.get("schema") == schema:
-            return True
-        x = _dense(self.data)
-        is_full = x is not None and x.size(1) == schema["num_features"]
-        return is_full and schema["structure"] is not None
+def _choose_weights(data: Data, asked: str | None, notes: list[str], origin: str) -> None:
+    """Keep the weights of the edges if that was asked for."""
+    has_weights = data.get("edge_weight") is not None
+    if asked is None:
+        notes += ["edge weights ignored (not asked for)"] if has_weights else []
+        return
+    if asked not in _WEIGHT_NAMES or not has_weights:
+        what = f"they are called {_WEIGHT_NAMES[0]} here" if has_weights else "it has none"
+        raise DataError(f"{origin}: no edge weights '{asked}'; {what}")
+    data.keep_weight = True
 
-    def choose_weights(self) -> None:
-        """Keep the weights of the edges if that was asked for."""
-        asked, has_weights = self.options.weight, self.data.get("edge_weight") is not None
-        if asked is None:
-            if has_weights:
-                self.notes.append("edge weights ignored (not asked for)")
-            return
-        if asked not in _WEIGHT_NAMES or not has_weights:
-            what = f"they are called {_WEIGHT_NAMES[0]} here" if has_weights else "it has none"
-            raise DataError(f"{self.origin}: no edge weights '{asked}'; {what}")
-        self.data.keep_weight = True
 
-    def standardize(self) -> None:
-        """Shift and scale features, by the schema where there is one."""
-        x = _dense(self.data)
-        if x is None:
-            return
-        if self.schema is not None:
-            self.center, self.scale = self.schema.get("center"), self.schema.get("scale")
-        elif self.options.standardize and self.structure is not None:
-            raise ConfigError(f"{self.origin}: has made features already; standardize it first")
-        elif self.options.standardize:
-            deviation = x.double().std(dim=0, correction=0)
-            self.center = x.double().mean(dim=0).tolist()
-            self.scale = torch.where(deviation > 0, deviation, 1.0).tolist()
-        if self.center is None or self.scale is None:
-            return
-        if not len(self.center) == len(self.scale) == x.size(1):
+def _standardize(
+    data: Data, options: ImportOptions, schema: Schema | None, notes: list[str], origin: str
+) -> dict[str, Any]:
+    """Shift and scale features, by the schema where there is one; returns by how much."""
+    x = _dense(data)
+    center, scale = None, None
+    if x is not None and schema is not None:
+        center, scale = schema.get("center"), schema.get("scale")
+    elif x is not None and options.standardize:
+        deviation = x.double().std(dim=0, correction=0)
+        center = x.double().mean(dim=0).tolist()
+        scale = torch.where(deviation > 0, deviation, 1.0).tolist()
+    if x is not None and center is not None and scale is not None:
+        if not len(center) == len(scale) == x.size(1):
             raise DataError(
-                f"{self.origin}: the model was trained with {len(self.center)} features "
-                f"(got {x.size(1)})"
+                f"{origin}: the model was trained with {len(center)} features (got {x.size(1)})"
             )
-        self.data.x = (x.double() - torch.tensor(self.center)) / torch.tensor(self.scale)
-        self.notes.append("features shifted and scaled to mean 0 and deviation 1")
+        data.x = (x.double() - torch.tensor(center)) / torch.tensor(scale)
+        notes.append("features shifted and scaled to mean 0 and deviation 1")
+    return {"center": center, "scale": scale}
 
-    def add_structure(self) -> None:
-        """Append features made from the edges, by the schema where there is one."""
-        options = self.options
-        asked = options.features is not None if self.schema is None else self.schema["structure"]
-        if not asked:
-            return
-        edge_index = self.arranged_edges()
-        if self.schema is not None:
-            self.structure = self.schema["structure"]
-        else:
-            self.structure = learned_structure(
-                str(options.features), options.seed, self.node_ids, options.directed, edge_index
-            )
-        assert self.structure is not None
-        made, names = structural_features(self.structure, edge_index, self.node_ids, self.origin)
-        parts = [torch.from_numpy(made).double()]
-        if self.data.get("x") is not None:
-            x = _dense(self.data)
-            if x is None:
-                raise DataError(
-                    f"{self.origin}: x must be a dense array of shape [nodes, features]"
-                )
-            parts.insert(0, x.double())
-        self.data.x = torch.cat(parts, dim=1)
-        self.names += names
-        self.notes.append(f"{len(names)} features made from the edges ({self.structure['kind']})")
 
-    def arranged_edges(self) -> Tensor:
-        """The edges after a check, without self-loops and duplicates."""
-        edge_index, nodes = self.data.get("edge_index"), len(self.node_ids)
-        if not _is_edges(edge_index):
-            raise DataError(f"{self.origin}: edge_index must hold integers of shape [2, edges]")
-        if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
-            raise DataError(f"{self.origin}: edge_index must hold node ids from 0 to {nodes - 1}")
-        return arranged_edges(edge_index.long(), nodes, self.options.directed)
+def _append(data: Data, made: Tensor, origin: str) -> None:
+    """Add columns to the features."""
+    parts = [made.double()]
+    if data.get("x") is not None:
+        x = _dense(data)
+        if x is None:
+            raise DataError(f"{origin}: x must be a dense array of shape [nodes, features]")
+        parts.insert(0, x.double())
+    data.x = torch.cat(parts, dim=1)
 
-    def imported(self) -> ImportedGraph:
-        """The result of all steps."""
-        if self.data.get("x") is None and _is_edges(self.data.get("edge_index")):
-            raise NoFeaturesError(self.origin)
-        if self.schema is not None:
-            x = self.data.x
-            check_width(x.size(1) if x.dim() == 2 else 0, self.schema, self.origin)
-        schema = dict(self.schema) if self.schema is not None else self._written_schema()
-        return ImportedGraph(self.data, self.node_ids, self.names, schema, self.notes)
 
-    def _written_schema(self) -> dict[str, Any]:
-        return {
-            "version": SCHEMA_VERSION,
-            "directed": self.options.directed,
-            "row_normalize": self.options.row_normalize,
-            "num_features": len(self.names),
-            "id": None,
-            "weight": self.options.weight,
-            "drop": [],
-            "columns": None,
-            "center": self.center,
-            "scale": self.scale,
-            "structure": self.structure,
-            "label": _label_rule(self.data),
-        }
+def _arranged(data: Data, nodes: int, directed: bool, origin: str) -> Tensor:
+    """The edges after a check, without self-loops and duplicates."""
+    edge_index = data.get("edge_index")
+    if not _is_edges(edge_index):
+        raise DataError(f"{origin}: edge_index must hold integers of shape [2, edges]")
+    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
+        raise DataError(f"{origin}: edge_index must hold node ids from 0 to {nodes - 1}")
+    return arranged_edges(edge_index.long(), nodes, directed)
 
 
 def _made_before(data: Data, options: ImportOptions, origin: str) -> Structure | None:

@@ -13,25 +13,17 @@ MAX_CATEGORIES = 100
 class NoFeaturesError(DataError):
     """The nodes have no features, and none were asked for."""
 
-    def __init__(self, origin: str) -> None:
-        super().__init__(
-            f"{origin}: the nodes have no features; choose some with features "
-            f"(--features {', '.join(FEATURE_KINDS)})"
-        )
+
+def no_features(origin: str) -> NoFeaturesError:
+    """The error for a graph without features, which says how to get some."""
+    kinds = ", ".join(FEATURE_KINDS)
+    missing = f"{origin}: the nodes have no features"
+    return NoFeaturesError(f"{missing}; choose some with features (--features {kinds})")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a graph mean; see ``argnn.data.load``.
-
-    Attributes:
-        features: Features made from the edges; see ``FEATURE_KINDS``.
-        label: Node column of the classes; ``label`` or ``y`` if not given.
-        node_id: Node column of the ids; ``id`` or the first one if not given.
-        weight: Edge column of the weights, which are left out if not given.
-        drop: Node columns to leave out.
-        standardize: Shift and scale every number column to mean 0 and deviation 1.
-    """
+    """What the columns of a graph mean: arguments of :func:`argnn.data.load`, explained there."""
 
     features: str | None = None
     label: str | None = None
@@ -42,8 +34,8 @@ class Columns:
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as plain JSON values."""
-        given = {name: value for name, value in asdict(self).items() if value}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
+        values = asdict(self) | {"drop": list(self.drop)}
+        return {name: value for name, value in values.items() if value}
 
     @classmethod
     def from_given(cls, values: Mapping[str, Any]) -> "Columns":
@@ -53,14 +45,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class ImportOptions(Columns):
-    """How a graph is read.
-
-    Attributes:
-        directed: Keep the directions of the edges.
-        row_normalize: Scale each row of the features to sum one.
-        max_categories: Most values of a column that is turned into one feature per value.
-        seed: Seed of random features.
-    """
+    """How a graph is read: arguments of :func:`argnn.data.load`, explained there."""
 
     directed: bool = False
     row_normalize: bool = False

@@ -1,11 +1,13 @@
-"""A report on a graph before training: sizes, classes, columns and warnings."""
+"""A report on a graph before training, as JSON values and as tables for a terminal."""
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from rich.markup import escape
+from rich.table import Table
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
@@ -18,12 +20,15 @@ from argnn.data.import_options import Columns, NoFeaturesError
 from argnn.data.splits import split_masks
 from argnn.data.tables import listed
 from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
+from argnn.tables import rich_table
+from argnn.wording import printable
 
 GraphReport = dict[str, Any]
 
 _FEW_NODES = 5
 _DOMINANT = 0.9
 _UNEQUAL_SCALES = 1000.0
+_MOST_ROWS = 30
 
 
 def inspect_graph(
@@ -36,14 +41,8 @@ def inspect_graph(
 ) -> GraphReport:
     """Sizes, degrees, components, homophily, classes, columns and warnings, as JSON values.
 
-    A graph without node features gives a warning, not an error.
-
-    Args:
-        data: Name of a data set, or the path of a graph.
-        root: Folder of the raw benchmark files.
-        directed: Keep the directions of the edges.
-        row_normalize: Scale each row of the features to sum one.
-        columns: What the columns mean.
+    A graph without node features gives a warning, not an error. ``data`` is the name of a data set
+    or the path of a graph; for the options see :func:`argnn.data.load`.
     """
     options = (columns or Columns()).given()
     options |= {"root": root, "directed": directed, "row_normalize": row_normalize}
@@ -63,19 +62,29 @@ def _loaded(data: str, options: dict[str, Any]) -> Data:
 
 
 def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
-    degrees = _degrees(graph)
+    directed = "directions kept" in graph.edge_rule
+    ends = graph.edge_index.flatten() if directed else graph.edge_index[1]
+    degrees = torch.bincount(ends, minlength=graph.num_nodes).numpy()
     report: GraphReport = {
         "name": graph.name,
         "data": data,
         "nodes": graph.num_nodes,
-        "edges": _edge_count(graph),
-        "directed": "directions kept" in graph.edge_rule,
+        "edges": graph.edge_index.size(1) // (1 if directed else 2),
+        "directed": directed,
         "weighted": graph.get("edge_weight") is not None,
         "features": graph.x.size(1) if has_features else 0,
-        "degrees": _summary(degrees),
+        "degrees": {
+            "min": int(degrees.min()),
+            "median": float(np.median(degrees)),
+            "mean": float(degrees.mean()),
+            "max": int(degrees.max()),
+        },
         "isolated": int((degrees == 0).sum()),
         "components": _components(graph),
-        "homophily": _homophily(graph),
+        "homophily": {
+            "edge": _defined(edge_homophily(graph.edge_index, graph.y)),
+            "node": _defined(node_homophily(graph.edge_index, graph.y)),
+        },
         "classes": _classes(graph),
         "unlabelled": int((graph.y < 0).sum()),
         "splits": _splits(graph),
@@ -88,30 +97,18 @@ def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
         },
         "notes": [note for note in graph.notes if has_features or "(degree)" not in note],
     }
-    return {**report, "warnings": _warnings(report, graph, has_features)}
+    report["warnings"] = [
+        *_feature_warnings(graph, has_features),
+        *_leak_warnings(graph),
+        *_class_warnings(report, graph),
+        *_edge_warnings(report),
+        *_twin_warnings(report["twins"]),
+    ]
+    return report
 
 
-def _edge_count(graph: Data) -> int:
-    """The number of edges; an undirected edge counts once."""
-    count = int(graph.edge_index.size(1))
-    return count if "directions kept" in graph.edge_rule else count // 2
-
-
-def _degrees(graph: Data) -> NDArray[np.int64]:
-    """How many edges each node has."""
-    directed = "directions kept" in graph.edge_rule
-    ends = graph.edge_index.flatten() if directed else graph.edge_index[1]
-    degrees: NDArray[np.int64] = torch.bincount(ends, minlength=graph.num_nodes).numpy()
-    return degrees
-
-
-def _summary(values: NDArray[np.int64]) -> dict[str, float]:
-    return {
-        "min": int(values.min()),
-        "median": float(np.median(values)),
-        "mean": float(values.mean()),
-        "max": int(values.max()),
-    }
+def _defined(share: float) -> float | None:
+    return None if math.isnan(share) else share
 
 
 def _components(graph: Data) -> dict[str, int]:
@@ -120,14 +117,6 @@ def _components(graph: Data) -> dict[str, int]:
     adjacency = csr_matrix((np.ones(len(source), dtype=np.int8), (source, target)), shape=shape)
     count, member = connected_components(adjacency, directed=True, connection="weak")
     return {"count": int(count), "largest": int(np.bincount(member).max())}
-
-
-def _homophily(graph: Data) -> dict[str, float | None]:
-    shares = {
-        "edge": edge_homophily(graph.edge_index, graph.y),
-        "node": node_homophily(graph.edge_index, graph.y),
-    }
-    return {name: None if math.isnan(share) else share for name, share in shares.items()}
 
 
 def _classes(graph: Data) -> list[dict[str, Any]]:
@@ -191,16 +180,6 @@ def _columns(graph: Data, has_features: bool) -> list[dict[str, str]]:
     return rows
 
 
-def _warnings(report: GraphReport, graph: Data, has_features: bool) -> list[str]:
-    return [
-        *_feature_warnings(graph, has_features),
-        *_leak_warnings(graph),
-        *_class_warnings(report, graph),
-        *_edge_warnings(report),
-        *_twin_warnings(report["twins"]),
-    ]
-
-
 def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     if not has_features:
         kinds = "degree, onehot, random or laplacian"
@@ -210,9 +189,7 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     deviation = torch.cat([*parts])
     constant = _named(graph.feature_names, deviation == 0)
     varying = deviation[deviation > 0]
-    warnings = []
-    if constant:
-        warnings.append(f"features that are the same for all nodes: {constant}")
+    warnings = [f"features that are the same for all nodes: {constant}"] if constant else []
     if len(varying) and float(varying.max() / varying.min()) > _UNEQUAL_SCALES:
         scales = "the features differ a thousandfold and more in scale"
         warnings.append(f"{scales}: consider --standardize")
@@ -222,18 +199,16 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
 def _leak_warnings(graph: Data) -> list[str]:
     """Warn of columns with few values from which the class follows, such as a copy of it."""
     known = graph.y >= 0
-    y, start, told = graph.y[known], 0, []
+    y, start, warnings = graph.y[known], 0, []
     if len(y.unique()) < 2:
         return []
     for rule in graph.schema["columns"] or []:
         width = feature_count(rule)
         if rule["kind"] != "vector" and _tells(graph.x[:, start : start + width][known], y):
-            told.append(rule["name"])
+            told = f"column {rule['name']} tells the class of every labelled node"
+            warnings.append(f"{told}: drop it if it is the label again")
         start += width
-    return [
-        f"column {name} tells the class of every labelled node: drop it if it is the label again"
-        for name in told
-    ]
+    return warnings
 
 
 def _tells(values: Tensor, y: Tensor) -> bool:
@@ -254,10 +229,8 @@ def _class_warnings(report: GraphReport, graph: Data) -> list[str]:
         return ["the graph has no labels: only links can be learned (--task link)"]
     if len(classes) == 1:
         return [f"there is only one class, {classes[0]['name']}: nothing can be learned"]
-    warnings = []
     small = [row["name"] for row in classes if row["nodes"] < _FEW_NODES]
-    if small:
-        warnings.append(f"classes of fewer than {_FEW_NODES} nodes: {listed(small)}")
+    warnings = [f"classes of fewer than {_FEW_NODES} nodes: {listed(small)}"] if small else []
     largest = max(classes, key=lambda row: row["nodes"])
     if largest["share"] > _DOMINANT:
         warnings.append(
@@ -278,10 +251,8 @@ def _class_warnings(report: GraphReport, graph: Data) -> list[str]:
 def _edge_warnings(report: GraphReport) -> list[str]:
     if not report["edges"]:
         return ["there are no edges: a model without a graph is enough"]
-    warnings = []
     share = report["isolated"] / report["nodes"]
-    if share > 0.1:
-        warnings.append(f"{100 * share:.0f} % of the nodes have no edges")
+    warnings = [f"{100 * share:.0f} % of the nodes have no edges"] if share > 0.1 else []
     largest = report["components"]["largest"]
     if largest < 0.5 * report["nodes"]:
         warnings.append(
@@ -303,3 +274,55 @@ def _twin_warnings(twins: dict[str, Any] | None) -> list[str]:
         f"{agreement} A model can copy the class of a twin: only the scores without twins say what "
         "it does on other nodes"
     ]
+
+
+def inspection_tables(report: GraphReport) -> Iterator[Table]:
+    """A table of facts, then one of classes and one of columns where there are any."""
+    yield _facts(report)
+    if report["classes"]:
+        rows = [(c["name"], str(c["nodes"]), f"{100 * c['share']:.1f}") for c in report["classes"]]
+        yield _table(("class", "nodes", "%"), rows)
+    if report["columns"]:
+        columns = [(row["column"], row["became"]) for row in report["columns"]]
+        yield _table(("column", "became"), columns)
+
+
+def _facts(report: GraphReport) -> Table:
+    degrees, components = report["degrees"], report["components"]
+    spread = f"{degrees['min']} to {degrees['max']}"
+    splits, rule = report["splits"], report["rules"]["splits"]
+    sizes = "/".join(str(splits[part]) for part in ("train", "val", "test"))
+    facts = {
+        "nodes": str(report["nodes"]),
+        "edges": f"{report['edges']} {'directed' if report['directed'] else 'undirected'}"
+        + (", weighted" if report["weighted"] else ""),
+        "features": str(report["features"]),
+        "degrees": f"{spread}, median {degrees['median']:g}, mean {degrees['mean']:.2f}",
+        "nodes without edges": str(report["isolated"]),
+        "components": f"{components['count']}, the largest of {components['largest']} nodes",
+        "homophily": _homophily_words(report["homophily"]),
+        "unlabelled nodes": str(report["unlabelled"]),
+        "splits": f"{splits['count']} ({rule}); {sizes} nodes in the first"
+        if splits["count"]
+        else rule,
+    }
+    table = _table(("", str(report["name"])), list(facts.items()))
+    table.columns[0].no_wrap = True
+    return table
+
+
+def _homophily_words(shares: Mapping[str, float | None]) -> str:
+    if shares["edge"] is None:
+        return "-"
+    node = "-" if shares["node"] is None else f"{shares['node']:.2f}"
+    return f"{shares['edge']:.2f} of edges, {node} of nodes"
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """Cells come from the user's file, so that nothing in them may act as markup."""
+    names = [escape(name) for name in header]
+    words = [names[0], *(name for name in names if name not in ("nodes", "%"))]
+    cells = [[escape(printable(cell)) for cell in row] for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        cells.append([f"... {len(rows) - _MOST_ROWS} more", *[""] * (len(header) - 1)])
+    return rich_table(names, cells, left=words)

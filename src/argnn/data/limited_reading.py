@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.csv_cells import is_number
 from argnn.data.import_graph import ImportedGraph
 from argnn.data.import_options import NoFeaturesError
 from argnn.data.tables import too_large
@@ -42,10 +43,7 @@ def allowed_memory(path: Path) -> int:
     """How many bytes of memory reading a file or folder may take."""
     chosen = os.environ.get(_VARIABLE)
     if chosen:
-        try:
-            gib = float(chosen)
-        except ValueError:
-            gib = math.nan
+        gib = float(chosen) if is_number(chosen) else math.nan
         if not 0 < gib < 2**20:
             raise ConfigError(f"{_VARIABLE} must be a number of GiB (got '{chosen[:20]}')")
         return int(gib * 2**30)
@@ -61,9 +59,7 @@ def allowed_memory(path: Path) -> int:
 def read_limited(path: Path, read: Callable[[], ImportedGraph]) -> ImportedGraph:
     """Call ``read`` in a child process with limits; on other systems than Linux, without.
 
-    Args:
-        path: The file or folder that ``read`` opens; its size sets the limits.
-        read: Reads a graph.
+    The size of ``path``, which ``read`` opens, sets the limits.
 
     Raises:
         DataError: The child used up its memory or time.
@@ -90,7 +86,7 @@ def _read_answer(answer: IO[bytes], path: Path, status: int) -> ImportedGraph:
     answer.seek(0)
     try:
         with np.load(answer, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
+            found = dict(arrays)
     except (ValueError, EOFError, OSError, BadZipFile) as error:  # the child ended too early
         raise DataError(
             f"{path}: could not be read (exit code {status}), perhaps for lack of memory "
@@ -125,7 +121,9 @@ def _answer(
     answer: IO[bytes], read: Callable[[], ImportedGraph], memory: int, seconds: int
 ) -> None:
     """In the child: read, and write the graph or the error into the answer."""
-    _be_silent()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # C++ libraries print a message when they run out of memory
+        os.dup2(nowhere, stream)
     torch.set_num_threads(1)  # the other threads were not copied
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _lower(resource.RLIMIT_AS, held + memory)
@@ -141,13 +139,6 @@ def _answer(
         arrays = _said(error="RuntimeError", message=traceback.format_exc())
     np.savez(answer, allow_pickle=False, **arrays)
     answer.flush()
-
-
-def _be_silent() -> None:
-    # C++ libraries print a message when they run out of memory.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
 
 
 def _lower(kind: int, limit: int) -> None:
@@ -177,18 +168,13 @@ def _packed(imported: ImportedGraph) -> dict[str, NDArray[Any]]:
 
 def _unpacked(arrays: dict[str, NDArray[Any]]) -> ImportedGraph:
     said = json.loads(arrays.pop("json").tobytes())
+    if said.get("error") == "MemoryError":
+        raise MemoryError
     if "error" in said:
-        _raise_again(said)
+        raise _ERRORS.get(said["error"], RuntimeError)(said["message"])
     data = Data(**said["data"])
     for name, values in arrays.items():
         if name.startswith("data "):
             data[name.removeprefix("data ")] = torch.from_numpy(values)
     parts = [(arrays[f"part {at}"], width) for at, width in enumerate(said["widths"])]
     return ImportedGraph(data=data, parts=parts, **said["rest"])
-
-
-def _raise_again(said: dict[str, str]) -> NoReturn:
-    if said["error"] == "MemoryError":
-        raise MemoryError
-    kind = _ERRORS.get(said["error"], RuntimeError)
-    raise kind.__new__(kind, said["message"])  # a constructor could add to the message

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from torch import Tensor
+from torch_geometric.utils import to_undirected
 
 from argnn.errors import ConfigError, DataError
 
@@ -77,7 +78,8 @@ def split_links(
         DataError: There are too few pairs or too few non-edges.
     """
     _, val_share, test_share = parse_ratio(ratio)
-    pairs = _unordered_pairs(edge_index, num_nodes)
+    both = to_undirected(edge_index, num_nodes=num_nodes).cpu()
+    pairs: _Pairs = both[:, both[0] < both[1]].numpy()  # each once, the smaller node first, sorted
     count = pairs.shape[1]
     # As floating point numbers, 0.29 * 100 is less than 29, and must not be cut to 28.
     num_val, num_test = (int(share * count + 1e-9) for share in (val_share, test_share))
@@ -91,21 +93,13 @@ def split_links(
     val, test, train = np.split(order, [num_val, num_val + num_test])
     observed = pairs[:, np.sort(train)]
     return LinkSplit(
-        edge_index=_both_directions(observed, num_nodes),
+        edge_index=to_undirected(torch.from_numpy(observed), num_nodes=num_nodes),
         train=torch.from_numpy(observed),
         val=torch.from_numpy(pairs[:, val]),
         val_negatives=torch.from_numpy(negatives[:, :num_val]),
         test=torch.from_numpy(pairs[:, test]),
         test_negatives=torch.from_numpy(negatives[:, num_val:]),
     )
-
-
-def _unordered_pairs(edge_index: Tensor, num_nodes: int) -> _Pairs:
-    """Each pair of different neighbours once, the smaller node first, sorted, ``[2, P]``."""
-    low = torch.minimum(edge_index[0], edge_index[1])
-    high = torch.maximum(edge_index[0], edge_index[1])
-    keys = torch.unique((low * num_nodes + high)[low != high]).cpu().numpy()
-    return np.stack([keys // num_nodes, keys % num_nodes])
 
 
 def _forest_last(
@@ -153,9 +147,3 @@ def _drawn_keys(taken: _Pairs, num_nodes: int, count: int, rng: np.random.Genera
         # Of equal draws the first is kept, in the order of drawing.
         keys = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
     return keys[:count]
-
-
-def _both_directions(pairs: _Pairs, num_nodes: int) -> Tensor:
-    keys = np.concatenate([pairs[0] * num_nodes + pairs[1], pairs[1] * num_nodes + pairs[0]])
-    keys.sort()
-    return torch.from_numpy(np.stack([keys // num_nodes, keys % num_nodes]))

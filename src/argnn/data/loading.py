@@ -7,26 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from scipy.sparse import issparse
 from torch_geometric.data import Data
 
 from argnn.data.assemble import assemble
 from argnn.data.benchmarks import load_benchmark
 from argnn.data.columns import side_by_side
 from argnn.data.digits import digits
-from argnn.data.formats import edge_lists
-from argnn.data.formats.arrays import adjacency_data, arrays_data, is_sparse
-from argnn.data.formats.csv_files import read_csv
-from argnn.data.formats.frames import frame_tables, is_frame
+from argnn.data.formats import objects
 from argnn.data.formats.graphml import read_graphml
-from argnn.data.formats.networkx_graphs import is_networkx, networkx_tables
 from argnn.data.formats.parquet_files import read_parquet
+from argnn.data.formats.text_files import SUFFIXES, read_csv, read_edge_list
 from argnn.data.import_arrays import import_arrays
 from argnn.data.import_graph import ImportedGraph, import_tables
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema, check_schema
-from argnn.data.specs import DATASETS, DatasetSpec, check_counts
+from argnn.data.specs import DATASETS, check_counts
 from argnn.data.structural_features import made_width
 from argnn.data.synthetic import mixed
 from argnn.data.tables import GraphTables, Table
@@ -158,7 +156,10 @@ def _imported(
     if path is not None:
         return path.stem, str(path), read_limited(path, lambda: _read(path, options, schema))
     spec = resolve(str(source), DATASETS, "data set")
-    imported = import_arrays(_registered(spec, root), options, schema, spec.name)
+    graph = _EMBEDDED[spec.loader]() if spec.embedded else load_benchmark(spec, root)
+    check_counts(spec, graph)
+    graph.split_rule = spec.split_rule
+    imported = import_arrays(graph, options, schema, spec.name)
     imported.undirected = not spec.directed
     return spec.name, spec.name, imported
 
@@ -174,36 +175,26 @@ def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | Non
     """The graph that an object holds; None if the object is a name or a path."""
     if isinstance(source, Data):
         return source, []
-    if is_networkx(source):
-        return networkx_tables(source)
-    if is_frame(source):
-        return frame_tables(source)
-    if is_sparse(source):
-        return adjacency_data(source)
-    if isinstance(source, tuple | list) and len(source) == 2:
-        return _pair(*source)
-    return None
-
-
-def _pair(first: Any, second: Any) -> GraphTables | tuple[Data, list[str]]:
-    if is_frame(first) and is_frame(second):
-        return frame_tables(first, second)
+    if objects.is_networkx(source):
+        return objects.networkx_tables(source)
+    if objects.is_frame(source):
+        return objects.frame_tables(source)
+    if issparse(source):
+        return objects.adjacency_data(source)
+    if not isinstance(source, tuple | list) or len(source) != 2:
+        return None
+    first, second = source
+    if objects.is_frame(first) and objects.is_frame(second):
+        return objects.frame_tables(first, second)
     # In (features, edges), which may start with a sparse matrix, too, the edges have two rows.
-    if is_sparse(first) and first.shape[0] == first.shape[1] == _row_count(second):
-        return adjacency_data(first, second)
-    return arrays_data(first, second), []
+    if issparse(first) and first.shape[0] == first.shape[1] == _row_count(second):
+        return objects.adjacency_data(first, second)
+    return objects.arrays_data(first, second), []
 
 
 def _row_count(value: Any) -> int:
     shape = getattr(value, "shape", None)
     return int(shape[0]) if shape else len(value) if hasattr(value, "__len__") else -1
-
-
-def _registered(spec: DatasetSpec, root: str | Path | None) -> Data:
-    graph = _EMBEDDED[spec.loader]() if spec.embedded else load_benchmark(spec, root)
-    check_counts(spec, graph)
-    graph.split_rule = spec.split_rule
-    return graph
 
 
 def _as_path(source: Any) -> Path | None:
@@ -225,10 +216,7 @@ def _as_path(source: Any) -> Path | None:
 
 
 def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # too long, or with a NUL in it
-        return False
+    return os.path.exists(path)  # noqa: PTH110 (Path.exists raises for a name that is too long)
 
 
 def _read_path(path: Path) -> GraphTables | Data:
@@ -241,15 +229,15 @@ def _read_path(path: Path) -> GraphTables | Data:
         raise DataError(f"{path}: no such file (supported graph files are {_SUPPORTED})")
     if suffix in (".graphml", ".xml"):
         return read_graphml(path)
-    if suffix in edge_lists.SUFFIXES:
-        return edge_lists.read_edge_list(path)
+    if suffix in SUFFIXES:
+        return read_edge_list(path)
     what = f"'{path.suffix}'" if path.suffix else "no suffix"
     raise DataError(f"{path}: supported graph files are {_SUPPORTED} (got {what})")
 
 
 def _read_folder(folder: Path) -> GraphTables:
     readers: dict[str, Callable[[Path], Table]] = {"csv": read_csv, "parquet": read_parquet}
-    found = [kind for kind in readers if _is_there(folder / f"edges.{kind}")]
+    found = [kind for kind in readers if os.path.lexists(folder / f"edges.{kind}")]
     if len(found) > 1:
         names = " and ".join(f"edges.{kind}" for kind in found)
         raise DataError(f"{folder}: holds {names}; keep one")
@@ -260,8 +248,4 @@ def _read_folder(folder: Path) -> GraphTables:
         )
     read, nodes = readers[found[0]], folder / f"nodes.{found[0]}"
     edges = read(folder / f"edges.{found[0]}")
-    return GraphTables(edges, read(nodes) if _is_there(nodes) else None)
-
-
-def _is_there(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
+    return GraphTables(edges, read(nodes) if os.path.lexists(nodes) else None)

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argnn.data.tables import Cells, Table, is_missing, object_cells
-from argnn.errors import DataError
+from argnn.data.tables import Table, is_missing
 
 NodeId = str | int
 
@@ -30,10 +29,8 @@ def rows_of_nodes(nodes: Table, column: str) -> tuple[list[NodeId], dict[Hashabl
         key = _key(cell, nodes, row, column)
         if key in rows:
             first = nodes.place(rows[key], column).removeprefix(f"{nodes.origin}, ")
-            raise DataError(
-                f"{nodes.place(row, column)}: duplicate id {shown(key)} "
-                f"(also in {first.rsplit(', column', 1)[0]})"
-            )
+            first = first.rsplit(", column", 1)[0]
+            raise nodes.error(row, column, f"duplicate id {shown(key)} (also in {first})")
         rows[key] = row
     return _plain(list(rows)), rows
 
@@ -47,7 +44,7 @@ def ends_of_edges(
         for row, cell in enumerate(edges.columns[column].tolist()):
             found = rows.get(_key(cell, edges, row, column))
             if found is None:
-                raise DataError(f"{edges.place(row, column)}: unknown node {shown(cell)}")
+                raise edges.error(row, column, f"unknown node {shown(cell)}")
             ends[side, row] = found
     return ends
 
@@ -69,13 +66,14 @@ def nodes_of_edges(
     ]
     # Source and target of the first edge come before those of the second.
     count = len(edges)
-    ordered = [key for pair in zip(keys[:count], keys[count:], strict=True) for key in pair]
-    ids = _plain(list(dict.fromkeys(ordered)))
+    pairs = zip(keys[:count], keys[count:], strict=True)
+    rows = {
+        key: row for row, key in enumerate(dict.fromkeys(key for pair in pairs for key in pair))
+    }
+    ids = _plain(list(rows))
     if all(isinstance(node, int) for node in ids):
         return _sorted_integers(np.array([int(str(key)) for key in keys]).reshape(2, count))
-    rows = {key: row for row, key in enumerate(dict.fromkeys(ordered))}
-    ends = np.array([rows[key] for key in keys], dtype=np.int64)
-    return ids, ends.reshape(2, count)
+    return ids, np.array([rows[key] for key in keys], dtype=np.int64).reshape(2, count)
 
 
 def _sorted_integers(ends: NDArray[np.int64]) -> tuple[list[NodeId], NDArray[np.int64]]:
@@ -88,15 +86,13 @@ def _key(cell: Any, table: Table, row: int, column: str) -> Hashable:
     if type(cell) is str and cell:  # the common case, fast
         return cell
     if isinstance(cell, bool) or is_missing(cell):
-        raise DataError(f"{table.place(row, column)}: a node id is missing")
+        raise table.error(row, column, "a node id is missing")
     # pandas turns a column of integers with a missing value into floats.
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
     if not isinstance(cell, str | int):
-        raise DataError(
-            f"{table.place(row, column)}: a node id must be a text or an integer "
-            f"(got {shown(cell)})"
-        )
+        problem = f"a node id must be a text or an integer (got {shown(cell)})"
+        raise table.error(row, column, problem)
     return cell
 
 
@@ -107,8 +103,3 @@ def _plain(keys: Sequence[Any]) -> list[NodeId]:
         if len(set(numbers)) == len(numbers):
             return list(numbers)
     return [key if isinstance(key, int) else str(key) for key in keys]
-
-
-def id_cells(values: Sequence[Any]) -> Cells:
-    """Ids of an object in memory: integers and texts as they are, anything else by its text."""
-    return object_cells([value if isinstance(value, str | int) else str(value) for value in values])

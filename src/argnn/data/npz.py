@@ -20,9 +20,8 @@ from argnn.data.tables import too_large
 from argnn.errors import DataError
 from argnn.wording import printable
 
-_REQUIRED = ("edge_index",)
 _TEXTS = ("node_ids", "feature_names", "class_names")
-_OPTIONAL = ("x", "y", *MASK_NAMES, "edge_weight", *_TEXTS)
+_KNOWN = ("x", "edge_index", "y", *MASK_NAMES, "edge_weight", *_TEXTS)
 _LONGEST_HEADER = 10_000
 
 
@@ -34,7 +33,7 @@ def load_npz(path: Path) -> Data:
     check_regular(path)
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            members = {_name(info): info for info in archive.infolist()}
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             _check_names(list(members), path)
             size = sum(info.file_size for info in archive.infolist())
             advice = " (np.savez, which does not compress, gives a file that is accepted)"
@@ -47,19 +46,14 @@ def load_npz(path: Path) -> Data:
     return Data(**fields)
 
 
-def _name(info: zipfile.ZipInfo) -> str:
-    return info.filename.removesuffix(".npy")
-
-
 def _check_names(names: list[str], path: Path) -> None:
-    for name in _REQUIRED:
-        if name not in names:
-            found = printable(", ".join(names[:10])) or "nothing"
-            raise DataError(f"{path}: {name} is missing (found: {found[:200]})")
+    if "edge_index" not in names:
+        found = printable(", ".join(names[:10])) or "nothing"
+        raise DataError(f"{path}: edge_index is missing (found: {found[:200]})")
     for name in names:
-        if name not in _REQUIRED + _OPTIONAL:
-            known = ", ".join(("x", *_REQUIRED, *_OPTIONAL[1:]))
-            raise DataError(f"{path}: unknown field {printable(name[:40])} (known fields: {known})")
+        if name not in _KNOWN:
+            known, unknown = ", ".join(_KNOWN), printable(name[:40])
+            raise DataError(f"{path}: unknown field {unknown} (known fields: {known})")
 
 
 def _field(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, path: Path) -> Any:

@@ -5,27 +5,78 @@ that decides about memory or enters a computation is checked first.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 
-from argnn.data.columns import check_rules, is_feature
-from argnn.data.structural_features import check_structure
-from argnn.errors import DataError
+from annotated_types import Ge, Gt, Le
+from pydantic import Discriminator
+from typing_extensions import TypedDict
+
+from argnn.checked import Count, checked
+from argnn.data.columns import LARGEST
+from argnn.data.structural_features import SIDES
+from argnn.errors import DataError, error_prefix
 
 #: Increased when the meaning of a schema changes; a schema of another version is refused.
 SCHEMA_VERSION = 1
-_MOST_FEATURES = 1_000_000
 
 Schema = Mapping[str, Any]
 
-_FIELDS: Mapping[str, Any] = {
-    "directed": bool,
-    "row_normalize": bool,
-    "num_features": int,
-    "id": str | None,
-    "columns": list | None,
-    "structure": dict | None,
-    "label": dict | None,
-}
+_Size = Annotated[int, Ge(0), Le(1_000_000)]
+_Number = Annotated[float, Ge(-LARGEST), Le(LARGEST)]
+_Scale = Annotated[float, Gt(0), Le(LARGEST)]
+
+
+class _NumberColumn(TypedDict):
+    kind: Literal["number", "boolean"]
+    name: str
+    mean: _Number
+    indicator: bool
+    center: _Number
+    scale: _Scale
+
+
+class _CategoryColumn(TypedDict):
+    kind: Literal["category"]
+    name: str
+    categories: list[str]
+
+
+class _VectorColumn(TypedDict):
+    kind: Literal["vector"]
+    name: str
+    size: _Size
+
+
+class _Degrees(TypedDict):
+    kind: Literal["degree"]
+    sides: list[str]
+
+
+class _SizedStructure(TypedDict):
+    kind: Literal["onehot", "random", "laplacian"]
+    size: _Size
+    seed: NotRequired[Count]
+
+
+class _Label(TypedDict):
+    column: str | None
+    classes: list[str]
+
+
+_Column = Annotated[_NumberColumn | _CategoryColumn | _VectorColumn, Discriminator("kind")]
+_Structure = Annotated[_Degrees | _SizedStructure, Discriminator("kind")]
+
+
+class _Schema(TypedDict):
+    directed: bool
+    row_normalize: bool
+    num_features: Annotated[_Size, Ge(1)]
+    id: str | None
+    columns: list[_Column] | None
+    structure: _Structure | None
+    label: _Label | None
+    center: NotRequired[list[_Number] | None]
+    scale: NotRequired[list[_Number] | None]
 
 
 def check_schema(schema: Schema) -> None:
@@ -33,35 +84,7 @@ def check_schema(schema: Schema) -> None:
     version = schema.get("version")
     if version != SCHEMA_VERSION:
         raise DataError(f"schema: version must be {SCHEMA_VERSION} (got {version!r})")
-    for name, kinds in _FIELDS.items():
-        if not isinstance(schema.get(name, ...), kinds):
-            raise DataError(f"schema: {name} is missing or of the wrong type")
-    width = schema["num_features"]
-    if not 1 <= width <= _MOST_FEATURES:
-        raise DataError(f"schema: num_features must be from 1 to {_MOST_FEATURES} (got {width})")
-    check_rules(schema["columns"] or [], width)
-    if schema["structure"] is not None:
-        check_structure(schema["structure"], width)
-    if schema["label"] is not None:
-        _check_label(schema["label"])
-    for name in ("center", "scale"):
-        values = schema.get(name)
-        if values is not None and not _is_list_of_numbers(values, width):
-            raise DataError(f"schema: {name} must be a list of at most {width} numbers")
-
-
-def _is_list_of_numbers(values: object, most: int) -> bool:
-    if not isinstance(values, list) or not _is_list_of(values, int | float):
-        return False
-    return len(values) <= most and all(is_feature(value) for value in values)
-
-
-def _check_label(rule: Mapping[str, Any]) -> None:
-    if not _is_list_of(rule.get("classes"), str):
-        raise DataError("schema: label has no list of classes")
-    if not isinstance(rule.get("column"), str | None):
-        raise DataError("schema: the column of the label must have a name")
-
-
-def _is_list_of(values: object, kind: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+    with error_prefix("schema:", DataError):
+        checked(dict(schema), _Schema)
+    if (schema["structure"] or {}).get("sides", SIDES[0]) not in SIDES:
+        raise DataError("schema: damaged rule of 'degree' features")

@@ -1,7 +1,8 @@
 """Which data sets there are (``datasets.csv``), and what each of them must hold."""
 
 import csv
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -90,13 +91,25 @@ def check_counts(spec: DatasetSpec, graph: Data) -> None:
 
 def _read_specs() -> dict[str, DatasetSpec]:
     text = files("argnn.data").joinpath("datasets.csv").read_text("utf-8")
-    kinds: dict[str, Any] = {
-        **dict.fromkeys(("nodes", "edges", "stored_edges", "features", "classes"), int),
-        **dict.fromkeys(("directed", "downloadable"), "yes".__eq__),
-    }
-    rows = csv.DictReader(text.splitlines())
-    parsed = [{name: kinds.get(name, str)(cell) for name, cell in row.items()} for row in rows]
-    return {facts["name"]: DatasetSpec(**facts) for facts in parsed}
+    types = {field.name: field.type for field in fields(DatasetSpec)}
+    read: dict[Any, Callable[[str], Any]] = {int: int, bool: "yes".__eq__}
+    specs = {}
+    for row in csv.DictReader(text.splitlines()):
+        facts = {name: read.get(types[name], str)(cell) for name, cell in row.items()}
+        specs[row["name"]] = DatasetSpec(**facts)
+    return specs
+
+
+def _read_sums() -> dict[str, dict[str, str]]:
+    sums: dict[str, dict[str, str]] = {}
+    for line in files("argnn.data").joinpath("raw_files.txt").read_text("utf-8").splitlines():
+        data_set, file, digest = line.split()
+        sums.setdefault(data_set, {})[file] = digest
+    return sums
 
 
 DATASETS: dict[str, DatasetSpec] = _read_specs()
+#: SHA-256 sums, by data set and raw file, of the files that the results of this project were made
+#: with. Every file is compared with its sum whenever it is read: the sources name no versions,
+#: disks decay, and some of the files are pickles, which could run code.
+SHA256: dict[str, dict[str, str]] = _read_sums()

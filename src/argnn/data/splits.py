@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.errors import ConfigError, DataError
+from argnn.errors import ConfigError, DataError, error_prefix
 
 MASK_NAMES = ("train_mask", "val_mask", "test_mask")
 
@@ -34,7 +34,8 @@ def stratified_splits(y: Tensor, fractions: Sequence[float], count: int, seed: i
         >>> [int(mask.sum()) for mask in stratified_splits(y, (0.6, 0.2, 0.2), 1, 0)]
         [6, 2, 2]
     """
-    _check_fractions(fractions)
+    if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
+        raise ConfigError(f"fractions must be three shares that sum to 1 (got {fractions})")
     rng = np.random.default_rng(seed)
     labels = y.numpy()
     masks = np.zeros((3, len(labels), count), dtype=bool)
@@ -49,38 +50,31 @@ def stratified_splits(y: Tensor, fractions: Sequence[float], count: int, seed: i
     return train, val, test
 
 
-def _check_fractions(fractions: Sequence[float]) -> None:
-    if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
-        raise ConfigError(f"fractions must be three shares that sum to 1 (got {fractions})")
-
-
 def check_masks(train: Tensor, val: Tensor, test: Tensor, *, origin: str) -> None:
     """Raise unless three ``[N, S]`` masks are disjoint, and those needed for training not empty.
 
-    An empty test mask is allowed: then there is no test score.
-
-    Args:
-        train: Training masks.
-        val: Validation masks.
-        test: Test masks.
-        origin: The graph or file, for error messages.
+    An empty test mask is allowed: then there is no test score. ``origin`` is named in errors.
     """
+    with error_prefix(f"{origin}:"):
+        check_usable(train, val, test)
+
+
+def check_usable(train: Tensor, val: Tensor, test: Tensor) -> None:
+    """:func:`check_masks` for a caller that names the graph itself."""
     masks = dict(zip(MASK_NAMES, (train, val, test), strict=True))
     for name, mask in masks.items():
         if mask.shape != train.shape:
-            raise DataError(
-                f"{origin}: {name} has shape {list(mask.shape)}, "
-                f"but train_mask has {list(train.shape)}"
-            )
+            found = f"{name} has shape {list(mask.shape)}"
+            raise DataError(f"{found}, but train_mask has {list(train.shape)}")
     for first, second in (MASK_NAMES[:2], MASK_NAMES[1:], MASK_NAMES[::2]):
         both = (masks[first] & masks[second]).nonzero()
         if len(both):
             node, split = both[0].tolist()
-            raise DataError(f"{origin}: node {node} is in {first} and in {second} of split {split}")
+            raise DataError(f"node {node} is in {first} and in {second} of split {split}")
     for name in MASK_NAMES[:2]:
         empty = (~masks[name].any(dim=0)).nonzero()
         if len(empty):
-            raise DataError(f"{origin}: {name} of split {int(empty[0])} is empty")
+            raise DataError(f"{name} of split {int(empty[0])} is empty")
 
 
 def split_masks(graph: Data, split: int) -> Masks:

@@ -43,7 +43,7 @@ Structure = dict[str, Any]
 Features = tuple[NDArray[np.float32], list[str]]
 
 #: Which degrees are counted, for an undirected and for a directed graph.
-_SIDES = (["both"], ["in", "out"])
+SIDES = (["both"], ["in", "out"])
 
 
 def learned_structure(
@@ -51,16 +51,12 @@ def learned_structure(
 ) -> Structure:
     """The rule of structural features, as plain JSON values.
 
-    Args:
-        kind: A key of :data:`FEATURE_KINDS`.
-        seed: Seed of random features.
-        node_ids: The user's names of the nodes.
-        directed: Whether edges in and edges out are counted apart.
-        edge_index: Edges without self-loops and duplicates, ``[2, E]``.
+    ``kind`` is a key of :data:`FEATURE_KINDS`, ``seed`` that of random features. In a ``directed``
+    graph, edges in and edges out are counted apart. For the edges see :func:`structural_features`.
     """
     rule: Structure = {"kind": kind}
     if kind == "degree":
-        rule["sides"] = list(_SIDES[directed])
+        rule["sides"] = list(SIDES[directed])
     elif kind == "onehot":
         rule |= {"size": len(node_ids), "nodes": _digest(node_ids)}
     elif kind == "random":
@@ -121,31 +117,12 @@ def _edges_digest(edge_index: Tensor) -> str:
     return hashlib.sha256(edge_index.contiguous().numpy().tobytes()).hexdigest()[:16]
 
 
-def check_structure(rule: Structure, width: int) -> None:
-    """Raise unless a stored rule is valid and makes at most ``width`` features."""
-    kind = str(rule.get("kind"))
-    if kind not in FEATURE_KINDS:
-        raise DataError(f"schema: unknown features {kind[:40]!r}")
-    if kind == "degree":
-        fits = rule.get("sides") in _SIDES
-    else:
-        numbers = [rule.get("size"), rule.get("seed", 0)]
-        fits = all(isinstance(number, int) and number >= 0 for number in numbers)
-        fits = fits and rule["size"] <= width
-    if not fits:
-        raise DataError(f"schema: damaged rule of '{kind}' features")
-
-
 def structural_features(
     rule: Structure, edge_index: Tensor, node_ids: Sequence[object], origin: str
 ) -> Features:
-    """Features ``[N, F]`` by a rule, and their names.
+    """Features ``[N, F]`` by a rule of :func:`learned_structure`, and their names.
 
-    Args:
-        rule: What :func:`learned_structure` gave.
-        edge_index: Edges without self-loops and duplicates, ``[2, E]``.
-        node_ids: The user's names of the nodes.
-        origin: The graph or file, for error messages.
+    ``edge_index`` has neither self-loops nor duplicates; ``origin`` is named in errors.
     """
     nodes, kind = len(node_ids), rule["kind"]
     if kind == "degree":
@@ -207,7 +184,12 @@ def _laplacian(edge_index: Tensor, nodes: int, size: int) -> Features:
     :math:`\sqrt{N}`, so that values are of order one in a graph of any size. In a graph with too
     few nodes, the last features are zero.
     """
-    normalized = _normalized_adjacency(edge_index, nodes)
+    source, target = edge_index.numpy()
+    adjacency = sp.csr_matrix((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
+    adjacency = adjacency.maximum(adjacency.T)  # directions would make it unsymmetric
+    degree = np.asarray(adjacency.sum(axis=1)).ravel()
+    scale = sp.diags(1 / np.sqrt(np.maximum(degree, 1)))
+    normalized = scale @ adjacency @ scale
     count = min(size + 1, nodes)
     if nodes <= _DENSE_NODES or count >= nodes - 1:
         _, vectors = np.linalg.eigh(-normalized.toarray())
@@ -223,12 +205,3 @@ def _laplacian(edge_index: Tensor, nodes: int, size: int) -> Features:
     result = np.zeros((nodes, size), dtype=np.float32)
     result[:, : count - 1] = chosen * np.where(largest < 0, -1.0, 1.0) * np.sqrt(nodes)
     return result, [f"laplacian {index}" for index in range(size)]
-
-
-def _normalized_adjacency(edge_index: Tensor, nodes: int) -> sp.csr_matrix:
-    source, target = edge_index.numpy()
-    adjacency = sp.csr_matrix((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
-    adjacency = adjacency.maximum(adjacency.T)  # directions would make it unsymmetric
-    degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    scale = sp.diags(1 / np.sqrt(np.maximum(degree, 1)))
-    return scale @ adjacency @ scale

@@ -98,13 +98,18 @@ def mixed(
     rng = np.random.default_rng(seed)
     edge_index, region = _placed(_motifs(regions_per_kind))
     kind = np.repeat(np.arange(len(GEOMETRIES)), regions_per_kind)
-    signal = _signals(regions_per_kind, rng)
+    # A signal per region, equally frequent within each geometry.
+    balanced = np.arange(regions_per_kind) % NUM_SIGNALS
+    signal = np.concatenate([rng.permutation(balanced) for _ in GEOMETRIES])
     bridges = _bridges(region, extra_bridges, rng)
     y = torch.from_numpy((signal + kind) % NUM_SIGNALS)[region]
     pair = torch.from_numpy(signal * len(GEOMETRIES) + kind)
     train, val, test = stratified_splits(pair, FRACTIONS, num_splits, seed)
+    # Rows of a Hadamard matrix: equally far apart, and no single feature tells the signal.
+    prototypes: NDArray[Any] = hadamard(NUM_FEATURES)[1 : NUM_SIGNALS + 1] / 2
+    shown = prototypes[signal[region]]
     source = Data(
-        x=torch.from_numpy(_noisy_features(signal[region], noise, rng)),
+        x=torch.from_numpy(shown + noise * rng.standard_normal(shown.shape)),
         edge_index=torch.cat([edge_index, bridges], dim=1),
         y=y,
         train_mask=train[region],
@@ -140,27 +145,10 @@ def _motifs(regions_per_kind: int) -> list[tuple[Tensor, int]]:
 
 def _placed(motifs: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
     """All regions in one graph: their edges, and the region of each node."""
-    edges, regions, offset = [], [], 0
-    for index, (edge_index, num_nodes) in enumerate(motifs):
-        edges.append(edge_index + offset)
-        regions.append(torch.full((num_nodes,), index))
-        offset += num_nodes
-    return torch.cat(edges, dim=1), torch.cat(regions)
-
-
-def _signals(regions_per_kind: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A signal per region, equally frequent within each geometry."""
-    balanced = np.arange(regions_per_kind) % NUM_SIGNALS
-    return np.concatenate([rng.permutation(balanced) for _ in GEOMETRIES])
-
-
-def _noisy_features(
-    signal: NDArray[np.int64], noise: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    # Rows of a Hadamard matrix: equally far apart, and no single feature tells the signal.
-    prototypes = hadamard(NUM_FEATURES)[1 : NUM_SIGNALS + 1] / 2
-    shown: NDArray[Any] = prototypes[signal]
-    return shown + noise * rng.standard_normal(shown.shape)
+    sizes = torch.tensor([size for _, size in motifs])
+    starts = (sizes.cumsum(0) - sizes).tolist()
+    edges = [edge_index + start for (edge_index, _), start in zip(motifs, starts, strict=True)]
+    return torch.cat(edges, dim=1), torch.arange(len(motifs)).repeat_interleave(sizes)
 
 
 def _bridges(region: Tensor, extra: int, rng: np.random.Generator) -> Tensor:

@@ -1,7 +1,7 @@
 """Tables with named columns; each knows where its rows are in the file."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,15 @@ class Table:
         where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
         return f"{self.origin}, {where}, column {column}"
 
+    def error(self, row: int, column: str, problem: str) -> DataError:
+        """An error that begins with the place of a cell."""
+        return DataError(f"{self.place(row, column)}: {problem}")
+
+    def present(self, column: str) -> Iterator[tuple[int, Any]]:
+        """Row and content of every cell of a column that is not missing."""
+        cells = enumerate(self.columns[column].tolist())
+        return ((row, cell) for row, cell in cells if not is_missing(cell))
+
     def require(self, column: str, what: str) -> str:
         """The name of a column that a user asked for, which must be there."""
         if column not in self.columns:
@@ -80,6 +89,12 @@ def too_large(place: object) -> DataError:
     return DataError(
         f"{place}: takes more memory than a file of its size may; set ARGNN_READ_GIB to allow more"
     )
+
+
+def check_unique(names: Sequence[str], origin: str) -> None:
+    """Raise unless there are columns, each with a name of its own."""
+    if len(set(names)) < len(names) or not names:
+        raise DataError(f"{origin}: every column needs a name of its own")
 
 
 def object_cells(values: Sequence[Any]) -> Cells:

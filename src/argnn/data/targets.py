@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argnn.csv_cells import is_number
 from argnn.data.node_ids import shown
 from argnn.data.splits import MASK_NAMES
 from argnn.data.tables import Table, is_missing
@@ -13,71 +14,79 @@ from argnn.errors import DataError
 
 SPLIT_COLUMN = "split"
 _LABEL_NAMES = ("label", "y")
-_PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
-_YES, _NO = ("1", "true", "yes"), ("0", "false", "no", "")
+#: Words of a cell, and the numbers that they stand for.
+_TRUTH = {
+    **dict.fromkeys(("1", "1.0", "true", "yes"), 1),
+    **dict.fromkeys(("0", "0.0", "false", "no", ""), 0),
+}
+_PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 
 LabelRule = dict[str, Any]
-Labels = NDArray[np.int64]
+Integers = NDArray[np.int64]
 Masks = dict[str, NDArray[np.bool_]]
 
 
-def label_column(table: Table, asked: str | None) -> tuple[str | None, list[str]]:
-    """The column of classes, or None, and a note on columns that could be meant as well."""
+def learned_label(
+    table: Table, asked: str | None, notes: list[str]
+) -> tuple[LabelRule | None, str | None]:
+    """The rule of the classes, if there are any, and the column that is no feature for it."""
+    column = _label_column(table, asked, notes)
+    if column is not None and asked is None and _is_a_name(table, column):
+        notes.append(f"column {column}: differs in every row, so a name and not the class")
+    elif column is not None:
+        return {"column": column, "classes": _classes(table, column)}, column
+    if target_columns(table):
+        notes.append("there are no labels, so the splits were not read")
+    return None, column
+
+
+def _label_column(table: Table, asked: str | None, notes: list[str]) -> str | None:
     if asked is not None:
-        return table.require(asked, "labels"), []
+        return table.require(asked, "labels")
     name = next((name for name in _LABEL_NAMES if name in table.columns), None)
-    if name is None:
-        return None, []
-    present = [cell for cell in table.columns[name].tolist() if not is_missing(cell)]
-    if name == "y" and any(_is_fraction(cell) for cell in present):
-        return None, ["column y: fractions, so a feature and not the classes"]
-    if name != "y" and "y" in table.columns:
-        return name, [
-            f"column y: a feature, as {name} holds the classes; drop it if it says the same"
-        ]
-    return name, []
+    if name == "y" and any(_is_fraction(cell) for _, cell in table.present(name)):
+        notes.append("column y: fractions, so a feature and not the classes")
+        return None
+    if name == "label" and "y" in table.columns:
+        notes.append("column y: a feature, as label holds the classes; drop it if it says the same")
+    return name
 
 
-def is_a_name(table: Table, column: str) -> bool:
+def _is_a_name(table: Table, column: str) -> bool:
     """Whether a column holds a different word in every row, so that it cannot be a class."""
-    present = [cell for cell in table.columns[column].tolist() if not is_missing(cell)]
+    present = [cell for _, cell in table.present(column)]
     words = [cell for cell in present if isinstance(cell, str) and _whole(cell) is None]
     return len(present) > 2 and len(words) == len(set(words)) == len(table)
 
 
-def learned_classes(table: Table, column: str) -> LabelRule:
-    """The classes of a column: sorted numbers, or sorted words."""
+def _classes(table: Table, column: str) -> list[str]:
+    """Sorted numbers, or sorted words."""
     values = {_class(cell, table, row, column) for row, cell in _labelled(table, column)}
     numbers = [value for value in values if isinstance(value, int)]
     if len(numbers) == len(values):
-        classes = [str(number) for number in sorted(numbers)]
-    else:
-        classes = sorted(str(value) for value in values)
-    return {"column": column, "classes": classes}
+        return [str(number) for number in sorted(numbers)]
+    return sorted(str(value) for value in values)
 
 
-def encoded_labels(table: Table, rule: Mapping[str, Any]) -> tuple[Labels, list[str]]:
+def encoded_labels(table: Table, rule: Mapping[str, Any], notes: list[str]) -> Integers:
     """The number of each node's class, ``-1`` if it has none or an unknown one."""
     labels = np.full(len(table), -1, dtype=np.int64)
     column = rule.get("column")
     if column not in table.columns:
-        return labels, []
+        return labels
     number = {name: index for index, name in enumerate(rule["classes"])}
     unknown = set()
     for row, cell in _labelled(table, column):
         name = str(_class(cell, table, row, column))
-        if name in number:
-            labels[row] = number[name]
-        else:
-            unknown.add(name)
-    if not unknown:
-        return labels, []
-    return labels, [f"column {column}: {len(unknown)} unknown classes left out"]
+        labels[row] = number.get(name, -1)
+        unknown.update({name} - number.keys())
+    if unknown:
+        notes.append(f"column {column}: {len(unknown)} unknown classes left out")
+    return labels
 
 
 def _labelled(table: Table, column: str) -> list[tuple[int, Any]]:
-    cells = enumerate(table.columns[column].tolist())
-    return [(row, cell) for row, cell in cells if not is_missing(cell) and _whole(cell) != -1]
+    return [(row, cell) for row, cell in table.present(column) if _whole(cell) != -1]
 
 
 def _class(cell: Any, table: Table, row: int, column: str) -> int | str:
@@ -88,9 +97,7 @@ def _class(cell: Any, table: Table, row: int, column: str) -> int | str:
         return whole
     if isinstance(cell, str | bool):
         return str(cell)
-    raise DataError(
-        f"{table.place(row, column)}: a label must be a word or an integer (got {shown(cell)})"
-    )
+    raise table.error(row, column, f"a label must be a word or an integer (got {shown(cell)})")
 
 
 def _whole(cell: Any) -> int | None:
@@ -109,13 +116,8 @@ def _whole(cell: Any) -> int | None:
 
 
 def _is_fraction(cell: Any) -> bool:
-    if isinstance(cell, str):
-        if "." not in cell:
-            return False
-        try:
-            cell = float(cell)
-        except ValueError:
-            return False
+    if isinstance(cell, str) and "." in cell and is_number(cell):
+        cell = float(cell)
     return isinstance(cell, float) and not cell.is_integer()
 
 
@@ -124,8 +126,8 @@ def target_columns(table: Table) -> list[str]:
     return [name for name in (*MASK_NAMES, SPLIT_COLUMN) if name in table.columns]
 
 
-def read_masks(table: Table, labels: Labels) -> tuple[Masks, list[str]]:
-    """The three masks, or none, and notes.
+def read_masks(table: Table, labels: Integers, notes: list[str]) -> Masks:
+    """The three masks, or none.
 
     A training or validation node must have a label. A test node without one is not scored.
     """
@@ -137,50 +139,31 @@ def read_masks(table: Table, labels: Labels) -> tuple[Masks, list[str]]:
     if given and len(given) < len(MASK_NAMES):
         missing = next(name for name in MASK_NAMES if name not in given)
         raise DataError(f"{table.origin}: no column '{missing}'; give all three masks or none")
-    if not given and SPLIT_COLUMN not in table.columns:
-        return {}, []
-    masks = _mask_columns(table) if given else _split_column(table)
-    _check_labelled(table, masks, labels, given)
-    unscored = masks["test_mask"] & (labels < 0)
-    masks["test_mask"] &= ~unscored
-    count = int(unscored.sum())
-    return masks, [f"{count} test nodes have no label and are not scored"] if count else []
-
-
-def _mask_columns(table: Table) -> Masks:
-    masks = {}
-    for name in MASK_NAMES:
-        mask = np.zeros(len(table), dtype=bool)
-        for row, cell in enumerate(table.columns[name].tolist()):
-            word = "" if is_missing(cell) else str(cell).lower().removesuffix(".0")
-            if word not in _YES + _NO:
-                raise DataError(f"{table.place(row, name)}: must be 0 or 1 (got {shown(cell)})")
-            mask[row] = word in _YES
-        masks[name] = mask
-    return masks
-
-
-def _split_column(table: Table) -> Masks:
-    parts = np.zeros((3, len(table)), dtype=bool)
-    for row, cell in enumerate(table.columns[SPLIT_COLUMN].tolist()):
-        if is_missing(cell):
-            continue
-        word = str(cell).lower()
-        if word not in _PARTS:
-            raise DataError(
-                f"{table.place(row, SPLIT_COLUMN)}: must be train, val, test or empty "
-                f"(got {shown(cell)})"
-            )
-        parts[_PARTS[word], row] = True
-    return dict(zip(MASK_NAMES, parts, strict=True))
-
-
-def _check_labelled(table: Table, masks: Masks, labels: Labels, given: list[str]) -> None:
+    if given:
+        masks = {name: _numbers(table, name, _TRUTH, "0 or 1") == 1 for name in MASK_NAMES}
+    elif SPLIT_COLUMN in table.columns:
+        parts = _numbers(table, SPLIT_COLUMN, _PARTS, "train, val, test or empty")
+        masks = {name: parts == number for number, name in enumerate(MASK_NAMES)}
+    else:
+        return {}
     for name in MASK_NAMES[:2]:
         bare = np.flatnonzero(masks[name] & (labels < 0))
         if len(bare):
-            column = name if given else SPLIT_COLUMN
-            part = name.removesuffix("_mask")
-            raise DataError(
-                f"{table.place(int(bare[0]), column)}: a node of the {part} part has no label"
-            )
+            problem = f"a node of the {name.removesuffix('_mask')} part has no label"
+            raise table.error(int(bare[0]), name if given else SPLIT_COLUMN, problem)
+    unscored = masks["test_mask"] & (labels < 0)
+    masks["test_mask"] &= ~unscored
+    if unscored.any():
+        notes.append(f"{int(unscored.sum())} test nodes have no label and are not scored")
+    return masks
+
+
+def _numbers(table: Table, column: str, known: Mapping[str, int], expected: str) -> Integers:
+    """The number that the word in each cell stands for."""
+    numbers = np.empty(len(table), dtype=np.int64)
+    for row, cell in enumerate(table.columns[column].tolist()):
+        word = "" if is_missing(cell) else str(cell).lower()
+        if word not in known:
+            raise table.error(row, column, f"must be {expected} (got {shown(cell)})")
+        numbers[row] = known[word]
+    return numbers

@@ -16,7 +16,13 @@ from argnn.analysis.geometry import field_nrmd, metric_statistics
 from argnn.analysis.layers import Layer, learned_layers
 from argnn.analysis.messages import Messages, layer_messages, ordered_pairs
 from argnn.analysis.projection import project
-from argnn.analysis.properties import clustering, degree, labels_of, local_homophily
+from argnn.analysis.properties import (
+    clustering,
+    degree,
+    labels_of,
+    local_homophily,
+    node_names,
+)
 from argnn.analysis.rewiring import rewire
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import AbstractNodeModel
@@ -70,11 +76,6 @@ class _Sample:
     place: Tensor
     edges: Tensor
 
-    def between(self, pairs: Tensor) -> Tensor:
-        """The pairs ``[2, P]`` of which both nodes are shown, by their numbers on the page."""
-        ends = self.place[pairs]
-        return ends[:, (ends >= 0).all(dim=0)]
-
 
 def _sample(pairs: Tensor, num_nodes: int, seed: int) -> _Sample:
     generator = torch.Generator().manual_seed(seed)
@@ -96,16 +97,23 @@ def document(subject: Subject) -> dict[str, Any]:
     layers = learned_layers(subject.model, graph)
     pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
     sample = _sample(pairs, graph.num_nodes, subject.seed)
+    ids = node_names(graph, sample.nodes.tolist())
+    embedding, jobs = subject.embedding[sample.nodes.numpy()], torch.get_num_threads()
+    views = [project(embedding, dimensions, subject.seed, jobs) for dimensions in (2, 3)]
+    source, target = sample.place[pairs[:, sample.edges]]
     return {
         "title": subject.title,
         **subject.overview,
         "notes": [*subject.overview.get("notes", []), *_left_out(sample, pairs)],
         "classes": [str(name) for name in subject.class_names],
-        "ids": _ids(graph, sample),
+        "ids": None if ids == [str(n) for n in range(len(ids))] else ids,
         "count": len(sample.nodes),
         "nodes": _nodes(subject, sample),
-        "views": _views(subject, sample),
-        "neighbors": _neighbors(sample.place[pairs[:, sample.edges]], len(sample.nodes)),
+        "views": [{"method": method, "points": pack_floats(points)} for points, method in views],
+        "neighbors": {
+            "count": pack_integers(torch.bincount(target, minlength=len(sample.nodes)).numpy()),
+            "source": pack_integers(source.numpy()),
+        },
         "rewired": _rewired(subject, layers, sample),
         "layers": _layers(subject, layers, sample),
     }
@@ -123,47 +131,22 @@ def _left_out(sample: _Sample, pairs: Tensor) -> list[str]:
     ]
 
 
-def _ids(graph: Data, sample: _Sample) -> list[str] | None:
-    """Names of the nodes; None if they are just the numbers 0, 1, 2, ..."""
-    ids = graph.get("node_ids")
-    names = [str(node if ids is None else ids[node]) for node in sample.nodes.tolist()]
-    return None if names == [str(n) for n in range(len(names))] else names
-
-
 def _nodes(subject: Subject, sample: _Sample) -> dict[str, Packed | None]:
     graph, chances = subject.graph, subject.probabilities
     labels, chosen = labels_of(graph), sample.nodes.numpy()
     edges, count = graph.edge_index, graph.num_nodes
-    part = None if subject.masks is None else _part_of(subject.masks)
+    part = np.full(count, -1)  # 0, 1, 2 for training, validation, test; -1 for none of them
+    for number, mask in enumerate(subject.masks or ()):
+        part[mask.numpy()] = number
     return {
         "label": pack_integers(labels.numpy()[chosen]) if bool((labels >= 0).any()) else None,
         "predicted": None if chances is None else pack_integers(chances.argmax(1)[chosen]),
         "probability": None if chances is None else pack_floats(chances[chosen]),
-        "part": None if part is None else pack_integers(part[chosen]),
+        "part": None if subject.masks is None else pack_integers(part[chosen]),
         "degree": pack_integers(degree(edges, count).numpy()[chosen]),
         "homophily": pack_floats(local_homophily(edges, labels).numpy()[chosen]),
         "clustering": pack_floats(clustering(edges, count).numpy()[chosen]),
     }
-
-
-def _part_of(masks: tuple[Tensor, Tensor, Tensor]) -> NDArray[Any]:
-    """0, 1, 2 for training, validation, test; -1 for a node that is in none."""
-    part = np.full(masks[0].numel(), -1)
-    for number, mask in enumerate(masks):
-        part[mask.numpy()] = number
-    return part
-
-
-def _views(subject: Subject, sample: _Sample) -> list[dict[str, Any]]:
-    seed, jobs = subject.seed, torch.get_num_threads()
-    embedding = subject.embedding[sample.nodes.numpy()]
-    found = [project(embedding, dimensions, seed, jobs) for dimensions in (2, 3)]
-    return [{"method": view.method, "points": pack_floats(view.points)} for view in found]
-
-
-def _neighbors(pairs: Tensor, num_nodes: int) -> dict[str, Packed]:
-    count = torch.bincount(pairs[1], minlength=num_nodes)
-    return {"count": pack_integers(count.numpy()), "source": pack_integers(pairs[0].numpy())}
 
 
 def _rewired(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> dict[str, Any] | None:
@@ -171,28 +154,25 @@ def _rewired(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> dict
     num_pairs = neighborhood(graph.edge_index, graph.num_nodes).num_pairs
     if not layers or num_pairs < 2:
         return None
-    labels = labels_of(graph)
+    labels, masks = labels_of(graph), subject.masks
     rounds = _ALL_ROUNDS if num_pairs <= _MOST_PAIRS_FOR_ALL_ROUNDS else _FEW_ROUNDS
     last = layers[-1]
     done = rewire(last.h, last.g, graph.edge_index, y=labels, seed=subject.seed, max_rounds=rounds)
-    low, high = sample.between(neighborhood(done.edge_index, graph.num_nodes).pairs).numpy()
+    ends = sample.place[neighborhood(done.edge_index, graph.num_nodes).pairs]
+    low, high = ends[:, (ends >= 0).all(dim=0)].numpy()  # of which both nodes are shown
+    held_out = None
+    if masks is not None:  # homophily between nodes that were not trained on
+        hidden = torch.where(masks[0], -1, labels)
+        both = (graph.edge_index, done.edge_index)
+        held_out = [_plain(AF.edge_homophily(edges, hidden)) for edges in both]
     return {
         "low": pack_integers(low),
         "high": pack_integers(high),
         "accepted": done.accepted,
         "length": [_plain(done.length_before), _plain(done.length_after)],
         "homophily": [_plain(done.homophily_before), _plain(done.homophily_after)],
-        "held_out": _held_out_homophily(subject, done.edge_index),
+        "held_out": held_out,
     }
-
-
-def _held_out_homophily(subject: Subject, rewired: Tensor) -> list[float | None] | None:
-    """Homophily before and after between nodes that were not trained on; None without masks."""
-    if subject.masks is None:
-        return None
-    hidden = torch.where(subject.masks[0], -1, labels_of(subject.graph))
-    both = (subject.graph.edge_index, rewired)
-    return [_plain(AF.edge_homophily(edges, hidden)) for edges in both]
 
 
 def _layers(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> list[dict[str, Any]]:

@@ -24,7 +24,9 @@ SCRIPTS = (
 
 def page(document: Mapping[str, Any]) -> bytes:
     """The page of a document, see :func:`~argnn.analysis.explorer.contents.document`."""
-    script, style = _script(), _part("explorer.css")
+    parts = "\n".join(_part(f"js/{name}.js") for name in SCRIPTS)
+    # Inside one function, so that the names of the script stay private.
+    script, style = f'"use strict";\n(() => {{\n{parts}}})();\n', _part("explorer.css")
     values = {
         "POLICY": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'",
@@ -50,12 +52,6 @@ def embedded_json(value: Any) -> str:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _script() -> str:
-    """All files of the script inside one function, so that their names stay private."""
-    parts = "\n".join(_part(f"js/{name}.js") for name in SCRIPTS)
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 def _part(name: str) -> str:

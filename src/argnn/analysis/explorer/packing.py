@@ -43,9 +43,8 @@ def pack_floats(values: NDArray[Any], kind: str = "u16") -> Packed:
 def pack_columns(values: NDArray[Any]) -> Packed:
     """Finite numbers ``[N, K]`` in 254 equal steps between the extremes of each column."""
     numbers = np.asarray(values, dtype=np.float64)
-    low = numbers.min(0)
-    step = (numbers.max(0) - low) / 254
-    step[step == 0] = 1.0
+    low, span = numbers.min(0), np.ptp(numbers, axis=0)
+    step = np.where(span == 0, 1.0, span / 254)
     found = np.rint((numbers - low) / step).astype(np.uint8)
     return {"type": "u8", "low": low.tolist(), "step": step.tolist(), "bytes": _base64(found)}
 

@@ -1,11 +1,9 @@
-"""Figures for print, one module each: vector formats, colours for any colour vision."""
+"""Figures for print: vector formats, colours for any colour vision."""
 
 from argnn.analysis.figures.ablation import Bar, ablation_figure
-from argnn.analysis.figures.curvature_hull import hull_figure
-from argnn.analysis.figures.four_views import geometry_figure
-from argnn.analysis.figures.graph_map import map_figure
+from argnn.analysis.figures.embedding import hull_figure, map_figure
 from argnn.analysis.figures.homophily import DataPoint, homophily_figure
-from argnn.analysis.figures.metric_rows import metric_figure
+from argnn.analysis.figures.metric import geometry_figure, metric_figure
 from argnn.analysis.figures.style import FORMATS, save_figure
 from argnn.analysis.figures.training import training_figure
 

@@ -66,12 +66,10 @@ def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
     if not known:
         style.empty_panel(ax, "No run has labels, edges and a metric.")
         return figure
-    nrmd = np.array([p.nrmd for p in known])
-    x, y = np.array([p.homophily for p in known]), np.array([p.kappa for p in known])
-    large_first = np.argsort(-nrmd, kind="stable")
-    known, nrmd = [known[k] for k in large_first], nrmd[large_first]
+    known.sort(key=lambda p: -p.nrmd)  # small dots are drawn above large ones
+    x, y, nrmd = np.array([(p.homophily, p.kappa, p.nrmd) for p in known]).T
     dots = ax.scatter(
-        x[large_first], y[large_first], s=_sizes(nrmd), c=nrmd, cmap=style.CURVATURE_COLORS,
+        x, y, s=_sizes(nrmd), c=nrmd, cmap=style.CURVATURE_COLORS,
         edgecolors="#333333", linewidths=0.6, zorder=2,
     )  # fmt: skip
     ax.set(xlabel="edge homophily", ylabel="mean learned curvature κ, last layer", xlim=(-0.1, 1.1))
@@ -108,10 +106,8 @@ def _name(points: Sequence[DataPoint], radius: NDArray[np.float64], ax: Any) -> 
     for point, middle, size in zip(points, centre, radius, strict=True):
         word = style.plain(point.name)
         width = _LETTER_WIDTH * len(word)
-        shifts = [
-            np.array([dx * (size + 3 + width / 2), dy * (size + 3 + _LETTER_HEIGHT / 2)])
-            for dx, dy in _SIDES
-        ]
+        away = np.array([size + 3 + width / 2, size + 3 + _LETTER_HEIGHT / 2])
+        shifts = [np.array(side) * away for side in _SIDES]
         boxes = [_box(middle + shift, width, _LETTER_HEIGHT) for shift in shifts]
         best = int(np.argmin([sum(_overlap(box, other) for other in taken) for box in boxes]))
         taken.append(boxes[best])
@@ -121,17 +117,13 @@ def _name(points: Sequence[DataPoint], radius: NDArray[np.float64], ax: Any) -> 
         )  # fmt: skip
 
 
-_Box = tuple[float, float, float, float]
+def _box(middle: NDArray[np.float64], width: float, height: float) -> Any:
+    from matplotlib.transforms import Bbox
+
+    return Bbox.from_bounds(middle[0] - width / 2, middle[1] - height / 2, width, height)
 
 
-def _box(middle: NDArray[np.float64], width: float, height: float) -> _Box:
-    """Left, lower, right and upper side."""
-    x, y = float(middle[0]), float(middle[1])
-    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
-
-
-def _overlap(a: _Box, b: _Box) -> float:
+def _overlap(a: Any, b: Any) -> float:
     """Area that two boxes share."""
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    return max(width, 0.0) * max(height, 0.0)
+    shared = a.intersection(a, b)
+    return 0.0 if shared is None else float(shared.width * shared.height)

@@ -1,13 +1,14 @@
 """Fonts, colours, legends and files of all figures."""
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.analysis.properties import class_names, labels_of
@@ -82,10 +83,7 @@ def new_figure(width: float, height: float) -> "Figure":
 def figure_bytes(figure: "Figure", kind: str, dpi: int = DOTS_PER_INCH) -> bytes:
     """A figure as the bytes of a file; the same figure gives the same bytes.
 
-    Args:
-        figure: What to write.
-        kind: One of ``FORMATS``.
-        dpi: Dots per inch, also of images inside a vector file.
+    ``kind`` is one of ``FORMATS``; ``dpi`` also holds for images inside a vector file.
     """
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA.get(kind))
@@ -95,13 +93,9 @@ def figure_bytes(figure: "Figure", kind: str, dpi: int = DOTS_PER_INCH) -> bytes
 def save_figure(
     figure: "Figure", folder: Path, name: str, formats: Iterable[str] = FORMATS
 ) -> list[Path]:
-    """Write a figure in several formats; returns the files.
+    """Write a figure as ``name`` with the suffix of each format; returns the files.
 
-    Args:
-        figure: What to write.
-        folder: Made where it does not exist; files of the same names are replaced.
-        name: Name of the files without suffix.
-        formats: Some of ``"pdf"``, ``"svg"`` and ``"png"``.
+    The folder is made where it does not exist; files of the same names are replaced.
     """
     kinds = check_formats(formats)
     paths = [folder / f"{name}.{kind}" for kind in kinds]
@@ -177,9 +171,21 @@ def class_look(label: int) -> dict[str, str]:
     return {"color": PALETTE[label % len(PALETTE)], "marker": shape}
 
 
-def classes_present(graph: Data) -> Iterator[tuple[str, NDArray[np.bool_], dict[str, str]]]:
-    """Name, members and look of every class that has nodes; those without a label come first."""
-    labels, names = label_array(graph), shown_names(graph)
+def draw_classes(
+    ax: "Axes", points: NDArray[np.float64], graph: Data, nodes: NDArray[np.int64], **look: Any
+) -> None:
+    """Draw nodes at their points, class by class; those without a label come first."""
+    labels, names = label_array(graph)[nodes], shown_names(graph)
     for label in sorted(set(labels.tolist())):
         name = "no label" if label < 0 else names[label]
-        yield name, labels == label, class_look(label)
+        own: dict[str, Any] = {"linewidths": 0, **class_look(label), **look}
+        ax.scatter(*points[labels == label].T, label=name, zorder=2, **own)
+
+
+def draw_edges(ax: "Axes", points: NDArray[np.float64], pairs: Tensor, **look: Any) -> None:
+    """Draw pairs of nodes ``[2, P]`` as thin lines."""
+    from matplotlib.collections import LineCollection
+
+    low, high = pairs.numpy()
+    lines = list(np.stack([points[low], points[high]], axis=1))
+    ax.add_collection(LineCollection(lines, **look))

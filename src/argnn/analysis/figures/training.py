@@ -49,18 +49,19 @@ def training_figure(
     penalized = any((record.get("penalty") or 0) > 0 for record in history)
     task = {"task_loss": "task"} if penalized else {}
     losses = {"loss": "total" if penalized else "training", **task, "val_loss": "validation"}
-    _lines(panels[0, 0], "Loss", history, losses)
-    _lines(panels[0, 1], "Validation score", history, {"val_score": "validation"})
-    title = "Gradient norm and penalty" if penalized else "Gradient norm"
-    penalty = {"penalty": "weighted penalties"} if penalized else {}
-    norms = {"gradient_norm": "gradient norm", **penalty}
-    _lines(panels[0, 2], title, history, norms, log=True)
+    norms = {"gradient_norm": "gradient norm"}
+    norms |= {"penalty": "weighted penalties"} if penalized else {}
     energies = {"ricci_energy": "Ricci", "smoothness_energy": "smoothness"}
-    _lines(panels[1, 0], "Metric energies, all layers", geometry, energies, log=True)
-    change = {"metric_change": "root mean square per entry"}
-    _lines(panels[1, 1], "Change of the metric per epoch", geometry, change, log=True)
-    value = {"lyapunov": "loss gap + metric gap"}
-    _lines(panels[1, 2], "Lyapunov value", geometry, value, log=True)
+    drawn = {
+        "Loss": losses,
+        "Validation score": {"val_score": "validation"},
+        "Gradient norm and penalty" if penalized else "Gradient norm": norms,
+        "Metric energies, all layers": energies,
+        "Change of the metric per epoch": {"metric_change": "root mean square per entry"},
+        "Lyapunov value": {"lyapunov": "loss gap + metric gap"},
+    }
+    for number, (ax, title) in enumerate(zip(panels.flatten(), drawn, strict=True)):
+        _lines(ax, title, history if number < 3 else geometry, drawn[title], log=number > 1)
     for ax in panels.flatten():
         if ax.axison and best_epoch is not None:
             ax.axvline(best_epoch, color="#555555", linestyle=":", linewidth=0.9)
@@ -79,7 +80,10 @@ def _lines(
     ax: "Axes", title: str, records: Records, names: Mapping[str, str], log: bool = False
 ) -> None:
     """Draw the columns that have values; a logarithmic axis leaves out zeros."""
-    columns = {label: _column(records, name) for name, label in names.items()}
+    columns = {
+        label: [(r["epoch"], r[name]) for r in records if r.get(name) is not None]
+        for name, label in names.items()
+    }
     present = {label: column for label, column in columns.items() if column}
     ax.set_title(title)
     if not present:
@@ -102,7 +106,3 @@ def _logarithmic(ax: "Axes", values: Sequence[float]) -> None:
         ax.set_yscale("log", nonpositive="mask")
         if min(positive) < 1e-8 * max(positive):
             ax.set_ylim(bottom=1e-8 * max(positive))
-
-
-def _column(records: Records, name: str) -> list[tuple[int, float]]:
-    return [(r["epoch"], r[name]) for r in records if r.get(name) is not None]

@@ -24,14 +24,9 @@ def read_graphml(path: Path) -> GraphTables:
     """The nodes, edges and attributes of the one graph in a file."""
     reader = _GraphMLReader(path)
     reader.read()
-    return reader.tables()
-
-
-def _boolean(text: str) -> bool:
-    known = {"true": True, "1": True, "false": False, "0": False}
-    if text.lower() not in known:
-        raise ValueError(text)
-    return known[text.lower()]
+    directed = reader.edge_default == "directed"
+    edges, nodes = reader.table("edge", _ENDS), reader.table("node", (_IDS,))
+    return GraphTables(edges, nodes, undirected=not directed, directed=directed)
 
 
 def _integer(text: str) -> int:
@@ -40,8 +35,10 @@ def _integer(text: str) -> int:
     return int(text)
 
 
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+#: How the text of an attribute is read; errors are ``LookupError`` or ``ValueError``.
 _TYPES: dict[str, Callable[[str], Any]] = {
-    "boolean": _boolean,
+    "boolean": lambda text: _TRUTH[text.lower()],
     "int": _integer,
     "long": _integer,
     "float": float,
@@ -50,20 +47,21 @@ _TYPES: dict[str, Callable[[str], Any]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Key:
     """A declared attribute."""
 
     name: str
     kind: str
     of: str
-    default: list[str] = field(default_factory=list)
+    default: Any = None
 
 
 @dataclass
 class _Item:
     """A node or an edge, with the values of its attributes."""
 
+    tag: str
     line: int
     ends: dict[str, str]
     values: dict[str, Any] = field(default_factory=dict)
@@ -76,7 +74,7 @@ class _GraphMLReader:
         self.items: dict[str, list[_Item]] = {"node": [], "edge": []}
         self.stack: list[str] = []
         self.edge_default: str | None = None
-        self.open: list[tuple[str, _Item]] = []
+        self.open: list[_Item] = []
         self.key: _Key | None = None  # of the data or default element that is being read
         self.text: list[str] | None = None
         self.parser = expat.ParserCreate(namespace_separator=" ")
@@ -114,10 +112,11 @@ class _GraphMLReader:
             self._fail("the elements are nested too deeply")
         if len(self.stack) == 1 and tag != "graphml":
             self._fail(f"expected a graphml element (got {shown(tag)})")
-        if tag == "node":
-            self._open(tag, {_IDS: self._attribute(tag, attributes, "id")})
-        elif tag == "edge":
-            self._open(tag, {end: self._attribute(tag, attributes, end) for end in _ENDS})
+        if tag in self.items:
+            names = (_IDS,) if tag == "node" else _ENDS
+            ends = {name: self._attribute(tag, attributes, name) for name in names}
+            self.open.append(_Item(tag, self.parser.CurrentLineNumber, ends))
+            self.items[tag].append(self.open[-1])
         elif tag == "default":
             self.text = []
         elif tag == "hyperedge":
@@ -144,11 +143,6 @@ class _GraphMLReader:
                 f"edgedefault must be directed or undirected (got {shown(self.edge_default)})"
             )
 
-    def _open(self, tag: str, ends: dict[str, str]) -> None:
-        item = _Item(self.parser.CurrentLineNumber, ends)
-        self.items[tag].append(item)
-        self.open.append((tag, item))
-
     def _start_data(self, attributes: dict[str, str]) -> None:
         key = self._attribute("data", attributes, "key")
         if key not in self.keys:
@@ -174,27 +168,22 @@ class _GraphMLReader:
 
     def _end_text(self, tag: str, text: str, key: _Key) -> None:
         if tag == "default":
-            self._parsed(text, key)
-            key.default.append(text)
+            key.default = self._parsed(text, key)
         elif self.open:
-            holder, item = self.open[-1]
-            if key.of not in (holder, "all"):
-                self._fail(f"key {shown(key.name)} is declared for {shown(key.of)}, not {holder}s")
+            item = self.open[-1]
+            if key.of not in (item.tag, "all"):
+                of = shown(key.of)
+                self._fail(f"key {shown(key.name)} is declared for {of}, not {item.tag}s")
             item.values[key.name] = self._parsed(text, key)
 
     def _parsed(self, text: str, key: _Key) -> Any:
         try:
             return _TYPES[key.kind](text) if text else None
-        except ValueError:
+        except (LookupError, ValueError):
             self._fail(f"key {shown(key.name)}: {shown(text)} is not of type {key.kind}")
 
-    def tables(self) -> GraphTables:
-        """What was read, as tables."""
-        directed = self.edge_default == "directed"
-        edges, nodes = self._table("edge", _ENDS), self._table("node", (_IDS,))
-        return GraphTables(edges, nodes, undirected=not directed, directed=directed)
-
-    def _table(self, tag: str, ends: tuple[str, ...]) -> Table:
+    def table(self, tag: str, ends: tuple[str, ...]) -> Table:
+        """What was read, as a table."""
         items = self.items[tag]
         if len(self.keys) * len(items) > _MOST_CELLS:
             raise DataError(
@@ -204,8 +193,7 @@ class _GraphMLReader:
         columns = {end: object_cells([item.ends[end] for item in items]) for end in ends}
         for key in self.keys.values():
             if key.of in (tag, "all"):
-                default = self._parsed(key.default[0], key) if key.default else None
-                values = [item.values.get(key.name, default) for item in items]
+                values = [item.values.get(key.name, key.default) for item in items]
                 # An attribute may have the name of an XML attribute, such as id.
                 name = key.name if key.name not in columns else f"{key.name} (data)"
                 if key.of == tag or any(value is not None for value in values):

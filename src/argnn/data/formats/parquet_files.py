@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from argnn.data.formats.plain_files import check_expansion, check_regular
-from argnn.data.tables import Cells, Table, object_cells, too_large
+from argnn.data.tables import Cells, Table, check_unique, object_cells, too_large
 from argnn.errors import DataError
 
 #: Most bytes of all columns after decompression, as the file itself declares them.
@@ -24,8 +24,7 @@ def read_parquet(path: Path) -> Table:
         with path.open("rb") as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
             _check_size(file, path)
             names = file.schema_arrow.names
-            if len(set(names)) < len(names) or not names:
-                raise DataError(f"{path}: every column needs a name of its own")
+            check_unique(names, str(path))
             return Table(str(path), {name: _column(file, name, path) for name in names})
     except (DataError, MemoryError):
         raise
@@ -53,26 +52,19 @@ def _check_size(file: Any, path: Path) -> None:
 def _cells(column: Any, name: str, path: Path) -> Cells:
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
         column = column.cast(kind.value_type)
         kind = column.type
-    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    is_plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     if is_plain and not column.null_count:
         return column.to_numpy()  # type: ignore[no-any-return]
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if is_plain or is_text or pa.types.is_decimal(kind) or _is_list_of_numbers(kind):
-        values = column.to_pylist()
-        return object_cells([float(v) for v in values] if pa.types.is_decimal(kind) else values)
-    if pa.types.is_null(kind):
-        return object_cells([None] * len(column))
-    raise DataError(f"{path}, column {name}: values of type {kind} are not supported")
-
-
-def _is_list_of_numbers(kind: Any) -> bool:
-    import pyarrow as pa
-
-    types = pa.types
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    of = kind.value_type if is_list else kind
-    return bool(is_list and (types.is_integer(of) or types.is_floating(of)))
+    of = kind.value_type if is_list else None
+    is_vector = is_list and (types.is_integer(of) or types.is_floating(of))
+    is_text = types.is_string(kind) or types.is_large_string(kind)
+    if is_plain or is_text or is_vector or types.is_null(kind):
+        return object_cells(column.to_pylist())
+    if types.is_decimal(kind):
+        return object_cells([float(value) for value in column.to_pylist()])
+    raise DataError(f"{path}, column {name}: values of type {kind} are not supported")

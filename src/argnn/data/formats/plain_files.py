@@ -13,27 +13,21 @@ _SUSPICIOUS_BYTES, _SUSPICIOUS_RATIO = 256 << 20, 200
 
 def read_text(path: Path) -> str:
     """The text of a regular UTF-8 file; every line ends with a newline character."""
-    content = _content(path)
+    check_regular(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(_BEGINNING)
+            _check_nul(content, path)  # so that a huge file of zeros is not read to its end
+            content += file.read()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    _check_nul(content, path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}, line {line}: not UTF-8 text") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _content(path: Path) -> bytes:
-    check_regular(path)
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(_BEGINNING)
-            # So that a huge file of zeros is not read to its end.
-            _check_nul(beginning, path)
-            content = beginning + file.read()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    _check_nul(content, path)
-    return content
 
 
 def check_regular(path: Path) -> None:
