@@ -100,6 +100,13 @@ def test_deep_nesting_is_refused(depth):
         checked({**GOOD, "options": {"a": value}}, Plan)
 
 
+def test_list_of_another_length_is_refused():
+    with pytest.raises(ConfigError, match="has no entry 2"):
+        checked([1], tuple[int, int])
+    with pytest.raises(ConfigError, match="must be a list of at most 2 .got .1, 2, 3.."):
+        checked([1, 2, 3], tuple[int, int])
+
+
 class Row(TypedDict):
     seed: int
     score: NotRequired[float | None]

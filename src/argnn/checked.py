@@ -42,6 +42,7 @@ _WORDS = {
     "list_type": "a list",
     "tuple_type": "a list",
     "too_short": "a list that is not empty",
+    "too_long": "a list of at most {max_length}",
     "dict_type": _MAPPING,
     "dataclass_type": _MAPPING,
     "none_required": "null",
@@ -174,7 +175,9 @@ def _problem(error: ValidationError, value: Any) -> str:
     if isinstance(cause, ArgnnError):  # of a check that the structure makes itself
         return _about(path, str(cause))
     if problem["type"] == "missing":
-        return f"{_words(path)} has no '{problem['loc'][-1]}'".strip()
+        lacks = problem["loc"][-1]
+        name = f"entry {lacks + 1}" if isinstance(lacks, int) else f"'{lacks}'"
+        return f"{_words(path)} has no {name}".strip()
     same = [entry[2] for entry in near if entry[0] == path]
     if not problem["type"].endswith("_type"):
         same = [problem]
@@ -192,7 +195,7 @@ def _located(place: Sequence[str | int], value: Any) -> tuple[_Path, Any]:
     path: _Path = ()
     for step in place:
         is_key = isinstance(value, dict) and step in value
-        is_index = isinstance(value, (list, tuple)) and isinstance(step, int)
+        is_index = isinstance(value, (list, tuple)) and step in range(len(value))
         if is_key or is_index:
             path, value = (*path, step), value[step]
     return path, value

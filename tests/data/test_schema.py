@@ -204,6 +204,8 @@ DAMAGE = [
     ({"structure": {"kind": "laplacian", "size": "many"}}, "structure.size must be a whole number"),
     ({"structure": {"kind": "degree", "sides": ["up"]}}, "damaged rule of 'degree' features"),
     ({"structure": {"kind": "onehot", "size": "x"}}, "structure.size must be a whole number"),
+    ({"structure": {"kind": "random", "seed": 0, "size": 24}}, "more features than num_features"),
+    ({"columns": [{"name": "v", "kind": "vector", "size": 24}]}, "more features than num_feat"),
     ({"num_features": 10**12}, "num_features must be a number up to 1000000"),
     ({"center": ["x"]}, r"schema: center, entry 1: must be a number \(got 'x'\)"),
     ({"directed": 1}, r"schema: directed must be true or false \(got 1\)"),

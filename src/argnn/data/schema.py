@@ -86,5 +86,8 @@ def check_schema(schema: Schema) -> None:
         raise DataError(f"schema: version must be {SCHEMA_VERSION} (got {version!r})")
     with error_prefix("schema:", DataError):
         checked(dict(schema), _Schema)
+    rules = [*(schema["columns"] or []), schema["structure"] or {}]
+    if max(rule.get("size", 0) for rule in rules) > schema["num_features"]:
+        raise DataError("schema: a rule makes more features than num_features says")
     if (schema["structure"] or {}).get("sides", SIDES[0]) not in SIDES:
         raise DataError("schema: damaged rule of 'degree' features")
