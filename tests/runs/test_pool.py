@@ -290,6 +290,7 @@ class HangingJob(SumJob):
 @pytest.mark.slow
 @pytest.mark.usefixtures("forked_workers")
 def test_worker_that_hangs_is_killed_when_the_pool_is_left(graphs, tmp_path, monkeypatch):
+    monkeypatch.setattr("argnn.runs.pool._EPOCH_SECONDS", 0.1)
     monkeypatch.setattr("argnn.runs.pool._PATIENCE_SECONDS", 0.1)
     with open_pool(graphs, 2) as pool:
         pool.submit(HangingJob(0, tmp_path))
