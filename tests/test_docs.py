@@ -185,7 +185,7 @@ def test_long_blocks_run_with_one_epoch(block, folder, one_epoch, benchmark_root
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("forked_workers", "brief_maps", "unknown_memory")
+@pytest.mark.usefixtures("forked_workers", "brief_maps", "brief_trial", "unknown_memory")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES[1:] if any(b.is_run for b in blocks(p))], ids=lambda page: page.name
 )
@@ -217,6 +217,7 @@ def visible(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
+@pytest.mark.usefixtures("brief_trial")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_are_short_and_run(example, folder, monkeypatch, capsys):
     assert len(example.read_text(encoding="utf-8").splitlines()) < 60
