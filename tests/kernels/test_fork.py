@@ -11,6 +11,7 @@ import multiprocessing
 import numba
 import torch
 from argnn import functional as AF, kernels
+from argnn.kernels import cpu  # from here on it knows whether it was forked
 
 numba.core.config.reload_config()  # the threading layer of the environment
 
