@@ -14,10 +14,11 @@ TORCH ?= torch==2.13.0
 demo: $(VENV)/.demo
 	$(BIN)/argnn demo
 
-# One thread for each process, in the order of tests/conftest.py. Tests often wait (for a browser, for
-# Ray, for a process that starts): three processes keep two cores busy. Python may store what it
-# compiles, also where the environment forbids it: else every process compiles all files again.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 \
+# In the order of tests/conftest.py. Tests often wait (for a browser, for Ray, for a process that
+# starts): three processes of one thread keep two cores busy. Threads of the few tests that have
+# several sleep while they wait. Python may store what it compiles, also where the environment
+# forbids it: else every process compiles all files again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE \
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # For every day: ruff, mypy with what it knows already, and one fast case of every test.
