@@ -14,19 +14,23 @@ TORCH ?= torch==2.13.0
 demo: $(VENV)/.demo
 	$(BIN)/argnn demo
 
-# One thread for each of two processes, in the order of tests/conftest.py.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# In the order of tests/conftest.py. Threads of the few tests that have several sleep while they wait.
+# Python may store what it compiles, also where the environment forbids it: else every process
+# compiles all files again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE \
+	$(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
 # For every day: ruff, mypy with what it knows already, and one fast case of every test.
 quick: check
-	$(PYTEST) --quick
+	$(PYTEST) -n 2 --quick
 
 # mypy takes half a minute of one core in a fresh clone, beside the tests.
 test: $(VENV)/.test
 	$(MAKE) --no-print-directory -j 2 check tests
 
+# Tests often wait (for a browser, for Ray, for a process that starts): three keep two cores busy.
 tests: $(VENV)/.test
-	$(PYTEST) --junitxml=build/tests.xml
+	$(PYTEST) -n 3 --junitxml=build/tests.xml
 
 # After `make test` on a quiet machine.
 slowest: $(VENV)/.test

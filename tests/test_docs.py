@@ -9,13 +9,10 @@ block before it printed. The README's blocks of Python are run in ``test_readme.
 import ast
 import contextlib
 import io
-import os
 import pkgutil
 import re
 import runpy
 import shlex
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +22,7 @@ import torch
 from argnn.bench.experiments.files import parsed_experiment
 from argnn.cli import main
 from argnn.train import train_config
+from forked import code, run_forked
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -187,7 +185,7 @@ def test_long_blocks_run_with_one_epoch(block, folder, one_epoch, benchmark_root
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("forked_workers", "brief_maps", "unknown_memory")
+@pytest.mark.usefixtures("forked_workers", "brief_maps", "brief_trial", "unknown_memory")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES[1:] if any(b.is_run for b in blocks(p))], ids=lambda page: page.name
 )
@@ -205,8 +203,7 @@ def run(block: Block, names: dict[str, object]) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         if block.language == "python":
-            code = compile("\n" * block.line + block.text, block.page, "exec")
-            exec(code, names)
+            exec(compile("\n" * block.line + block.text, block.page, "exec"), names)
         else:
             for words in commands(block):
                 assert words[0] == "argnn", str(block)
@@ -220,6 +217,7 @@ def visible(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
+@pytest.mark.usefixtures("brief_trial")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_are_short_and_run(example, folder, monkeypatch, capsys):
     assert len(example.read_text(encoding="utf-8").splitlines()) < 60
@@ -252,20 +250,12 @@ def test_pictures_are_drawn_by_the_script(folder):
 @pytest.mark.slow
 def test_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("sphinx", reason="the site needs pip install 'argnn[docs]'")
-    command = [sys.executable, "-m", "sphinx", "-W", "-n", "-q", "-d", str(tmp_path / "trees")]
-    done = subprocess.run(
-        [*command, str(DOCS), str(tmp_path / "site")],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    build = "import sys; from sphinx.cmd.build import main; sys.exit(main(sys.argv[1:]))"
+    words = ("-W", "-n", "-q", "-d", tmp_path / "trees", DOCS, tmp_path / "site")
+    done, _, errors = run_forked(code, build, *words, cwd=tmp_path)
+    assert (done, errors) == (0, "")
     for page in [*(page.stem for page in DOCS.glob("*.md")), "equations", "api"]:
         assert (tmp_path / "site" / f"{page}.html").stat().st_size > 5_000
     # Nothing is fetched from elsewhere when somebody reads a page.
     for page in (tmp_path / "site").glob("*.html"):
-        loaded = re.findall(
-            r'<(?:script|link|img)[^>]* (?:src|href)="(https?:[^"]*)"', page.read_text()
-        )
-        assert loaded == [], page.name
+        assert LOADED.findall(page.read_text()) == [], page.name

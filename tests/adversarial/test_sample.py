@@ -1,33 +1,26 @@
 """A sample of every attack; ``make torture`` tries all of them."""
 
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from forked import code, run_forked
 
 from .__main__ import table
 from .process import Ended
 from .world import contents
 
-ROOT = Path(__file__).resolve().parents[2]
+ALL = "import sys; from adversarial.__main__ import main; sys.exit(main())"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the limits of Linux")
 def test_sample_of_all_attacks(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.adversarial", "--count=1", "--jobs=1"],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    words = ("--count=1", "--jobs=1")
+    done, out, errors = run_forked(code, ALL, *words, cwd=tmp_path, TMPDIR=str(tmp_path))
+    assert (done, errors) == (0, ""), out + errors
     for attack in ("kills", "flips", "mutations", "crafted", "two at once"):
-        assert f"| {attack} | 1 | " in done.stdout
+        assert f"| {attack} | 1 | " in out
     assert not list(tmp_path.glob("argnn-torture-*"))
 
 

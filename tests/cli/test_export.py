@@ -17,31 +17,35 @@ from argnn.outputs.export import FACTS, exported
 from argnn.outputs.plain_ops import cleaned
 
 ALONE = """
-import sys
+import json, sys
 sys.modules["argnn"] = None  # importing it is an error from here on
 import numpy as np, torch
-facts = {"argnn.json": ""}
-program = torch.export.load(sys.argv[1], extra_files=facts).module()
-inputs = np.load(sys.argv[2])
-arrays = [torch.from_numpy(inputs[name]) for name in sys.argv[4:]]
-np.save(sys.argv[3], program(*arrays).detach().numpy())
-print(facts["argnn.json"])
+for path, names in json.loads(sys.argv[1]).items():
+    facts = {"argnn.json": ""}
+    program = torch.export.load(path, extra_files=facts).module()
+    inputs = np.load(f"{path}.npz")
+    arrays = [torch.from_numpy(inputs[name]) for name in names]
+    np.save(f"{path}.npy", program(*arrays).detach().numpy())
+    print(json.dumps(json.loads(facts["argnn.json"])))
 """
 
 
-def run_alone(program: str, **arrays: np.ndarray) -> tuple[np.ndarray, dict]:
-    """Outputs of a program, and its facts, in a process that cannot import the package."""
-    np.savez("inputs.npz", **arrays)
+def run_alone(programs: dict[str, dict[str, np.ndarray]]) -> list[tuple[np.ndarray, dict]]:
+    """Outputs of programs, and their facts, in a process that cannot import the package."""
+    for path, arrays in programs.items():
+        np.savez(f"{path}.npz", **arrays)
+    words = json.dumps({path: list(arrays) for path, arrays in programs.items()})
     surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", ALONE, program, "inputs.npz", "out.npy", *arrays],
+        [sys.executable, "-W", "ignore", "-c", ALONE, words],
         capture_output=True,
         text=True,
         check=False,
         env=surroundings,
     )
     assert done.returncode == 0, done.stderr
-    return np.load("out.npy"), json.loads(done.stdout)
+    facts = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(np.load(f"{path}.npy"), fact) for path, fact in zip(programs, facts, strict=True)]
 
 
 @pytest.fixture
@@ -54,16 +58,27 @@ def graphs(small_npz):
     return small, load((rng.normal(size=(40, 3)).astype(np.float32), edges)), edges
 
 
-def test_program_runs_without_the_package(argnn, small_npz, graphs):
+def test_programs_run_without_the_package(argnn, small_npz, graphs):
     assert argnn("train", small_npz(), "--model=gcn", "--epochs=3", "--out=run").code == 0
     done = argnn("export", "run", "--out=model.pt2")
     assert (done.code, done.err) == (0, "")
     assert "torch.export.load('model.pt2')" in done.out
-    expected = package.load("run")
-    _, other, edges = graphs
-    found, facts = run_alone("model.pt2", x=other.x.numpy(), edge_index=edges)
-    np.testing.assert_allclose(found, expected.predict_proba(other), atol=1e-5)
+    lp = ARGNNLinkPredictor(
+        "gcn", decoder="mlp", epochs=2, device="cpu", model_options={"hidden_channels": 8}
+    ).fit(graphs[0])
+    lp.save("links")
+    assert argnn("export", "links", "--out=links.pt2").code == 0
+
+    small, other, edges = graphs
+    pairs = np.array([[0, 1], [5, 9], [3, 3]])
+    whole = {"x": small.x.numpy(), "edge_index": small.edge_index.numpy(), "pairs": pairs.T.copy()}
+    (found, facts), (scores, link_facts) = run_alone(
+        {"model.pt2": {"x": other.x.numpy(), "edge_index": edges}, "links.pt2": whole}
+    )
+    np.testing.assert_allclose(found, package.load("run").predict_proba(other), atol=1e-5)
     assert (facts["task"], facts["classes"]) == ("node", [0, 1, 2])
+    np.testing.assert_allclose(scores, lp.predict_proba(pairs, graph=small)[:, 1], atol=1e-5)
+    assert link_facts["task"] == "link"
 
 
 def test_json_report(argnn, small_npz):
@@ -99,20 +114,6 @@ def test_argnn_with_its_structural_metric(graphs, options, directed):
         source = (graph.x.numpy(), edges.numpy())
         found = program(graph.x, edges).detach().numpy()
         np.testing.assert_allclose(found, clf.predict_proba(source), atol=1e-5)
-
-
-def test_link_program(argnn, small_npz, graphs):
-    lp = ARGNNLinkPredictor(
-        "gcn", decoder="mlp", epochs=2, device="cpu", model_options={"hidden_channels": 8}
-    ).fit(graphs[0])
-    lp.save("model")
-    assert argnn("export", "model", "--out=links.pt2").code == 0
-    pairs = np.array([[0, 1], [5, 9], [3, 3]])
-    x, edges = graphs[0].x.numpy(), graphs[0].edge_index.numpy()
-    found, facts = run_alone("links.pt2", x=x, edge_index=edges, pairs=pairs.T.copy())
-    expected = lp.predict_proba(pairs, graph=graphs[0])[:, 1]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert facts["task"] == "link"
 
 
 def test_graph_without_any_edge(graphs):

@@ -3,6 +3,7 @@
 Without a GPU the Triton kernels run in Triton's interpreter.
 """
 
+import inspect
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +12,9 @@ import torch
 from torch.nn.functional import softplus
 
 pytest.importorskip("triton")
+from triton import language  # noqa: E402
+from triton.runtime import interpreter  # noqa: E402
+
 from argnn.kernels import cpu, gpu  # noqa: E402
 from argnn.kernels import csr as csr_module  # noqa: E402
 from argnn.kernels.edge_weights import EdgeWeights  # noqa: E402
@@ -30,6 +34,29 @@ class Backend(NamedTuple):
 @pytest.fixture(params=["cpu", "gpu"])
 def backend(request):
     return Backend(cpu, "cpu") if request.param == "cpu" else Backend(gpu, GPU)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_interpreter():
+    """Triton's interpreter searches all names of its language at every call of a function.
+
+    Half of the time of this file was spent there. Here it searches once.
+    """
+    found: dict[Any, list[str]] = {}
+
+    def patch_builtins(place, builder, scope):
+        if place not in found:
+            members = inspect.getmembers(place)
+            found[place] = [name for name, value in members if language.core.is_builtin(value)]
+        for name in found[place]:
+            value = getattr(place, name)
+            if not language.core.is_builtin(value):
+                return  # the kernel that calls this function has replaced all of them
+            interpreter._patch_attr(place, name, value, builder, scope)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(interpreter, "_patch_builtin", patch_builtins)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,17 +1,19 @@
 """A child that was forked after a kernel had run: OpenMP would kill it without a word of ours."""
 
 import os
-import subprocess
-import sys
-import textwrap
 
 import pytest
+
+from forked import code, run_forked
 
 PREAMBLE = """
 import multiprocessing
 import numba
 import torch
 from argnn import functional as AF, kernels
+from argnn.kernels import cpu  # from here on it knows whether it was forked
+
+numba.core.config.reload_config()  # the threading layer of the environment
 
 edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
 
@@ -35,24 +37,19 @@ def run(method):
 """
 
 
-def output_of(code, layer="default"):
-    done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "NUMBA_THREADING_LAYER": layer},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")
+def output_of(text, cwd, layer="default"):
+    """What a process prints that has imported argnn, but has not run a kernel."""
+    done, out, errors = run_forked(code, PREAMBLE + text, cwd=cwd, NUMBA_THREADING_LAYER=layer)
+    assert done == 0, errors
+    return out.split("\n")
 
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-def test_a_forked_child_is_told_to_be_spawned():
-    layer, *rest = output_of("kernel(); print(numba.threading_layer()); run('fork')")
+def test_a_forked_child_is_told_to_be_spawned(tmp_path):
+    text = "kernel(); print(numba.threading_layer()); run('fork')"
+    layer, *rest = output_of(text, tmp_path)
     if layer != "omp":
         pytest.skip(f"threads are those of {layer}, which survive a fork")
     assert rest[0].startswith("refused: this process was forked after argnn's kernels had run")
@@ -61,9 +58,11 @@ def test_a_forked_child_is_told_to_be_spawned():
     assert rest[1] == "0", "the child ended by itself"
 
 
-def test_a_child_that_was_forked_before_any_kernel_works():
-    assert output_of("run('fork'); kernel(); print('and here')") == ["done", "0", "and here", ""]
+def test_a_child_that_was_forked_before_any_kernel_works(tmp_path):
+    text = "run('fork'); kernel(); print('and here')"
+    assert output_of(text, tmp_path) == ["done", "0", "and here", ""]
 
 
-def test_threads_that_survive_a_fork_are_not_refused():
-    assert output_of("kernel(); run('fork')", layer="workqueue") == ["done", "0", ""]
+def test_threads_that_survive_a_fork_are_not_refused(tmp_path):
+    text = "kernel(); print(numba.threading_layer()); run('fork')"
+    assert output_of(text, tmp_path, "workqueue") == ["workqueue", "done", "0", ""]

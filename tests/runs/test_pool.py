@@ -68,7 +68,8 @@ def ray():
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))  # jobs of this file
+        # Jobs of this file, and the same argnn as here also in a second working tree.
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
         patch.setenv("HOME", "/nonexistent")  # nothing may be written there
         ray = pytest.importorskip("ray")
         before = signal.getsignal(signal.SIGTERM)
@@ -290,6 +291,7 @@ class HangingJob(SumJob):
 @pytest.mark.slow
 @pytest.mark.usefixtures("forked_workers")
 def test_worker_that_hangs_is_killed_when_the_pool_is_left(graphs, tmp_path, monkeypatch):
+    monkeypatch.setattr("argnn.runs.pool._EPOCH_SECONDS", 0.1)
     monkeypatch.setattr("argnn.runs.pool._PATIENCE_SECONDS", 0.1)
     with open_pool(graphs, 2) as pool:
         pool.submit(HangingJob(0, tmp_path))
