@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argnn.bench.leaderboard.compare import alike
-from argnn.bench.leaderboard.grid import board_title
+from argnn.bench.leaderboard.grids import board_title
 from argnn.errors import ConfigError
 from argnn.files import write_output
 
