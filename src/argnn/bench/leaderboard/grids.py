@@ -86,7 +86,7 @@ class _Sources:
     def __init__(self, published: Sequence[Mapping[str, Any]]) -> None:
         keys = dict.fromkeys((entry["source"], entry["protocol"]) for entry in published)
         names = [*ascii_lowercase, *(a + b for a in ascii_lowercase for b in ascii_lowercase)]
-        self.letters = dict(zip(keys, names, strict=False))
+        self.letters: dict[tuple[str, str], str] = dict(zip(keys, names, strict=False))
 
     def letter(self, entry: Mapping[str, Any]) -> str:
         return self.letters[entry["source"], entry["protocol"]]
