@@ -7,14 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from argnn.cli import (  # noqa: F401 - importing a command registers it
-    analyze,
     bench,
     catalog,
-    export,
-    figures,
     inspect,
+    outputs,
     perf,
-    predict,
     table,
     train,
     tune,

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from argnn.cli.app import app, complain, keeping, output_console, print_json, say
-from argnn.cli.bench_progress import counted, watching_cells
+from argnn.cli.bench_progress import CellProgress, counted
 from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
 from argnn.errors import ConfigError
 from argnn.tables import rich_table
@@ -64,7 +64,7 @@ def bench(
     with (
         keeping(f"what is finished is in {results}, and the same command goes on"),
         open_executor(executor, workers, address) as slots,
-        watching_cells(console) as watcher,
+        CellProgress(console) as watcher,
     ):
         planned = plan_bench(
             targets,

@@ -7,55 +7,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from argnn.cli.app import say
-from argnn.cli.progress import BarPrinter, LinePrinter, finished_text
+from argnn.cli.progress import ProgressPrinter, finished_text, progress_bars
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from argnn.bench.experiments.cells import Cell
     from argnn.runs.parallel import Job
     from argnn.store.results import Row
 
 _SHOWN_RUNNING = 3
-
-
-def watching_cells(console: Console) -> "CellBar | CellLines":
-    """The printer of a bench's progress: a bar on a terminal, else lines."""
-    return CellBar(console) if console.is_terminal else CellLines(console)
-
-
-class CellLines(LinePrinter):
-    """One line per finished or failed cell."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
-        self.cells: dict[int, Cell] = {}
-        self.done = 0
-
-    def preparing(self, what: str) -> None:
-        """Nothing: lines are for what is over."""
-
-    def begin(self, todo: "Sequence[Cell]", skipped: int, workers: int) -> None:
-        """Say how much there is to do."""
-        self.cells = {id(cell.job): cell for cell in todo}
-        say(self.console, _opening(len(todo), skipped, workers))
-
-    def finished(self, job: "Job", row: "Row") -> None:
-        """One line with its scores, or its error."""
-        self.done += 1
-        cell = self.cells[id(job)]
-        count = f"[{self.done}/{len(self.cells)}]"
-        failed = "error" in row
-        outcome = f"failed: {row['error']}" if failed else finished_text(row, cell.score)
-        text = f"{count} {cell.label}: {outcome}"
-        # Not markup: labels and errors may hold brackets.
-        say(self.console, text)
-
-
-def _opening(count: int, skipped: int, workers: int) -> str:
-    known = f"; in the results already: {skipped}" if skipped else ""
-    at_once = f", {workers} at a time" if count else ""
-    return f"{counted(count)} to run{at_once}{known}."
 
 
 def counted(cells: int) -> str:
@@ -68,16 +27,19 @@ def counted(cells: int) -> str:
     return f"{cells} cell" if cells == 1 else f"{cells} cells"
 
 
-class CellBar(BarPrinter):
+class CellProgress(ProgressPrinter):
     """One live bar: cells that are over, failures, what is running, and the time left."""
 
     def __init__(self, console: Console) -> None:
+        from rich.progress import TextColumn, TimeElapsedColumn
+
         super().__init__(console)
-        self.progress = _bar(console)
+        words = TextColumn("{task.fields[left]}"), TextColumn("{task.fields[state]}", markup=False)
+        self.progress = progress_bars(console, TimeElapsedColumn(), *words)
         self.bar = self.progress.add_task("preparing", total=None, state="", left="")
         self.cells: dict[int, Cell] = {}
         self.running: dict[int, str] = {}
-        self.failed = 0
+        self.failed = self.done = 0
 
     def preparing(self, what: str) -> None:
         """Show what is being prepared."""
@@ -89,22 +51,32 @@ class CellBar(BarPrinter):
 
         self.cells = {id(cell.job): cell for cell in todo}
         self.pace = Pace(todo, workers)
-        self.console.print(_opening(len(todo), skipped, workers))
+        known = f"; in the results already: {skipped}" if skipped else ""
+        at_once = f", {workers} at a time" if todo else ""
+        say(self.console, f"{counted(len(todo))} to run{at_once}{known}.")
         self.progress.update(self.bar, description="cells", total=len(todo), state="")
 
     def epoch(self, job: "Job", epoch: int, loss: float, val_score: float) -> None:
         """A cell is running."""
-        cell = self.cells[id(job)]
-        self.running[id(job)] = cell.label
-        self.pace.moved(cell, epoch / job.config.train.epochs)
-        self._show()
+        if self.is_live:
+            cell = self.cells[id(job)]
+            self.running[id(job)] = cell.label
+            self.pace.moved(cell, epoch / job.config.train.epochs)
+            self._show()
 
     def finished(self, job: "Job", row: "Row") -> None:
-        """A cell is over."""
+        """A cell is over: move the bar, or print a line with its scores or its error."""
+        cell = self.cells[id(job)]
+        self.done += 1
+        if not self.is_live:
+            failed = "error" in row
+            outcome = f"failed: {row['error']}" if failed else finished_text(row, cell.score)
+            say(self.console, f"[{self.done}/{len(self.cells)}] {cell.label}: {outcome}")
+            return
         self.running.pop(id(job), None)
         self.failed += "error" in row
-        self.pace.finished(self.cells[id(job)], row.get("seconds"))
-        self.progress.advance(self.bar)
+        self.pace.finished(cell, row.get("seconds"))
+        self.progress.update(self.bar, completed=self.done)
         self._show()
 
     def _show(self) -> None:
@@ -130,17 +102,3 @@ def time_left(seconds: float | None) -> str:
     minutes = math.ceil(seconds / 60)
     hours = f"{minutes // 60} h " if minutes >= 60 else ""
     return f"{hours}{minutes % 60} min left"
-
-
-def _bar(console: Console) -> "Progress":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[state]}", markup=False),
-        console=console,
-    )

@@ -7,7 +7,7 @@ import typer
 
 from argnn.cli.app import app, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot
-from argnn.cli.progress import watching
+from argnn.cli.progress import SplitProgress
 
 
 @app.command()
@@ -48,7 +48,7 @@ def demo(
     console.print("Training argnn and a GCN on two embedded graphs, on the same splits.")
     with (
         keeping(f"finished splits are in {out}, and the same command begins anew"),
-        watching(console) as watcher,
+        SplitProgress(console) as watcher,
     ):
         report = run_demo(out, watcher)
     console.print(comparison_table(report.results))

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from torch_geometric.data import Data
 
-from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
+from argnn.bench.experiments.files import ALL, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
+from argnn.bench.leaderboard.gather import score_of
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import fingerprint
 from argnn.runs.machine import threads_for
@@ -54,14 +55,8 @@ class Cell:
     def id(self) -> str:
         """The same for the same cell in every results file."""
         config = self.job.config
-        values: dict[str, Any] = {
-            "task": config.task,
-            "data": config.data,
-            "directed": config.directed,
-            "method": self.method,
-            "split": self.job.split,
-            "seed": config.seed,
-        }
+        values = {name: getattr(config, name) for name in ("task", "data", "directed", "seed")}
+        values |= {"method": self.method, "split": self.job.split}
         if config.link is not None:
             values["ratio"] = config.link.ratio
         return fingerprint(values)[:_CELL_DIGITS]
@@ -80,11 +75,8 @@ class Cell:
     def label(self) -> str:
         """The cell in words."""
         config = self.job.config
-        directed = ", directed" if config.directed else ""
-        return (
-            f"{config.graph['name']}{directed}, {self.method}, split {self.job.split}, "
-            f"seed {config.seed}"
-        )
+        graph = config.graph["name"] + (", directed" if config.directed else "")
+        return f"{graph}, {self.method}, split {self.job.split}, seed {config.seed}"
 
     @property
     def cost(self) -> float:
@@ -99,15 +91,9 @@ class Cell:
         """The complete row of a finished or failed job."""
         config = self.job.config
         row: Row = {
-            "format": FORMAT,
-            "cell": self.id,
-            "experiment": self.experiment,
-            "task": config.task,
-            "data": config.data,
-            "directed": config.directed,
-            "method": self.method,
-            "model": config.model,
-            "preset": config.preset,
+            **{"format": FORMAT, "cell": self.id, "experiment": self.experiment},
+            **{name: getattr(config, name) for name in ("task", "data", "directed")},
+            **{"method": self.method, "model": config.model, "preset": config.preset},
             "split": self.job.split,
             "seed": config.seed,
             "config": config.to_json(),
@@ -162,7 +148,7 @@ def plan_bench(
         tell: Is told what is being prepared.
     """
     device = resolve_device(device, "--device")
-    shelf: dict[tuple[str, DataChoice], Data] = {}
+    shelf: dict[tuple[str, str, bool], Data] = {}
     found: dict[CellKey, Cell] = {}
     members: dict[str, list[CellKey]] = {}
     graphs: dict[str, Data] = {}
@@ -171,7 +157,10 @@ def plan_bench(
         for request, method in _requests(experiment, device, data_root):
             if tell is not None:
                 tell(f"{Path(request.data).stem}, {method.label}")
-            graph = _loaded(experiment, request, shelf)
+            choice = (experiment.task, request.data, request.directed)
+            if choice not in shelf:
+                shelf[choice] = load_graph(request.data, request)
+            graph = shelf[choice]
             for seed in experiment.seeds_for(graph.x.size(0)):
                 with error_prefix(f"experiment {experiment.name}:"):
                     made = draft(replace(request, seed=seed), graph)
@@ -216,15 +205,6 @@ def _requests(
                 settings_file=method.settings_for(data),
             )
             yield request, method
-
-
-def _loaded(
-    experiment: Experiment, request: Request, shelf: dict[tuple[str, DataChoice], Data]
-) -> Data:
-    key = (experiment.task, DataChoice(request.data, request.directed))
-    if key not in shelf:
-        shelf[key] = load_graph(request.data, request)
-    return shelf[key]
 
 
 def _add(cell: Cell, found: dict[CellKey, Cell]) -> None:
@@ -353,33 +333,27 @@ def _storable(cell: Cell, outcome: Row) -> Row:
 
 def outcomes(rows: Sequence[Row], score: str) -> list[dict[str, Any]]:
     """For each method and graph: the mean of a test score, and how many cells have ended how."""
-    groups: dict[tuple[str, str, bool], list[Row]] = {}
+    names = ("method", "data", "directed")
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row["method"], row["data"], row["directed"]), []).append(row)
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
     found = []
-    for (method, data, directed), group in groups.items():
+    for key, group in groups.items():
         finished = [row for row in group if "error" not in row]
         outcome = {
-            "method": method,
-            "data": data,
-            "directed": directed,
+            **dict(zip(names, key, strict=True)),
             "score": score,
-            "test": _over_splits(finished, [_score(row["test"], score) for row in finished]),
+            "test": _over_splits(finished, score),
             "finished": len(finished),
             "failed": len(group) - len(finished),
         }
         if any(has_twins(row) for row in finished):
-            others = [_score(without_twins(row), score) for row in finished]
-            outcome["test_without_twins"] = _over_splits(finished, others)
+            others = [{**row, "test": without_twins(row)} for row in finished]
+            outcome["test_without_twins"] = _over_splits(others, score)
         found.append(outcome)
     return found
 
 
-def _over_splits(rows: Sequence[Row], values: Sequence[float | None]) -> dict[str, Any]:
-    runs = zip(rows, values, strict=True)
-    return statistic(by_split({(r["split"], r["seed"]): v for r, v in runs if v is not None}))
-
-
-def _score(scores: Mapping[str, Any] | None, score: str) -> float | None:
-    value: float | None = None if scores is None else scores[score]
-    return value
+def _over_splits(rows: Sequence[Row], score: str) -> dict[str, Any]:
+    values = {(row["split"], row["seed"]): score_of(row, score) for row in rows}
+    return statistic(by_split({run: value for run, value in values.items() if value is not None}))
