@@ -12,7 +12,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from argnn.cli.bench_progress import CellProgress
+from argnn.cli.bench import CellProgress
 from argnn.runs import parallel
 from argnn.store.results import read_rows
 from forked import code, run_forked

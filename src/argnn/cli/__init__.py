@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from argnn.cli import (  # noqa: F401 - importing a command registers it
     bench,
     catalog,
-    inspect,
     outputs,
     perf,
     table,

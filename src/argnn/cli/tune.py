@@ -245,13 +245,11 @@ def _use(search: "Search", path: Path) -> str:
     from argnn.settings.resolve import Request
 
     config, usual = search.config, Request(search.config.data)
+    names, switches = ("model", "preset", "task"), ("directed", "row_normalize")
     options: dict[str, Any] = {"settings": path}
-    for name in ("model", "preset", "task"):
-        value = getattr(config, name)
-        options[name] = None if value == getattr(usual, name) else value
-    options |= {"directed": config.directed, "row_normalize": config.row_normalize}
+    options |= {n: getattr(config, n) for n in names if getattr(config, n) != getattr(usual, n)}
+    options |= {name: getattr(config, name) for name in switches}
     if config.link is not None:
-        link = config.link
-        options |= {"ratio": link.ratio, "decoder": link.decoder}
-        options["spanning_forest"] = link.spanning_forest
+        link_options = ("ratio", "decoder", "spanning_forest")
+        options |= {name: getattr(config.link, name) for name in link_options}
     return shlex.join(["argnn", "train", config.data, *option_words(options)])

@@ -26,7 +26,7 @@ from argnn.runs.summary import INTERVAL, SCORES, statistic
 from argnn.settings.run_config import RunConfig
 from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
-from argnn.store.run_folder import RunFolder, open_run
+from argnn.store.run_folder import open_run
 from argnn.wording import file_stem
 
 if TYPE_CHECKING:
@@ -146,6 +146,13 @@ def _of_run(run: _Run) -> _Figures:
     return {f"{run.name}-{name}": draw for name, draw in {**figures, "training": training}.items()}
 
 
+class _DrawnRow(TypedDict):
+    """What a row must hold to be drawn."""
+
+    history: list[EpochValues]
+    chosen_epoch: int
+
+
 # --- reading ----------------------------------------------------------------------------------
 
 
@@ -172,7 +179,10 @@ def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> 
         which = "no split" if split is None else f"split {split} is not"
         raise RunError(f"{path}: {which} finished; continue with argnn train --resume {path}")
     split = finished[0]
-    row = _checked_row(folder, split)
+    row = finished_row(folder, split)
+    assert row is not None
+    with error_prefix(f"{folder.result(split)}: damaged,", RunError):
+        checked(row, _DrawnRow)
     model = trained_model(folder, split)
     graph = reopen(config, data_root, None).graph
     seen = observed_graph(graph, split, config.link)
@@ -186,20 +196,6 @@ def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> 
         trained=split_masks(graph, split)[0] if config.link is None else None,
         model=config.model,
     )
-
-
-class _DrawnRow(TypedDict):
-    history: list[EpochValues]
-    chosen_epoch: int
-
-
-def _checked_row(folder: RunFolder, split: int) -> Row:
-    """The row of a finished split, with a history that can be drawn."""
-    row = finished_row(folder, split)
-    assert row is not None
-    with error_prefix(f"{folder.result(split)}: damaged,", RunError):
-        checked(row, _DrawnRow)
-    return row
 
 
 def _bars(paths: Sequence[Path]) -> list[Bar]:

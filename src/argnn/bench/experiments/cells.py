@@ -1,6 +1,7 @@
 """The cells of experiments: which there are, which are still to do, and the rows they leave."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -102,6 +103,28 @@ class Cell:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return {**row, **{k: v for k, v in outcome.items() if k not in row}, "finished": now}
 
+    def is_to_do(self, row: Row | None, *, retry_failed: bool = False) -> bool:
+        """Whether to run the cell, given the row that it has already, if any.
+
+        A failed cell is left alone unless asked for, or unless other settings failed than would
+        run now. A finished cell is done again only to add its missing oracle.
+
+        Raises:
+            RunError: A finished cell was run with other settings.
+        """
+        if row is None:
+            return True
+        same = row["settings"] == self.settings
+        if "error" in row:
+            return retry_failed or not same
+        if not same:
+            what = first_difference(row["config"], self.job.config.to_json())
+            raise RunError(
+                f"{self.path}: {self.label} was run with other settings ({what} now); choose "
+                "another --out, so that results are not mixed"
+            )
+        return self.job.oracle and row["oracle"] is None and row["test"] is not None
+
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a stored configuration that decides the result."""
@@ -179,7 +202,11 @@ def plan_bench(
             _add(cell, found)
             members.setdefault(experiment.name, []).append(cell.key)
     count = worker_count(workers, len(found), device)
-    cells = [_with_threads(cell, threads_for(count)) for cell in found.values()]
+    threads = threads_for(count)
+    cells = [
+        replace(cell, job=replace(cell.job, config=replace(cell.job.config, threads=threads)))
+        for cell in found.values()
+    ]
     return Bench(cells, members, graphs, count)
 
 
@@ -220,11 +247,6 @@ def _add(cell: Cell, found: dict[CellKey, Cell]) -> None:
         found[cell.key] = replace(other, job=replace(other.job, oracle=True))
 
 
-def _with_threads(cell: Cell, threads: int) -> Cell:
-    job = replace(cell.job, config=replace(cell.job.config, threads=threads))
-    return replace(cell, job=job)
-
-
 def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The first setting in which two configurations differ, in words."""
     old, new = _flat(settings_of(before)), _flat(settings_of(now))
@@ -245,36 +267,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         nested = isinstance(value, dict)
         flat.update(_flat(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value})
     return flat
-
-
-def cells_to_do(
-    cells: Sequence[Cell], rows: Sequence[Row], *, retry_failed: bool = False
-) -> list[Cell]:
-    """The cells that have no row yet.
-
-    A failed cell is left alone unless asked for, or unless other settings failed than would run
-    now. A finished cell is done again only to add its missing oracle.
-
-    Raises:
-        RunError: A finished cell was run with other settings.
-    """
-    known = {row["cell"]: row for row in rows}
-    return [cell for cell in cells if _is_to_do(cell, known.get(cell.id), retry_failed)]
-
-
-def _is_to_do(cell: Cell, row: Row | None, retry_failed: bool) -> bool:
-    if row is None:
-        return True
-    same = row["settings"] == cell.settings
-    if "error" in row:
-        return retry_failed or not same
-    if not same:
-        what = first_difference(row["config"], cell.job.config.to_json())
-        raise RunError(
-            f"{cell.path}: {cell.label} was run with other settings ({what} now); choose another "
-            "--out, so that results are not mixed"
-        )
-    return cell.job.oracle and row["oracle"] is None and row["test"] is not None
 
 
 class CellWatcher(Watcher, Protocol):
@@ -298,11 +290,11 @@ def run_bench(
         paths = dict.fromkeys(cell.path for cell in bench.cells)
         files = {path: stack.enter_context(ResultsFile(path)) for path in paths}
         latest = {(path, row["cell"]): row for path, file in files.items() for row in file.rows}
-        todo = []
-        for path, file in files.items():
-            own = [cell for cell in bench.cells if cell.path == path]
-            todo += cells_to_do(own, file.rows, retry_failed=retry_failed)
-        todo.sort(key=lambda cell: -cell.cost)
+        todo = [
+            cell
+            for cell in sorted(bench.cells, key=lambda cell: -cell.cost)
+            if cell.is_to_do(latest.get(cell.key), retry_failed=retry_failed)
+        ]
         watcher.begin(todo, len(bench.cells) - len(todo), bench.workers)
         by_job = {id(cell.job): cell for cell in todo}
         jobs = [cell.job for cell in todo]
@@ -357,3 +349,44 @@ def outcomes(rows: Sequence[Row], score: str) -> list[dict[str, Any]]:
 def _over_splits(rows: Sequence[Row], score: str) -> dict[str, Any]:
     values = {(row["split"], row["seed"]): score_of(row, score) for row in rows}
     return statistic(by_split({run: value for run, value in values.items() if value is not None}))
+
+
+class Pace:
+    """Estimates the time left from seconds per unit of cost, by method where a cell is finished.
+
+    Args:
+        cells: What is to do.
+        workers: How many cells run at the same time.
+    """
+
+    def __init__(self, cells: Sequence[Cell], workers: int) -> None:
+        self.workers = workers
+        self._left = {id(cell): cell for cell in cells}
+        self._shares: dict[int, float] = {}
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._cost: defaultdict[str, float] = defaultdict(float)
+
+    def moved(self, cell: Cell, share: float) -> None:
+        """A running cell has done a share of its epochs."""
+        self._shares[id(cell)] = share
+
+    def finished(self, cell: Cell, seconds: float | None) -> None:
+        """A cell is over; a failed one has no seconds and is not counted."""
+        self._left.pop(id(cell), None)
+        if seconds is not None:
+            self._seconds[cell.method] += seconds
+            self._cost[cell.method] += cell.cost
+
+    def seconds_left(self) -> float | None:
+        """The estimate, or None as long as nothing is known."""
+        cost = sum(self._cost.values())
+        if not self._left or not cost:
+            return None if self._left else 0.0
+        usual = sum(self._seconds.values()) / cost
+        rests = []
+        for key, cell in self._left.items():
+            known = self._cost.get(cell.method)
+            rate = self._seconds[cell.method] / known if known else usual
+            rests.append(rate * cell.cost * (1 - self._shares.get(key, 0.0)))
+        # With any number of workers, the longest cell has to finish.
+        return max(sum(rests) / self.workers, max(rests))
