@@ -1,4 +1,4 @@
-"""The command line: parse, call one function, print. One module per command."""
+"""The command line: parse, call one function, print. Importing a module adds its commands."""
 
 import errno
 import logging

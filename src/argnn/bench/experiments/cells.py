@@ -92,9 +92,15 @@ class Cell:
         """The complete row of a finished or failed job."""
         config = self.job.config
         row: Row = {
-            **{"format": FORMAT, "cell": self.id, "experiment": self.experiment},
-            **{name: getattr(config, name) for name in ("task", "data", "directed")},
-            **{"method": self.method, "model": config.model, "preset": config.preset},
+            "format": FORMAT,
+            "cell": self.id,
+            "experiment": self.experiment,
+            "task": config.task,
+            "data": config.data,
+            "directed": config.directed,
+            "method": self.method,
+            "model": config.model,
+            "preset": config.preset,
             "split": self.job.split,
             "seed": config.seed,
             "config": config.to_json(),

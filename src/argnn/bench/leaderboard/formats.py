@@ -20,8 +20,11 @@ _LATEX_SPECIAL = str.maketrans(
         **{c: f"\\{c}" for c in "&%$#_{}"},
         **{c: f"${c}$" for c in "<>|"},
         **{c: f"{{{c}}}" for c in "[]*"},  # after a line break these would be its options
-        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-        **{"±": r"$\pm$", "κ": r"$\kappa$"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        "κ": r"$\kappa$",
     }
 )
 _MARKDOWN_MARKS = {"best": ("**", "**"), "strong": ("**", "**"), "second": ("<u>", "</u>")}

@@ -17,7 +17,10 @@ _COLUMNS = (
 )
 #: Units of the costs, measured and published ones.
 _COSTS = {
-    **{"seconds": "s", "seconds_per_epoch": "s", "epochs": "1", "parameters": "1"},
+    "seconds": "s",
+    "seconds_per_epoch": "s",
+    "epochs": "1",
+    "parameters": "1",
     "peak_memory_mib": "MiB",
 }
 _PUBLISHED_COSTS = {"seconds_per_epoch": "s", "memory_gb": "GB"}
@@ -41,7 +44,9 @@ def _scores(board: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for cell in board["cells"]:
         key = (cell["method"], cell["column"])
         yield {
-            **{**about, **cell, **_spread(cell, "mean")},
+            **about,
+            **cell,
+            **_spread(cell, "mean"),
             "kind": "measured",
             "data": cell["column"],
             **(_test_fields(board["reference"], tests[key]) if key in tests else {}),
