@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image
 
-from argnn.outputs.analyze import PageReport, PageRequest, analyze
+from argnn.outputs.analyze import analyze
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the browser is that of the tests
@@ -134,14 +134,14 @@ def shrink(path: Path) -> None:
     small.save(path, optimize=True)
 
 
-def written(run: Path, page: Path, data_root: str | None) -> PageReport:
+def written(run: Path, page: Path, data_root: str | None) -> dict[str, Any]:
     """Write the page of a run; prints its size."""
     began = time.perf_counter()
-    report = analyze(PageRequest(run, page, data_root=data_root))
+    report = analyze(run, page, data_root=data_root)
     seconds = time.perf_counter() - began
     print(
-        f"{report.data}, {report.model}: {report.nodes:,} nodes, {report.layers} layers, "
-        f"{report.size / 1e6:.2f} MB, written in {seconds:.0f} s"
+        f"{report['data']}, {report['model']}: {report['nodes']:,} nodes, {report['layers']} "
+        f"layers, {report['size'] / 1e6:.2f} MB, written in {seconds:.0f} s"
     )
     return report
 
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for webgl in (True, False):
                 print(measured(page, folder / f"profile-{webgl}", webgl=webgl))
             for picture in PICTURES:
-                if options.pictures and picture.data == report.data:
+                if options.pictures and picture.data == report["data"]:
                     photograph(page, picture, folder / "pictures", options.pictures)
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from argnn.bench.experiments.cells import (
-    cells_to_do,
+    Pace,
     first_difference,
     outcomes,
     plan_bench,
     run_bench,
 )
 from argnn.bench.experiments.files import DataChoice, Experiment, Method
-from argnn.bench.experiments.pace import Pace
 from argnn.data import load
 from argnn.errors import ConfigError, DivergenceError, RunError
 from argnn.files import fingerprint
@@ -298,9 +297,9 @@ def test_missing_oracle_is_added(path):
 def test_oracle_without_test_nodes_is_not_missing(path):
     bench = plan_bench([(experiment(oracle=True), path)])
     rows = [cell.row(outcome(cell.job, oracle=None)) for cell in bench.cells]
-    assert len(cells_to_do(bench.cells, rows)) == 8
+    assert all(cell.is_to_do(row) for cell, row in zip(bench.cells, rows, strict=True))
     rows = [cell.row(outcome(cell.job, oracle=None, test=None)) for cell in bench.cells]
-    assert cells_to_do(bench.cells, rows) == []
+    assert not any(cell.is_to_do(row) for cell, row in zip(bench.cells, rows, strict=True))
 
 
 def test_experiments_share_cells_of_one_file(path):

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from argnn.cli.bench_progress import CellBar
+from argnn.cli.bench import CellProgress
 from argnn.runs import parallel
 from argnn.store.results import read_rows
 from forked import code, run_forked
@@ -312,14 +312,14 @@ def test_bar_of_a_terminal(argnn, monkeypatch):
     console = Console(file=screen, force_terminal=True, width=200, legacy_windows=False)
     monkeypatch.setattr("argnn.cli.bench.output_console", lambda: console)
     shown = []
-    whole = CellBar._show
+    whole = CellProgress._show
 
     def spied(self):
         whole(self)
         task = self.progress.tasks[0]
         shown.append((task.completed, task.total, task.fields["state"], task.fields["left"]))
 
-    monkeypatch.setattr(CellBar, "_show", spied)
+    monkeypatch.setattr(CellProgress, "_show", spied)
     assert argnn("bench", write(methods=bad_methods()), "--workers=1").code == 1
     states = [state for _, _, state, _ in shown]
     assert "mixed, gcn, split 0, seed 0" in " ".join(states)

@@ -79,12 +79,12 @@ def test_models(argnn):
 
 
 def test_live_bars_show_loss_score_and_failure(tmp_path, one_thread):
-    from argnn.cli.progress import SplitBars
+    from argnn.cli.progress import SplitProgress
 
     config = prepare(Request("mixed", model="gcn", split="0,1")).config
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
-    with SplitBars(console) as watcher:
+    with SplitProgress(console) as watcher:
         jobs = [Job(config, split, RunFolder(tmp_path)) for split in (0, 1)]
         watcher.epoch(jobs[0], 3, 0.51234, 0.625)
         watcher.epoch(jobs[1], 1, 9.0, float("nan"))

@@ -162,12 +162,7 @@ MOMENTS = [
     ("perf --json=p.json", "argnn.bench.perf.run", "_child", NOTHING),
     ("predict run", "argnn.outputs.predict", "load", NOTHING),
     ("export run", "argnn.outputs.export", "load", NOTHING),
-    (
-        "analyze run",
-        "argnn.outputs.analyze",
-        "_require_room",
-        "a page or table",
-    ),
+    ("analyze run", "argnn.outputs.analyze", "require_writable", "a page or table"),
     ("figures run", "argnn.outputs.figures", "open_run", "the figures in figures are whole"),
     ("demo", "argnn.runs.demo", "run_jobs", "finished splits are in argnn-demo"),
     ("datasets", "argnn.settings.catalog", "dataset_rows", NOTHING),

@@ -13,7 +13,7 @@ from rich.console import Console
 from argnn.bench.tuning import jobs as trial_jobs
 from argnn.bench.tuning.search import plan_search
 from argnn.bench.tuning.study import TrialRecord
-from argnn.cli.tune import _watching
+from argnn.cli.tune import TrialProgress
 from argnn.runs.prepare import Request
 
 TINY = ("--model=gcn", "--trials=3", "--epochs=2")
@@ -188,7 +188,7 @@ def test_bar_counts_trials_and_shows_the_best(small_npz, cache, one_thread):
         TrialRecord(1, "finished", search.default, 0.625, (0.625,), (1,), 1.0),
         TrialRecord(2, "pruned", search.default, None, (0.9,), (1,), 1.0),
     ]
-    with _watching(console, search) as watcher:
+    with TrialProgress(console, search) as watcher:
         watcher.began(records[:1], 3)
         for record in records[1:]:
             watcher.finished(record)

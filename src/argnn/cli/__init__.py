@@ -1,4 +1,4 @@
-"""The command line: parse, call one function, print. One module per command."""
+"""The command line: parse, call one function, print. Importing a module adds its commands."""
 
 import errno
 import logging
@@ -7,14 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from argnn.cli import (  # noqa: F401 - importing a command registers it
-    analyze,
     bench,
     catalog,
-    export,
-    figures,
-    inspect,
+    outputs,
     perf,
-    predict,
     table,
     train,
     tune,

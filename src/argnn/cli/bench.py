@@ -1,6 +1,7 @@
 """``argnn bench``: run the cells of experiments, and go on where an earlier run stopped."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,19 +9,20 @@ import typer
 from rich.console import Console
 
 from argnn.cli.app import app, complain, keeping, output_console, print_json, say
-from argnn.cli.bench_progress import counted, watching_cells
 from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
+from argnn.cli.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.errors import ConfigError
 from argnn.tables import rich_table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from argnn.bench.experiments.cells import Bench, CellKey
+    from argnn.bench.experiments.cells import Bench, Cell, CellKey
     from argnn.bench.experiments.files import Experiment
+    from argnn.runs.parallel import Job
     from argnn.store.results import Row
 
-_SHOWN_FAILURES = 5
+_SHOWN_FAILURES, _SHOWN_RUNNING = 5, 3
 
 
 @app.command()
@@ -64,7 +66,7 @@ def bench(
     with (
         keeping(f"what is finished is in {results}, and the same command goes on"),
         open_executor(executor, workers, address) as slots,
-        watching_cells(console) as watcher,
+        CellProgress(console) as watcher,
     ):
         planned = plan_bench(
             targets,
@@ -75,7 +77,8 @@ def bench(
             tell=watcher.preparing,
         )
         rows = run_bench(planned, watcher, executor=executor, retry_failed=retry_failed)
-    reports = [_report(*target, planned, rows) for target in targets]
+    members = {name: [rows[key] for key in keys] for name, keys in planned.members.items()}
+    reports = [_report(*target, members[target[0].name]) for target in targets]
     if as_json:
         print_json({"experiments": reports})
     else:
@@ -126,22 +129,19 @@ def _targets(names: list[str], out: Path | None) -> "list[tuple[Experiment, Path
     return found
 
 
-def _report(
-    experiment: "Experiment", path: Path, planned: "Bench", rows: "Mapping[CellKey, Row]"
-) -> dict[str, Any]:
+def _report(experiment: "Experiment", path: Path, rows: "Sequence[Row]") -> dict[str, Any]:
     """What became of an experiment."""
     from argnn.bench.experiments.cells import outcomes
 
-    own = [rows[key] for key in planned.members[experiment.name]]
-    failed = sum("error" in row for row in own)
+    failed = sum("error" in row for row in rows)
     return {
         "experiment": experiment.name,
         "results": str(path),
-        "cells": len(own),
-        "finished": len(own) - failed,
+        "cells": len(rows),
+        "finished": len(rows) - failed,
         "failed": failed,
         "score": experiment.score,
-        "outcomes": outcomes(own, experiment.score),
+        "outcomes": outcomes(rows, experiment.score),
     }
 
 
@@ -197,3 +197,90 @@ def _report_failures(planned: "Bench", rows: "Mapping[CellKey, Row]") -> None:
     if failed:
         complain(f"{counted(len(failed))} failed; --retry-failed runs them again")
         raise typer.Exit(1)
+
+
+def counted(cells: int) -> str:
+    """A number of cells in words.
+
+    Example:
+        >>> counted(1), counted(2)
+        ('1 cell', '2 cells')
+    """
+    return f"{cells} cell" if cells == 1 else f"{cells} cells"
+
+
+class CellProgress(ProgressPrinter):
+    """One live bar: cells that are over, failures, what is running, and the time left."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.progress import TextColumn, TimeElapsedColumn
+
+        super().__init__(console)
+        words = TextColumn("{task.fields[left]}"), TextColumn("{task.fields[state]}", markup=False)
+        self.progress = progress_bars(console, TimeElapsedColumn(), *words)
+        self.bar = self.progress.add_task("preparing", total=None, state="", left="")
+        self.cells: dict[int, Cell] = {}
+        self.running: dict[int, str] = {}
+        self.failed = self.done = 0
+
+    def preparing(self, what: str) -> None:
+        """Show what is being prepared."""
+        self.progress.update(self.bar, state=what)
+
+    def begin(self, todo: "Sequence[Cell]", skipped: int, workers: int) -> None:
+        """Say how much there is to do, and start to count."""
+        from argnn.bench.experiments.cells import Pace
+
+        self.cells = {id(cell.job): cell for cell in todo}
+        self.pace = Pace(todo, workers)
+        known = f"; in the results already: {skipped}" if skipped else ""
+        at_once = f", {workers} at a time" if todo else ""
+        say(self.console, f"{counted(len(todo))} to run{at_once}{known}.")
+        self.progress.update(self.bar, description="cells", total=len(todo), state="")
+
+    def epoch(self, job: "Job", epoch: int, loss: float, val_score: float) -> None:
+        """A cell is running."""
+        if self.is_live:
+            cell = self.cells[id(job)]
+            self.running[id(job)] = cell.label
+            self.pace.moved(cell, epoch / job.config.train.epochs)
+            self._show()
+
+    def finished(self, job: "Job", row: "Row") -> None:
+        """A cell is over: move the bar, or print a line with its scores or its error."""
+        cell = self.cells[id(job)]
+        self.done += 1
+        if not self.is_live:
+            failed = "error" in row
+            outcome = f"failed: {row['error']}" if failed else finished_text(row, cell.score)
+            say(self.console, f"[{self.done}/{len(self.cells)}] {cell.label}: {outcome}")
+            return
+        self.running.pop(id(job), None)
+        self.failed += "error" in row
+        self.pace.finished(cell, row.get("seconds"))
+        self.progress.update(self.bar, completed=self.done)
+        self._show()
+
+    def _show(self) -> None:
+        parts = [f"{self.failed} failed"] if self.failed else []
+        parts += list(self.running.values())[:_SHOWN_RUNNING]
+        if len(self.running) > _SHOWN_RUNNING:
+            parts.append(f"{len(self.running) - _SHOWN_RUNNING} more")
+        left = time_left(self.pace.seconds_left())
+        self.progress.update(self.bar, state="; ".join(parts), left=left)
+
+
+def time_left(seconds: float | None) -> str:
+    """A time in words.
+
+    Example:
+        >>> [time_left(seconds) for seconds in (None, 7.2, 600, 8000)]
+        ['', '8 s left', '10 min left', '2 h 14 min left']
+    """
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s left"
+    minutes = math.ceil(seconds / 60)
+    hours = f"{minutes // 60} h " if minutes >= 60 else ""
+    return f"{hours}{minutes % 60} min left"

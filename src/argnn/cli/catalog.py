@@ -1,13 +1,14 @@
-"""``argnn datasets``, ``argnn models`` and ``argnn demo``."""
+"""What there is: ``argnn datasets``, ``inspect``, ``models`` and ``demo``."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from argnn.cli import options
 from argnn.cli.app import app, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot
-from argnn.cli.progress import watching
+from argnn.cli.progress import SplitProgress
 
 
 @app.command()
@@ -21,6 +22,38 @@ def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
         print_json(rows)
     else:
         output_console().print(dataset_table(rows))
+
+
+@app.command()
+def inspect(
+    data: Annotated[str, typer.Argument(help="Path of a graph, or the name of a data set.")],
+    data_root: options.DataRoot = None,
+    directed: options.Directed = False,
+    row_normalize: options.RowNormalize = False,
+    features: options.Features = None,
+    label: options.Label = None,
+    node_id: options.NodeId = None,
+    weight: options.Weight = None,
+    drop: options.Drop = None,
+    standardize: options.Standardize = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show what was understood of a graph before anything is trained on it."""
+    from argnn.data.import_options import Columns
+    from argnn.data.inspect import inspect_graph, inspection_tables
+
+    columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
+    report = inspect_graph(
+        data, root=data_root, directed=directed, row_normalize=row_normalize, columns=columns
+    )
+    if as_json:
+        print_json(report)
+        return
+    console = output_console()
+    for table in inspection_tables(report):
+        console.print(table)
+    say(console, *(f"Note: {line}" for line in report["notes"]))
+    say(console, *(f"Warning: {line}" for line in report["warnings"]))
 
 
 @app.command()
@@ -48,7 +81,7 @@ def demo(
     console.print("Training argnn and a GCN on two embedded graphs, on the same splits.")
     with (
         keeping(f"finished splits are in {out}, and the same command begins anew"),
-        watching(console) as watcher,
+        SplitProgress(console) as watcher,
     ):
         report = run_demo(out, watcher)
     console.print(comparison_table(report.results))

@@ -7,42 +7,21 @@ from rich.console import Console
 from argnn.cli.app import say
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
     from argnn.runs.parallel import Job
     from argnn.store.results import Row
 
 
-class LinePrinter:
-    """Prints lines about what is over, for output that is not a terminal."""
+class ProgressPrinter:
+    """Shows live bars on a terminal; elsewhere a printer says in single lines what is over."""
 
     def __init__(self, console: Console) -> None:
-        self.console = console
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def epoch(self, job: "Job", epoch: int, loss: float, val_score: float) -> None:
-        """Nothing: lines are for what is over."""
-
-
-class BarPrinter:
-    """Shows live bars on a terminal.
-
-    Args:
-        console: The terminal.
-        shown: Whether anything is shown.
-    """
-
-    def __init__(self, console: Console, *, shown: bool = True) -> None:
-        self.console, self.shown = console, shown
+        self.console, self.is_live = console, console.is_terminal
         self.progress = progress_bars(console)
 
     def __enter__(self) -> Self:
-        if self.shown:
+        if self.is_live:
             self.progress.start()
         return self
 
@@ -51,25 +30,8 @@ class BarPrinter:
             self.progress.stop()
 
 
-def watching(console: Console) -> "SplitBars | SplitLines":
-    """The printer of a run's progress: bars on a terminal, else lines."""
-    return SplitBars(console) if console.is_terminal else SplitLines(console)
-
-
-class SplitLines(LinePrinter):
-    """One line per split."""
-
-    def finished(self, job: "Job", row: "Row") -> None:
-        """One line with its scores; errors are reported at the end."""
-        from argnn.runs.summary import SELECTION
-
-        if "error" not in row:
-            text = finished_text(row, SELECTION[row["task"]])
-            say(self.console, f"{job_label(job)}: {text}")
-
-
-class SplitBars(BarPrinter):
-    """One live bar per split: loss, validation score, time left."""
+class SplitProgress(ProgressPrinter):
+    """One bar or line per split: loss, scores, time left."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
@@ -86,13 +48,18 @@ class SplitBars(BarPrinter):
         self.progress.update(self.bars[label], completed=epoch, state=state)
 
     def finished(self, job: "Job", row: "Row") -> None:
-        """Fill the bar of a job."""
+        """Fill the bar of a job, or print its scores; errors are reported at the end."""
+        from argnn.runs.summary import SELECTION
+
         bar = self.bars.get(job_label(job))
-        if bar is not None:
+        if self.is_live and bar is not None:
             # A run may stop early: the bar is full all the same.
             epochs = row.get("epochs_run")
             state = "failed" if epochs is None else f"chosen epoch {row['chosen_epoch']}"
             self.progress.update(bar, total=epochs, completed=epochs, state=state)
+        elif not self.is_live and "error" not in row:
+            text = finished_text(row, SELECTION[row["task"]])
+            say(self.console, f"{job_label(job)}: {text}")
 
 
 def finished_text(row: "Row", score: str) -> str:
@@ -114,8 +81,8 @@ def job_label(job: "Job") -> str:
     return f"{job.config.graph['name']}, {job.config.model}, split {job.split}"
 
 
-def progress_bars(console: Console) -> "Progress":
-    """Bars with a count, a state in words (field ``state``) and the time left."""
+def progress_bars(console: Console, *columns: "ProgressColumn") -> "Progress":
+    """Bars with a count; then, unless told otherwise, a state in words and the time left."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -128,22 +95,24 @@ def progress_bars(console: Console) -> "Progress":
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
+        *(columns or (TextColumn("{task.fields[state]}"), TimeRemainingColumn())),
         console=console,
     )
 
 
-class CountingBar(BarPrinter):
+class CountingBar(ProgressPrinter):
     """A bar for work that comes before training; only on a terminal, and only if there is any."""
 
     def __init__(self, console: Console, text: str) -> None:
-        super().__init__(console, shown=False)
+        super().__init__(console)
         self.text = text
+
+    def __enter__(self) -> Self:
+        return self
 
     def __call__(self, done: int, total: int) -> None:
         """So much of it is done."""
-        if not self.console.is_terminal:
+        if not self.is_live:
             return
         if not self.progress.task_ids:
             self.progress.start()
@@ -151,12 +120,11 @@ class CountingBar(BarPrinter):
         self.progress.update(self.progress.task_ids[0], completed=done, total=total)
 
 
-class MeasurementBar(BarPrinter):
+class MeasurementBar(ProgressPrinter):
     """What is being measured; shown where standard error is a terminal."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
-        super().__init__(console, shown=console.is_terminal)
+        super().__init__(Console(stderr=True))
         self.bar = self.progress.add_task("perf", total=None, state="")
 
     def __call__(self, done: int, total: int, text: str) -> None:

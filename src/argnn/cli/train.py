@@ -9,7 +9,7 @@ from rich.console import Console
 
 from argnn.cli import options
 from argnn.cli.app import app, complain, keeping, output_console, print_json, say
-from argnn.cli.progress import CountingBar, watching
+from argnn.cli.progress import CountingBar, SplitProgress
 from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,15 +82,19 @@ def train(
     else:
         from argnn.data.import_options import Columns
         from argnn.settings.resolve import Request
+        from argnn.settings.tuned import read_tuned
 
-        usual = _usual(settings_file)
+        if data is None:
+            raise ConfigError("name a data set (see argnn datasets), a graph file, or --resume RUN")
+        # Model, preset and task that the user need not name: those of a file, where one is given.
+        usual = Request(data) if settings_file is None else read_tuned(Path(settings_file))
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
         flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
         columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
         request = Request(
-            data=_required(data),
-            model=model or usual["model"],
-            preset=preset or usual["preset"],
+            data=data,
+            model=model or usual.model,
+            preset=preset or usual.preset,
             split=split,
             seed=seed,
             device=device,
@@ -99,7 +103,7 @@ def train(
             directed=directed,
             row_normalize=row_normalize,
             workers=workers,
-            task=task or usual["task"],
+            task=task or usual.task,
             ratio=ratio,
             decoder=decoder,
             spanning_forest=spanning_forest,
@@ -122,22 +126,6 @@ def _refuse_settings(context: typer.Context) -> None:
             raise ConfigError(
                 f"--resume takes its settings from the run: leave out {option.opts[0]}"
             )
-
-
-def _usual(settings_file: str | None) -> dict[str, str]:
-    """Model, preset and task that the user need not name: those of a file, where one is given."""
-    from argnn.settings.tuned import read_tuned
-
-    if settings_file is None:
-        return {"model": "argnn", "preset": "default", "task": "node"}
-    tuned = read_tuned(Path(settings_file))
-    return {"model": tuned.model, "preset": tuned.preset, "task": tuned.task}
-
-
-def _required(data: str | None) -> str:
-    if data is None:
-        raise ConfigError("name a data set (see argnn datasets), a graph file, or --resume RUN")
-    return data
 
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
@@ -202,32 +190,27 @@ def _run(
     plan: "Plan", folder: "RunFolder", console: Console, as_json: bool, dashboard: bool
 ) -> None:
     from argnn.runs.parallel import run_splits
+    from argnn.runs.run import short_row
+    from argnn.runs.summary import summary
     from argnn.runs.train_one import precompute_curvature
 
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
         with CountingBar(console, "curvature of edges") as counting:
             precompute_curvature(plan.config, plan.graph, counting)
-        with watching(console) as watcher:
+        with SplitProgress(console) as watcher:
             rows = run_splits(plan, folder, watcher, dashboard=dashboard)
     if as_json:
-        _print_document(plan, folder, rows)
+        print_json(
+            {
+                "run": str(folder.root),
+                "config": plan.config.to_json(),
+                "summary": summary(rows),
+                "splits": [short_row(row) for row in rows],
+            }
+        )
     else:
         _print_scores(plan, folder, rows, console)
     _report_failures(rows)
-
-
-def _print_document(plan: "Plan", folder: "RunFolder", rows: "list[Row]") -> None:
-    from argnn.runs.run import short_row
-    from argnn.runs.summary import summary
-
-    print_json(
-        {
-            "run": str(folder.root),
-            "config": plan.config.to_json(),
-            "summary": summary(rows),
-            "splits": [short_row(row) for row in rows],
-        }
-    )
 
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:

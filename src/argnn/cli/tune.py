@@ -10,7 +10,7 @@ from rich.console import Console
 
 from argnn.cli import options
 from argnn.cli.app import app, complain, keeping, output_console, print_json, say
-from argnn.cli.progress import BarPrinter, LinePrinter
+from argnn.cli.progress import ProgressPrinter
 from argnn.errors import RunError
 from argnn.tables import rich_table
 from argnn.wording import option_words
@@ -117,7 +117,7 @@ def tune(
     )
     with (
         keeping(f"continue with: {shlex.join([*search.command, *again])}"),
-        _watching(console, search) as watcher,
+        TrialProgress(console, search) as watcher,
     ):
         records = run_search(
             search, journal, watcher, executor=executor, workers=workers, address=address
@@ -125,30 +125,8 @@ def tune(
     _conclude(search, records, journal, path, replaces, console)
 
 
-def _watching(console: Console, search: "Search") -> "TrialBar | TrialLines":
-    """The printer of a search's progress: a bar on a terminal, else lines."""
-    return TrialBar(console, search) if console.is_terminal else TrialLines(console, search)
-
-
-class TrialLines(LinePrinter):
-    """One line per trial, for output that is not a terminal."""
-
-    def __init__(self, console: Console, search: "Search") -> None:
-        super().__init__(console)
-        self.search = search
-
-    def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
-        """Say what there is to do."""
-        say(self.console, _headline(self.search, len(records), total))
-
-    def finished(self, record: "TrialRecord") -> None:
-        """Say how a trial went."""
-        words = f"trial {record.number}: {_result(record)}, {record.seconds:.1f} s"
-        say(self.console, f"{words}; {_settings(record)}")
-
-
-class TrialBar(BarPrinter):
-    """A live bar: trials, best score so far, time left."""
+class TrialProgress(ProgressPrinter):
+    """A live bar with the best score so far and the time left; elsewhere a line per trial."""
 
     def __init__(self, console: Console, search: "Search") -> None:
         super().__init__(console)
@@ -157,7 +135,7 @@ class TrialBar(BarPrinter):
         self.bar: TaskID | None = None
 
     def began(self, records: "Sequence[TrialRecord]", total: int) -> None:
-        """Show the bar, with the trials that are over already."""
+        """Say what there is to do, and which trials are over already."""
         say(self.console, _headline(self.search, len(records), total))
         self.records = list(records)
         # Added now, or the time left would be foreseen from trials that cost no time.
@@ -165,9 +143,12 @@ class TrialBar(BarPrinter):
         self._move()
 
     def finished(self, record: "TrialRecord") -> None:
-        """Move the bar."""
+        """Move the bar, or say how a trial went."""
         self.records.append(record)
         self._move()
+        if not self.is_live:
+            words = f"trial {record.number}: {_result(record)}, {record.seconds:.1f} s"
+            say(self.console, f"{words}; {_settings(record)}")
 
     def _move(self) -> None:
         from argnn.bench.tuning.search import best_trials
@@ -264,13 +245,11 @@ def _use(search: "Search", path: Path) -> str:
     from argnn.settings.resolve import Request
 
     config, usual = search.config, Request(search.config.data)
+    names, switches = ("model", "preset", "task"), ("directed", "row_normalize")
     options: dict[str, Any] = {"settings": path}
-    for name in ("model", "preset", "task"):
-        value = getattr(config, name)
-        options[name] = None if value == getattr(usual, name) else value
-    options |= {"directed": config.directed, "row_normalize": config.row_normalize}
+    options |= {n: getattr(config, n) for n in names if getattr(config, n) != getattr(usual, n)}
+    options |= {name: getattr(config, name) for name in switches}
     if config.link is not None:
-        link = config.link
-        options |= {"ratio": link.ratio, "decoder": link.decoder}
-        options["spanning_forest"] = link.spanning_forest
+        link_options = ("ratio", "decoder", "spanning_forest")
+        options |= {name: getattr(config.link, name) for name in link_options}
     return shlex.join(["argnn", "train", config.data, *option_words(options)])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,178 +28,127 @@ from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary, without_tw
 from argnn.runs.tables import SCORE_NAMES, twin_sentence
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
-from argnn.store.run_folder import RunFolder, open_run
+from argnn.store.run_folder import open_run
 
 
-@dataclass(frozen=True)
-class PageRequest:
-    """The run to analyze, and where to write the page.
+def analyze(
+    run: Path,
+    out: Path,
+    *,
+    split: int | None = None,
+    force: bool = False,
+    data_root: str | None = None,
+    seed: int = 0,
+    tables: Path | None = None,
+    table_format: str = "csv",
+    ollivier: bool = False,
+) -> dict[str, Any]:
+    """Load a run, its graph and its model, and write the page, whole or not at all.
 
-    Attributes:
+    Args:
         run: Folder of a run of ``argnn train``.
         out: The page to write.
         split: The split whose model is shown; the first where not given.
-        force: Whether an existing page may be replaced.
+        force: Whether existing files may be replaced.
         data_root: Folder of the raw benchmark files.
         seed: Fixes drawing and rewiring.
         tables: Folder for the statistics as tables; none are written where not given.
         table_format: ``"csv"`` or ``"parquet"``.
         ollivier: Whether the tables have Ollivier-Ricci curvatures, which take long.
-    """
 
-    run: Path
-    out: Path
-    split: int | None = None
-    force: bool = False
-    data_root: str | None = None
-    seed: int = 0
-    tables: Path | None = None
-    table_format: str = "csv"
-    ollivier: bool = False
-
-    @property
-    def table_paths(self) -> dict[str, Path]:
-        """File of each table; none where no tables were asked for."""
-        if self.tables is None:
-            return {}
-        return {name: self.tables / f"{name}.{self.table_format}" for name in TABLES}
-
-
-@dataclass(frozen=True)
-class PageReport:
-    """What was written.
-
-    Attributes:
-        out: The page.
-        data: Name of the graph.
-        model: Name of the method.
-        split: The split whose model is shown.
-        nodes: Number of nodes.
-        layers: Number of layers with a metric; 0 for a model without.
-        size: Bytes of the page.
-        notes: What the page does not show, and why.
-        tables: Files of the tables.
-    """
-
-    out: str
-    data: str
-    model: str
-    split: int
-    nodes: int
-    layers: int
-    size: int
-    notes: list[str]
-    tables: list[str]
-
-
-def analyze(request: PageRequest) -> PageReport:
-    """Load a run, its graph and its model, and write the page, whole or not at all.
+    Returns:
+        What was written, and notes on what the page does not show; ``layers`` is the number of
+        layers with a metric.
 
     Raises:
         RunError: The run is damaged or unfinished, or the page cannot be written.
         DataError: The graph cannot be loaded.
     """
-    _require_room(request)
-    if not request.run.is_dir():
-        raise RunError(f"{request.run}: no such run folder")
-    folder, stored = open_run(request.run)
+    require_writable(out, force)
+    paths = _table_paths(tables, table_format)
+    for path in paths.values():
+        require_writable(path, force)
+    folder, stored = open_run(run)
     config = RunConfig.from_json(stored, str(folder.config))
-    estimator: GraphEstimator = load(request.run, split=request.split)
-    split = config.splits[0] if request.split is None else request.split
+    estimator: GraphEstimator = load(run, split=split)
+    split = config.splits[0] if split is None else split
     config = config.for_split(split)
-    rows = _rows(folder, config.splits)
-    graph = reopen(replace(config, device="cpu"), request.data_root, 1).graph
+    rows = {n: row for n in config.splits if (row := finished_row(folder, n)) is not None}
+    graph = reopen(replace(config, device="cpu"), data_root, 1).graph
     graph = observed_graph(graph, split, config.link)
-    subject = _subject(request, config, estimator, graph, split, rows)
-    tables = _tables(request, subject)
+    subject = _subject(run, config, estimator, graph, split, rows, seed)
+    found = _tables(run, subject, ollivier) if paths else {}
     content = document(subject)
     written = page(content)
-    write_output(request.out, written, force=request.force)
-    for path, table in tables.items():
-        write_output(path, table, force=request.force)
-    return PageReport(
-        out=str(request.out),
-        data=config.data,
-        model=config.model,
-        split=split,
-        nodes=graph.num_nodes,
-        layers=len(content["layers"]),
-        size=len(written),
-        notes=content["notes"],
-        tables=[str(path) for path in tables],
-    )
+    files = {paths[name]: table_bytes(table, table_format) for name, table in found.items()}
+    for path, data in {out: written, **files}.items():
+        write_output(path, data, force=force)
+    return {
+        "out": str(out),
+        "data": config.data,
+        "model": config.model,
+        "split": split,
+        "nodes": graph.num_nodes,
+        "layers": len(content["layers"]),
+        "size": len(written),
+        "notes": content["notes"],
+        "tables": [str(path) for path in paths.values()],
+    }
 
 
-def _require_room(request: PageRequest) -> None:
-    """Raise unless all files can be written, and nothing is replaced without ``force``."""
-    require_writable(request.out, request.force)
-    if request.tables is not None:
-        check_format(request.table_format)
-        require_folder(request.tables)
-    for path in request.table_paths.values():
-        require_writable(path, request.force)
-
-
-def _tables(request: PageRequest, subject: Subject) -> dict[Path, bytes]:
-    """Content of each table file; none where no tables were asked for."""
-    if request.tables is None:
+def _table_paths(folder: Path | None, table_format: str) -> dict[str, Path]:
+    """File of each table; none where no tables were asked for."""
+    if folder is None:
         return {}
+    check_format(table_format)
+    require_folder(folder)
+    return {name: folder / f"{name}.{table_format}" for name in TABLES}
+
+
+def _tables(run: Path, subject: Subject, ollivier: bool) -> Mapping[str, Any]:
     layers = learned_layers(subject.model, subject.graph)
     if not layers:
-        raise RunError(f"{request.run}: its model learns no metric that tables could describe")
-    tables = geometry_tables(
-        subject.graph, layers, graph_ollivier=request.ollivier, learned_ollivier=request.ollivier
+        raise RunError(f"{run}: its model learns no metric that tables could describe")
+    return geometry_tables(
+        subject.graph, layers, graph_ollivier=ollivier, learned_ollivier=ollivier
     )
-    paths = request.table_paths
-    return {paths[name]: table_bytes(table, request.table_format) for name, table in tables.items()}
-
-
-def _rows(folder: RunFolder, splits: Sequence[int]) -> dict[int, Row]:
-    """The rows of the finished splits."""
-    return {split: row for split in splits if (row := finished_row(folder, split)) is not None}
 
 
 def _subject(
-    request: PageRequest,
+    run: Path,
     config: RunConfig,
     estimator: GraphEstimator,
     graph: Data,
     split: int,
     rows: Mapping[int, Row],
+    seed: int,
 ) -> Subject:
     row = rows.get(split)
     if row is None:
-        raise RunError(f"{request.run}: split {split} has no result; is the run finished?")
-    _check_sizes(request, estimator, graph)
-    is_node, model = isinstance(estimator, ARGNNClassifier), estimator.model_
+        raise RunError(f"{run}: split {split} has no result; is the run finished?")
+    nodes = estimator if isinstance(estimator, ARGNNClassifier) else None
+    fits = estimator.settings_.spec.in_channels == graph.x.size(1)
+    if not fits or (nodes and len(nodes.classes_) != graph.class_count):
+        raise RunError(f"{run}: damaged, the model does not fit the graph of the run")
+    model = estimator.model_
     model = model.encoder if isinstance(model, LinkModel) else model
     try:
         overview = _overview(config, graph, row, list(rows.values()), model)
         json.dumps(overview, allow_nan=False)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise RunError(f"{request.run}: a result.json is damaged ({what})") from error
+        raise RunError(f"{run}: a result.json is damaged ({what})") from error
     return Subject(
         title=f"{graph.name}: {config.model}, split {split}",
         graph=graph,
         model=model,
         embedding=_embedding(model, graph).numpy(),
-        probabilities=estimator.proba(graph) if isinstance(estimator, ARGNNClassifier) else None,
+        probabilities=nodes.proba(graph) if nodes else None,
         class_names=class_names(graph),
-        masks=split_masks(graph, split) if is_node else None,
+        masks=split_masks(graph, split) if nodes else None,
         overview=overview,
-        seed=request.seed,
+        seed=seed,
     )
-
-
-def _check_sizes(request: PageRequest, estimator: GraphEstimator, graph: Data) -> None:
-    """Raise unless the model fits the graph of its run."""
-    spec = estimator.settings_.spec
-    fits = spec.in_channels == graph.x.size(1)
-    if isinstance(estimator, ARGNNClassifier):
-        fits = fits and len(estimator.classes_) == graph.class_count
-    if not fits:
-        raise RunError(f"{request.run}: damaged, the model does not fit the graph of the run")
 
 
 @torch.no_grad()

@@ -4,7 +4,6 @@ import io
 import json
 import warnings
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,29 +29,6 @@ _REASONS = {
     **dict.fromkeys(("cusp", "fagcn", "gat", "gnrf", "h2gcn", "hgat", "kappa-gcn"), _EDGE_WISE),
     "linkx": "its weights belong to the nodes of one graph",
 }
-
-
-@dataclass(frozen=True)
-class ExportReport:
-    """What was written.
-
-    Attributes:
-        out: The program.
-        model: Name of the method.
-        task: ``"node"`` or ``"link"``.
-        inputs: What the program takes, in words.
-        output: What it returns, in words.
-        classes: Label of each column of the output.
-        size: Bytes of the file.
-    """
-
-    out: str
-    model: str
-    task: str
-    inputs: dict[str, str]
-    output: str
-    classes: list[Any]
-    size: int
 
 
 class _NodeProgram(nn.Module):
@@ -81,7 +57,7 @@ class _LinkProgram(nn.Module):
 
 def export_model(
     run: Path, out: Path, *, split: int | None = None, force: bool = False
-) -> ExportReport:
+) -> dict[str, Any]:
     """Write the model of a run, or of a model folder, as a program.
 
     Args:
@@ -89,6 +65,10 @@ def export_model(
         out: The file to write, usually ``*.pt2``.
         split: Of a run, the split whose model is used; the first where not given.
         force: Whether an existing file may be replaced.
+
+    Returns:
+        What was written: the program, its method and task, inputs and output in words, the label
+        of each column of the output, and the bytes of the file.
 
     Raises:
         ConfigError: The method cannot be exported.
@@ -100,7 +80,7 @@ def export_model(
     content = io.BytesIO()
     torch.export.save(program, content, extra_files={FACTS: json.dumps(facts, indent=2)})
     write_output(out, content.getvalue(), force=force)
-    return ExportReport(out=str(out), size=len(content.getvalue()), **facts)
+    return {"out": str(out), **facts, "size": len(content.getvalue())}
 
 
 def exported(estimator: GraphEstimator) -> ExportedProgram:

@@ -1,7 +1,7 @@
 """Draw all figures of stored runs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from argnn.runs.summary import INTERVAL, SCORES, statistic
 from argnn.settings.run_config import RunConfig
 from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
-from argnn.store.run_folder import RunFolder, open_run
+from argnn.store.run_folder import open_run
 from argnn.wording import file_stem
 
 if TYPE_CHECKING:
@@ -34,49 +34,6 @@ if TYPE_CHECKING:
 
 #: Figures that every run gets, by the ending of their file names.
 RUN_FIGURES = ("map", "hull", "metric", "training")
-
-
-@dataclass(frozen=True)
-class FigureRequest:
-    """What to draw, and where to put it.
-
-    Attributes:
-        runs: Folders of runs.
-        out: Folder for the figures.
-        results: Results files of ``argnn bench``, for the bars.
-        split: Split whose model is drawn; the first finished one where not given.
-        formats: File formats.
-        dpi: Dots per inch of images.
-        force: Whether existing figures may be replaced.
-        data_root: Folder of the raw benchmark files.
-        jobs: Threads of the layouts; those of torch where not given.
-    """
-
-    runs: Sequence[Path]
-    out: Path
-    results: Sequence[Path] = ()
-    split: int | None = None
-    formats: Sequence[str] = FORMATS
-    dpi: int = DOTS_PER_INCH
-    force: bool = False
-    data_root: str | None = None
-    jobs: int = field(default_factory=torch.get_num_threads)
-
-
-@dataclass
-class FigureReport:
-    """What was drawn.
-
-    Attributes:
-        files: The files, in order.
-        notes: What could not be drawn, and why.
-        points: Name, homophily, mean kappa and NRMD of every run with a metric; None where a
-            number is not defined.
-    """
-
-    files: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    points: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -92,82 +49,108 @@ class _Run:
     model: str
 
 
+#: A function that draws each figure, by its name.
+_Figures = dict[str, Callable[[], "Figure"]]
+
+
 def draw_figures(
-    request: FigureRequest, on_figure: Callable[[str], None] | None = None
-) -> FigureReport:
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    results: Sequence[Path] = (),
+    split: int | None = None,
+    formats: Sequence[str] = FORMATS,
+    dpi: int = DOTS_PER_INCH,
+    force: bool = False,
+    data_root: str | None = None,
+    on_figure: Callable[[str], None] | None = None,
+) -> dict[str, list[Any]]:
     """Draw every figure of some runs, and those that compare them.
 
     All runs are read before the first file is written, so that a damaged run leaves no files.
 
     Args:
-        request: What to draw.
+        runs: Folders of runs.
+        out: Folder for the figures.
+        results: Results files of ``argnn bench``, for the bars.
+        split: Split whose model is drawn; the first finished one where not given.
+        formats: File formats.
+        dpi: Dots per inch of images.
+        force: Whether existing figures may be replaced.
+        data_root: Folder of the raw benchmark files.
         on_figure: Called with the name of each figure before it is drawn.
+
+    Returns:
+        The files, notes on what could not be drawn, and the points of the homophily figure: name,
+        homophily, mean kappa and NRMD of every run with a metric, None where one is not defined.
 
     Raises:
         RunError: A run is missing, damaged or unfinished, or a file would be overwritten.
     """
-    check_formats(request.formats)
-    if not request.runs and not request.results:
+    check_formats(formats)
+    if not runs and not results:
         raise ConfigError("name at least one run folder, or a results file")
-    require_folder(request.out)
-    bars = _bars(request.results)
-    runs = [_opened(path, name, request) for path, name in _named(request.runs)]
-    points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in runs if run.layers]
-    figures = _planned(runs, points, bars)
-    report = FigureReport(points=[_numbers(point) for point in points])
-    report.notes = [
-        f"{run.name}: {run.model} learns no metric: no {', '.join(RUN_FIGURES[:3])}"
-        for run in runs
-        if not run.layers
-    ]
-    _require_free(request, [name for name, _ in figures])
-    for name, draw in figures:
+    require_folder(out)
+    bars = _bars(results)
+    opened = [_opened(path, name, split, data_root) for path, name in _named(runs)]
+    points = [DataPoint.of(run.name, run.graph, run.layers[-1]) for run in opened if run.layers]
+    figures = _planned(opened, points, bars)
+    paths = {(name, kind): out / f"{name}.{kind}" for name in figures for kind in formats}
+    for path in paths.values():
+        require_writable(path, force)
+    for name, draw in figures.items():
         if on_figure is not None:
             on_figure(name)
-        figure = draw(request.jobs)
-        for kind in request.formats:
-            path = request.out / f"{name}.{kind}"
-            write_output(path, figure_bytes(figure, kind, request.dpi), force=request.force)
-            report.files.append(str(path))
-    return report
+        figure = draw()
+        for kind in formats:
+            write_output(paths[name, kind], figure_bytes(figure, kind, dpi), force=force)
+    return {
+        "files": [str(path) for path in paths.values()],
+        "notes": [
+            f"{run.name}: {run.model} learns no metric: no {', '.join(RUN_FIGURES[:3])}"
+            for run in opened
+            if not run.layers
+        ],
+        "points": [
+            {key: None if value != value else value for key, value in asdict(point).items()}  # NaN
+            for point in points
+        ],
+    }
 
 
-def _numbers(point: DataPoint) -> dict[str, Any]:
-    found = asdict(point)
-    return {key: None if value != value else value for key, value in found.items()}  # NaN
-
-
-_Planned = tuple[str, Callable[[int], "Figure"]]
-
-
-def _planned(
-    runs: Sequence[_Run], points: Sequence[DataPoint], bars: Sequence[Bar]
-) -> list[_Planned]:
-    """The name of every figure, and a function that draws it."""
-    figures = [figure for run in runs for figure in _of_run(run)]
+def _planned(runs: Sequence[_Run], points: Sequence[DataPoint], bars: Sequence[Bar]) -> _Figures:
+    figures: _Figures = {}
+    for run in runs:
+        figures |= _of_run(run)
     if points:
-        figures.append(("homophily", lambda _: plots.homophily_figure(points)))
+        figures["homophily"] = lambda: plots.homophily_figure(points)
     if bars:
         score = f"Test {SCORES['node'][0].upper()}"
-        figures.append(("ablation", lambda _: plots.ablation_figure(bars, score, INTERVAL)))
+        figures["ablation"] = lambda: plots.ablation_figure(bars, score, INTERVAL)
     return figures
 
 
-def _of_run(run: _Run) -> list[_Planned]:
-    def training(_: int) -> "Figure":
+def _of_run(run: _Run) -> _Figures:
+    def training() -> "Figure":
         best = run.row["chosen_epoch"]
         return plots.training_figure(run.row["history"], run.geometry, best_epoch=best)
 
-    figures: list[_Planned] = [(f"{run.name}-training", training)]
-    if not run.layers:
-        return figures
-    graph, last, seen = run.graph, run.layers[-1], run.trained
-    return [
-        (f"{run.name}-map", lambda jobs: plots.map_figure(graph, last, trained=seen, jobs=jobs)),
-        (f"{run.name}-hull", lambda jobs: plots.hull_figure(graph, last, jobs=jobs)),
-        (f"{run.name}-metric", lambda _: plots.metric_figure(graph, run.layers)),
-        *figures,
-    ]
+    figures: _Figures = {}
+    if run.layers:
+        graph, last, jobs = run.graph, run.layers[-1], torch.get_num_threads()
+        figures = {
+            "map": lambda: plots.map_figure(graph, last, trained=run.trained, jobs=jobs),
+            "hull": lambda: plots.hull_figure(graph, last, jobs=jobs),
+            "metric": lambda: plots.metric_figure(graph, run.layers),
+        }
+    return {f"{run.name}-{name}": draw for name, draw in {**figures, "training": training}.items()}
+
+
+class _DrawnRow(TypedDict):
+    """What a row must hold to be drawn."""
+
+    history: list[EpochValues]
+    chosen_epoch: int
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -186,19 +169,22 @@ def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
     return list(zip(paths, names, strict=True))
 
 
-def _opened(path: Path, name: str, request: FigureRequest) -> _Run:
+def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> _Run:
     folder, stored = open_run(path)
     # Drawn on the CPU, wherever the run was trained.
     config = replace(RunConfig.from_json(stored, str(folder.config)), device="cpu")
-    splits = config.splits if request.split is None else (request.split,)
-    finished = [split for split in splits if folder.result(split).exists()]
+    splits = config.splits if split is None else (split,)
+    finished = [number for number in splits if folder.result(number).exists()]
     if not finished:
-        which = "no split" if request.split is None else f"split {request.split} is not"
+        which = "no split" if split is None else f"split {split} is not"
         raise RunError(f"{path}: {which} finished; continue with argnn train --resume {path}")
     split = finished[0]
-    row = _checked_row(folder, split)
+    row = finished_row(folder, split)
+    assert row is not None
+    with error_prefix(f"{folder.result(split)}: damaged,", RunError):
+        checked(row, _DrawnRow)
     model = trained_model(folder, split)
-    graph = reopen(config, request.data_root, None).graph
+    graph = reopen(config, data_root, None).graph
     seen = observed_graph(graph, split, config.link)
     encoder = model.encoder if isinstance(model, LinkModel) else model
     return _Run(
@@ -210,20 +196,6 @@ def _opened(path: Path, name: str, request: FigureRequest) -> _Run:
         trained=split_masks(graph, split)[0] if config.link is None else None,
         model=config.model,
     )
-
-
-class _DrawnRow(TypedDict):
-    history: list[EpochValues]
-    chosen_epoch: int
-
-
-def _checked_row(folder: RunFolder, split: int) -> Row:
-    """The row of a finished split, with a history that can be drawn."""
-    row = finished_row(folder, split)
-    assert row is not None
-    with error_prefix(f"{folder.result(split)}: damaged,", RunError):
-        checked(row, _DrawnRow)
-    return row
 
 
 def _bars(paths: Sequence[Path]) -> list[Bar]:
@@ -241,9 +213,3 @@ def _bars(paths: Sequence[Path]) -> list[Bar]:
         Bar(data, method, known["mean"], known["interval"], known["n"])
         for (data, method), known in found.items()
     ]
-
-
-def _require_free(request: FigureRequest, names: Sequence[str]) -> None:
-    for name in names:
-        for kind in request.formats:
-            require_writable(request.out / f"{name}.{kind}", request.force)

@@ -4,7 +4,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,19 @@ _PAIR_COLUMNS = ["source", "target"]
 _MAX_PAIRS_FILE = 2**30
 
 
-@dataclass(frozen=True)
-class PredictionRequest:
-    """The model, the graph, and where to write the predictions.
+def predict(
+    run: Path,
+    out: Path,
+    *,
+    data: str | None = None,
+    split: int | None = None,
+    pairs: Path | None = None,
+    force: bool = False,
+    data_root: str | None = None,
+) -> dict[str, Any]:
+    """Load a model and a graph, predict, and write the table, whole or not at all.
 
-    Attributes:
+    Args:
         run: Folder of a run or of a model.
         out: The table to write.
         data: Name or path of the graph; if not given, the graph of the run, for links without
@@ -37,91 +45,58 @@ class PredictionRequest:
         pairs: For links, a CSV file with the columns ``source`` and ``target``.
         force: Whether an existing table may be replaced.
         data_root: Folder of the raw benchmark files.
-    """
 
-    run: Path
-    out: Path
-    data: str | None = None
-    split: int | None = None
-    pairs: Path | None = None
-    force: bool = False
-    data_root: str | None = None
-
-
-@dataclass(frozen=True)
-class PredictionReport:
-    """What was predicted.
-
-    Attributes:
-        out: The table.
-        data: Name of the graph.
-        model: Name of the method.
-        task: ``"node"`` or ``"link"``.
-        rows: Number of nodes or pairs.
-        counts: How often each class was predicted.
-        temperature: The temperature that calibrates the probabilities.
-        ece: Their expected calibration error on validation; None without calibration.
-        notes: What the user should know about the reading of the graph.
-    """
-
-    out: str
-    data: str
-    model: str
-    task: str
-    rows: int
-    counts: dict[str, int]
-    temperature: float
-    ece: float | None
-    notes: list[str] = field(default_factory=list)
-
-
-def predict(request: PredictionRequest) -> PredictionReport:
-    """Load a model and a graph, predict, and write the table, whole or not at all.
+    Returns:
+        What was predicted: the number of nodes or pairs (``rows``), how often each class was
+        (``counts``), and the expected calibration error on validation (``ece``; None without
+        calibration), among others.
 
     Raises:
         RunError: The model is damaged, or the table cannot be written.
         DataError: The graph does not fit the model.
     """
-    require_writable(request.out, request.force)
-    estimator: GraphEstimator = load(request.run, split=request.split)
-    if isinstance(estimator, ARGNNClassifier) and request.pairs is not None:
+    require_writable(out, force)
+    estimator: GraphEstimator = load(run, split=split)
+    if isinstance(estimator, ARGNNClassifier) and pairs is not None:
         raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
-    if isinstance(estimator, ARGNNLinkPredictor) and request.pairs is None:
+    if isinstance(estimator, ARGNNLinkPredictor) and pairs is None:
         raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
-    graph = _graph(request, estimator)
+    if data is None:
+        graph = _trained_graph(run, split, estimator, data_root)
+    else:
+        graph = estimator.read(data, root=data_root)
     if isinstance(estimator, ARGNNClassifier):
         header, rows, decisions = _classes(estimator, graph)
     else:
         assert isinstance(estimator, ARGNNLinkPredictor)
-        assert request.pairs is not None
-        header, rows, decisions = _links(estimator, graph, request.pairs)
-    write_output(request.out, _table(header, rows), force=request.force)
-    return PredictionReport(
-        out=str(request.out),
-        data=str(graph.name),
-        model=estimator.settings_.spec.model,
-        task=estimator.task,
-        rows=len(decisions),
-        counts=dict(sorted(Counter(decisions).items())),
-        temperature=estimator.temperature_,
-        ece=estimator.ece_,
-        notes=[str(note) for note in graph.get("notes") or []],
-    )
+        assert pairs is not None
+        header, rows, decisions = _links(estimator, graph, pairs)
+    write_output(out, _table(header, rows), force=force)
+    return {
+        "out": str(out),
+        "data": str(graph.name),
+        "model": estimator.settings_.spec.model,
+        "task": estimator.task,
+        "rows": len(decisions),
+        "counts": dict(sorted(Counter(decisions).items())),
+        "temperature": estimator.temperature_,
+        "ece": estimator.ece_,
+        "notes": [str(note) for note in graph.get("notes") or []],
+    }
 
 
-def _graph(request: PredictionRequest, estimator: GraphEstimator) -> Data:
-    """The graph that was asked for, else the one that the model of the run was trained on."""
-    if request.data is not None:
-        return estimator.read(request.data, root=request.data_root)
-    if not RunFolder(request.run).config.exists():
-        graphless = f"{request.run}: does not say which graph it is of"
-        raise ConfigError(f"{graphless}; name it after the run")
-    folder, stored = open_run(request.run)
+def _trained_graph(
+    run: Path, split: int | None, estimator: GraphEstimator, data_root: str | None
+) -> Data:
+    """The graph that the model of a run was trained on."""
+    if not RunFolder(run).config.exists():
+        raise ConfigError(f"{run}: does not say which graph it is of; name it after the run")
+    folder, stored = open_run(run)
     config = RunConfig.from_json(stored, str(folder.config))
     if config.link is None:
-        return estimator.read(config.data, root=request.data_root)
-    graph = reopen(replace(config, device="cpu"), request.data_root, 1).graph
-    split = config.splits[0] if request.split is None else request.split
+        return estimator.read(config.data, root=data_root)
+    graph = reopen(replace(config, device="cpu"), data_root, 1).graph
+    split = config.splits[0] if split is None else split
     return estimator.read(observed_graph(graph, split, config.link))
 
 

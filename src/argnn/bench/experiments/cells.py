@@ -1,6 +1,7 @@
 """The cells of experiments: which there are, which are still to do, and the rows they leave."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -11,8 +12,9 @@ from typing import Any, Protocol
 
 from torch_geometric.data import Data
 
-from argnn.bench.experiments.files import ALL, DataChoice, Experiment, Method
+from argnn.bench.experiments.files import ALL, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
+from argnn.bench.leaderboard.gather import score_of
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import fingerprint
 from argnn.runs.machine import threads_for
@@ -54,14 +56,8 @@ class Cell:
     def id(self) -> str:
         """The same for the same cell in every results file."""
         config = self.job.config
-        values: dict[str, Any] = {
-            "task": config.task,
-            "data": config.data,
-            "directed": config.directed,
-            "method": self.method,
-            "split": self.job.split,
-            "seed": config.seed,
-        }
+        values = {name: getattr(config, name) for name in ("task", "data", "directed", "seed")}
+        values |= {"method": self.method, "split": self.job.split}
         if config.link is not None:
             values["ratio"] = config.link.ratio
         return fingerprint(values)[:_CELL_DIGITS]
@@ -80,11 +76,8 @@ class Cell:
     def label(self) -> str:
         """The cell in words."""
         config = self.job.config
-        directed = ", directed" if config.directed else ""
-        return (
-            f"{config.graph['name']}{directed}, {self.method}, split {self.job.split}, "
-            f"seed {config.seed}"
-        )
+        graph = config.graph["name"] + (", directed" if config.directed else "")
+        return f"{graph}, {self.method}, split {self.job.split}, seed {config.seed}"
 
     @property
     def cost(self) -> float:
@@ -115,6 +108,28 @@ class Cell:
         }
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return {**row, **{k: v for k, v in outcome.items() if k not in row}, "finished": now}
+
+    def is_to_do(self, row: Row | None, *, retry_failed: bool = False) -> bool:
+        """Whether to run the cell, given the row that it has already, if any.
+
+        A failed cell is left alone unless asked for, or unless other settings failed than would
+        run now. A finished cell is done again only to add its missing oracle.
+
+        Raises:
+            RunError: A finished cell was run with other settings.
+        """
+        if row is None:
+            return True
+        same = row["settings"] == self.settings
+        if "error" in row:
+            return retry_failed or not same
+        if not same:
+            what = first_difference(row["config"], self.job.config.to_json())
+            raise RunError(
+                f"{self.path}: {self.label} was run with other settings ({what} now); choose "
+                "another --out, so that results are not mixed"
+            )
+        return self.job.oracle and row["oracle"] is None and row["test"] is not None
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +177,7 @@ def plan_bench(
         tell: Is told what is being prepared.
     """
     device = resolve_device(device, "--device")
-    shelf: dict[tuple[str, DataChoice], Data] = {}
+    shelf: dict[tuple[str, str, bool], Data] = {}
     found: dict[CellKey, Cell] = {}
     members: dict[str, list[CellKey]] = {}
     graphs: dict[str, Data] = {}
@@ -171,7 +186,10 @@ def plan_bench(
         for request, method in _requests(experiment, device, data_root):
             if tell is not None:
                 tell(f"{Path(request.data).stem}, {method.label}")
-            graph = _loaded(experiment, request, shelf)
+            choice = (experiment.task, request.data, request.directed)
+            if choice not in shelf:
+                shelf[choice] = load_graph(request.data, request)
+            graph = shelf[choice]
             for seed in experiment.seeds_for(graph.x.size(0)):
                 with error_prefix(f"experiment {experiment.name}:"):
                     made = draft(replace(request, seed=seed), graph)
@@ -190,7 +208,11 @@ def plan_bench(
             _add(cell, found)
             members.setdefault(experiment.name, []).append(cell.key)
     count = worker_count(workers, len(found), device)
-    cells = [_with_threads(cell, threads_for(count)) for cell in found.values()]
+    threads = threads_for(count)
+    cells = [
+        replace(cell, job=replace(cell.job, config=replace(cell.job.config, threads=threads)))
+        for cell in found.values()
+    ]
     return Bench(cells, members, graphs, count)
 
 
@@ -218,15 +240,6 @@ def _requests(
             yield request, method
 
 
-def _loaded(
-    experiment: Experiment, request: Request, shelf: dict[tuple[str, DataChoice], Data]
-) -> Data:
-    key = (experiment.task, DataChoice(request.data, request.directed))
-    if key not in shelf:
-        shelf[key] = load_graph(request.data, request)
-    return shelf[key]
-
-
 def _add(cell: Cell, found: dict[CellKey, Cell]) -> None:
     """Add a cell; two experiments may share one if its settings are the same in both."""
     other = found.setdefault(cell.key, cell)
@@ -238,11 +251,6 @@ def _add(cell: Cell, found: dict[CellKey, Cell]) -> None:
         )
     if cell.job.oracle and not other.job.oracle:
         found[cell.key] = replace(other, job=replace(other.job, oracle=True))
-
-
-def _with_threads(cell: Cell, threads: int) -> Cell:
-    job = replace(cell.job, config=replace(cell.job.config, threads=threads))
-    return replace(cell, job=job)
 
 
 def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -267,36 +275,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def cells_to_do(
-    cells: Sequence[Cell], rows: Sequence[Row], *, retry_failed: bool = False
-) -> list[Cell]:
-    """The cells that have no row yet.
-
-    A failed cell is left alone unless asked for, or unless other settings failed than would run
-    now. A finished cell is done again only to add its missing oracle.
-
-    Raises:
-        RunError: A finished cell was run with other settings.
-    """
-    known = {row["cell"]: row for row in rows}
-    return [cell for cell in cells if _is_to_do(cell, known.get(cell.id), retry_failed)]
-
-
-def _is_to_do(cell: Cell, row: Row | None, retry_failed: bool) -> bool:
-    if row is None:
-        return True
-    same = row["settings"] == cell.settings
-    if "error" in row:
-        return retry_failed or not same
-    if not same:
-        what = first_difference(row["config"], cell.job.config.to_json())
-        raise RunError(
-            f"{cell.path}: {cell.label} was run with other settings ({what} now); choose another "
-            "--out, so that results are not mixed"
-        )
-    return cell.job.oracle and row["oracle"] is None and row["test"] is not None
-
-
 class CellWatcher(Watcher, Protocol):
     """Is told how far a bench is."""
 
@@ -318,11 +296,11 @@ def run_bench(
         paths = dict.fromkeys(cell.path for cell in bench.cells)
         files = {path: stack.enter_context(ResultsFile(path)) for path in paths}
         latest = {(path, row["cell"]): row for path, file in files.items() for row in file.rows}
-        todo = []
-        for path, file in files.items():
-            own = [cell for cell in bench.cells if cell.path == path]
-            todo += cells_to_do(own, file.rows, retry_failed=retry_failed)
-        todo.sort(key=lambda cell: -cell.cost)
+        todo = [
+            cell
+            for cell in sorted(bench.cells, key=lambda cell: -cell.cost)
+            if cell.is_to_do(latest.get(cell.key), retry_failed=retry_failed)
+        ]
         watcher.begin(todo, len(bench.cells) - len(todo), bench.workers)
         by_job = {id(cell.job): cell for cell in todo}
         jobs = [cell.job for cell in todo]
@@ -353,33 +331,68 @@ def _storable(cell: Cell, outcome: Row) -> Row:
 
 def outcomes(rows: Sequence[Row], score: str) -> list[dict[str, Any]]:
     """For each method and graph: the mean of a test score, and how many cells have ended how."""
-    groups: dict[tuple[str, str, bool], list[Row]] = {}
+    names = ("method", "data", "directed")
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row["method"], row["data"], row["directed"]), []).append(row)
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
     found = []
-    for (method, data, directed), group in groups.items():
+    for key, group in groups.items():
         finished = [row for row in group if "error" not in row]
         outcome = {
-            "method": method,
-            "data": data,
-            "directed": directed,
+            **dict(zip(names, key, strict=True)),
             "score": score,
-            "test": _over_splits(finished, [_score(row["test"], score) for row in finished]),
+            "test": _over_splits(finished, score),
             "finished": len(finished),
             "failed": len(group) - len(finished),
         }
         if any(has_twins(row) for row in finished):
-            others = [_score(without_twins(row), score) for row in finished]
-            outcome["test_without_twins"] = _over_splits(finished, others)
+            others = [{**row, "test": without_twins(row)} for row in finished]
+            outcome["test_without_twins"] = _over_splits(others, score)
         found.append(outcome)
     return found
 
 
-def _over_splits(rows: Sequence[Row], values: Sequence[float | None]) -> dict[str, Any]:
-    runs = zip(rows, values, strict=True)
-    return statistic(by_split({(r["split"], r["seed"]): v for r, v in runs if v is not None}))
+def _over_splits(rows: Sequence[Row], score: str) -> dict[str, Any]:
+    values = {(row["split"], row["seed"]): score_of(row, score) for row in rows}
+    return statistic(by_split({run: value for run, value in values.items() if value is not None}))
 
 
-def _score(scores: Mapping[str, Any] | None, score: str) -> float | None:
-    value: float | None = None if scores is None else scores[score]
-    return value
+class Pace:
+    """Estimates the time left from seconds per unit of cost, by method where a cell is finished.
+
+    Args:
+        cells: What is to do.
+        workers: How many cells run at the same time.
+    """
+
+    def __init__(self, cells: Sequence[Cell], workers: int) -> None:
+        self.workers = workers
+        self._left = {id(cell): cell for cell in cells}
+        self._shares: dict[int, float] = {}
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._cost: defaultdict[str, float] = defaultdict(float)
+
+    def moved(self, cell: Cell, share: float) -> None:
+        """A running cell has done a share of its epochs."""
+        self._shares[id(cell)] = share
+
+    def finished(self, cell: Cell, seconds: float | None) -> None:
+        """A cell is over; a failed one has no seconds and is not counted."""
+        self._left.pop(id(cell), None)
+        if seconds is not None:
+            self._seconds[cell.method] += seconds
+            self._cost[cell.method] += cell.cost
+
+    def seconds_left(self) -> float | None:
+        """The estimate, or None as long as nothing is known."""
+        cost = sum(self._cost.values())
+        if not self._left or not cost:
+            return None if self._left else 0.0
+        usual = sum(self._seconds.values()) / cost
+        rests = []
+        for key, cell in self._left.items():
+            known = self._cost.get(cell.method)
+            rate = self._seconds[cell.method] / known if known else usual
+            rests.append(rate * cell.cost * (1 - self._shares.get(key, 0.0)))
+        # With any number of workers, the longest cell has to finish.
+        return max(sum(rests) / self.workers, max(rests))

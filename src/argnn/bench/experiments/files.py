@@ -106,27 +106,19 @@ class Experiment:
         """Number of cells, or None where it takes the files of the graphs to know."""
         total = 0
         for choice in self.data:
-            splits, nodes = self._num_splits(choice.name), _num_nodes(choice.name)
-            if splits is None or (nodes is None and self.seeds is None):
+            spec = DATASETS.get(choice.name)
+            usual = spec.splits if spec else None
+            splits = NUM_LINK_SPLITS if self.task == "link" else usual
+            splits = splits if self.splits is None else len(self.splits)
+            if splits is None or (spec is None and self.seeds is None):
                 return None
-            total += splits * len(self.seeds_for(nodes or 0)) * len(self.methods)
+            total += splits * len(self.seeds_for(spec.nodes if spec else 0)) * len(self.methods)
         return total
 
     def seeds_for(self, nodes: int) -> tuple[int, ...]:
         """The seeds of a graph: those of the file, else one, or five where the graph is small."""
         usual = LEAST_SEEDS if nodes < SMALL_GRAPH else 1
         return tuple(range(usual)) if self.seeds is None else self.seeds
-
-    def _num_splits(self, data: str) -> int | None:
-        if self.splits is not None:
-            return len(self.splits)
-        if self.task == "link":
-            return NUM_LINK_SPLITS
-        return DATASETS[data].splits if data in DATASETS else None
-
-
-def _num_nodes(data: str) -> int | None:
-    return DATASETS[data].nodes if data in DATASETS else None
 
 
 _NotEmpty = MinLen(1)
@@ -216,12 +208,8 @@ class _ExperimentFile:
 def packaged_experiments() -> dict[str, Experiment]:
     """The package's own experiments, by name."""
     folder = files("argnn.bench").joinpath("experiments")
-    texts = {
-        file.name: file.read_text(encoding="utf-8")
-        for file in folder.iterdir()
-        if file.name.endswith(_SUFFIXES)
-    }
-    found = [parsed_experiment(text, name, Path()) for name, text in texts.items()]
+    texts = [file for file in folder.iterdir() if file.name.endswith(_SUFFIXES)]
+    found = [parsed_experiment(file.read_bytes(), file.name, Path()) for file in texts]
     return {experiment.name: experiment for experiment in sorted(found, key=lambda e: e.name)}
 
 

@@ -1,7 +1,8 @@
 """One score of one task: means, marks, paired tests, ranks, and what was published."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any
 
 from argnn.bench.leaderboard.compare import (
@@ -15,10 +16,10 @@ from argnn.bench.leaderboard.compare import (
     paired_comparison,
     with_holm,
 )
-from argnn.bench.leaderboard.gather import Column, Results, score_of
-from argnn.bench.leaderboard.notes import board_notes
-from argnn.bench.leaderboard.published import PublishedValue, find_published
-from argnn.runs.summary import PROTOCOLS, statistic
+from argnn.bench.leaderboard.gather import Column, ResultRow, Results, score_of
+from argnn.bench.leaderboard.published import find_published
+from argnn.runs.summary import LEAST_SEEDS, PROTOCOLS, SMALL_GRAPH, statistic
+from argnn.wording import one_line
 
 Values = Mapping[tuple[str, Column], Mapping[Pair, float]]
 
@@ -37,7 +38,8 @@ def board(results: Results, score: str, reference: str | None, published: bool) 
     """
     values = _values(results, score)
     expected = {column: expected_runs(results, column, score) for column in results.shown}
-    cells = _marked([_cell(results, values, expected, *key) for key in _keys(results)])
+    cells = [_cell(results, values[key], expected[key[1]], *key) for key in _keys(results)]
+    _mark(cells)
     graphs = {column.name for column in results.columns}
     return {
         "task": results.task,
@@ -54,7 +56,7 @@ def board(results: Results, score: str, reference: str | None, published: bool) 
         "paired": [] if reference is None else _paired(results, values, reference),
         "ranks": rank_summary([cell for cell in cells if cell["column"] in graphs]),
         "comparability": _comparability(results, score, published),
-        "notes": board_notes(results, score, expected),
+        "notes": _notes(results, score, expected),
     }
 
 
@@ -63,11 +65,14 @@ def _keys(results: Results) -> list[tuple[str, Column]]:
 
 
 def _values(results: Results, score: str) -> Values:
-    found: dict[tuple[str, Column], dict[Pair, float]] = {}
-    for key in _keys(results):
-        known = {pair: score_of(row, score) for pair, row in results.finished(*key).items()}
-        found[key] = {pair: value for pair, value in known.items() if value is not None}
-    return found
+    return {
+        key: {
+            pair: value
+            for pair, row in results.finished(*key).items()
+            if (value := score_of(row, score)) is not None
+        }
+        for key in _keys(results)
+    }
 
 
 def expected_runs(results: Results, column: Column, score: str) -> set[Pair]:
@@ -84,13 +89,8 @@ def expected_runs(results: Results, column: Column, score: str) -> set[Pair]:
 
 
 def _cell(
-    results: Results,
-    values: Values,
-    expected: Mapping[Column, set[Pair]],
-    method: str,
-    column: Column,
+    results: Results, known: Mapping[Pair, float], wanted: set[Pair], method: str, column: Column
 ) -> dict[str, Any]:
-    known, wanted = values[method, column], expected[column]
     runs = results.runs(method, column)
     return {
         "method": method,
@@ -107,22 +107,18 @@ def _cell(
     }
 
 
-def _marked(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _mark(cells: Sequence[dict[str, Any]]) -> None:
     """Mark best and second best of each data set among the complete means; ties share a mark."""
-    marks: dict[tuple[str, float], str] = {}
-    for column in {cell["column"] for cell in cells}:
-        means = [_printed(c) for c in cells if c["column"] == column and c["complete"]]
-        if len(means) > 1:
-            for value, mark in zip(sorted(set(means))[::-1], ("best", "second"), strict=False):
-                marks[column, value] = mark
-    return [
-        {**cell, "mark": marks.get((cell["column"], _printed(cell)))} if cell["complete"] else cell
-        for cell in cells
-    ]
-
-
-def _printed(cell: Mapping[str, Any]) -> float:
-    return round(float(cell["mean"]), PRINTED_DIGITS)
+    columns: dict[str, list[dict[str, Any]]] = {}
+    for cell in cells:
+        if cell["complete"]:
+            columns.setdefault(cell["column"], []).append(cell)
+    for complete in columns.values():
+        printed = [round(cell["mean"], PRINTED_DIGITS) for cell in complete]
+        marks = dict(zip(sorted(set(printed))[::-1], ("best", "second"), strict=False))
+        if len(complete) > 1:
+            for cell, value in zip(complete, printed, strict=True):
+                cell["mark"] = marks.get(value)
 
 
 def _paired(results: Results, values: Values, reference: str) -> list[dict[str, Any]]:
@@ -189,16 +185,14 @@ def _published(results: Results, score: str) -> list[dict[str, Any]]:
                 key = {"model": model, "source": value.source, "protocol": value.protocol}
                 new: dict[str, Any] = {**key, "note": value.note, "values": {}}
                 entry = found.setdefault(tuple(key.values()), new)
-                entry["values"][column.name] = _share(value)
+                shares = {n: _as_share(getattr(value, n)) for n in ("value", "interval", "sd")}
+                entry["values"][column.name] = {**shares, "remark": value.remark}
     return list(found.values())
 
 
-def _share(value: PublishedValue) -> dict[str, Any]:
-    """A figure printed in per cent as a share, as all scores here."""
-    parts = {"value": value.value, "interval": value.interval, "sd": value.sd}
-    # Two decimals of the per cent are printed: more digits would be noise of the division.
-    shares = {k: None if v is None else round(v / 100, 6) for k, v in parts.items()}
-    return {**shares, "remark": value.remark}
+def _as_share(per_cent: float | None) -> float | None:
+    """Two decimals of the per cent are printed: more digits would be noise of the division."""
+    return None if per_cent is None else round(per_cent / 100, 6)
 
 
 def _comparability(results: Results, score: str, published: bool) -> list[dict[str, Any]]:
@@ -218,20 +212,106 @@ def _comparability(results: Results, score: str, published: bool) -> list[dict[s
         known = [(ours, best) for ours, best in both if ours is not None and best is not None]
         if not known:
             continue
-        chosen, oracle = statistic([a for a, _ in known]), statistic([b for _, b in known])
         model = results.models[method]
-        printed = find_published(results.task, score, model, column.data) if published else []
+        values = find_published(results.task, score, model, column.data) if published else []
+        printed = values[0] if values else None
         found.append(
             {
                 "method": method,
                 "column": column.name,
                 "n": len(known),
-                "validation_selected": chosen["mean"],
-                "oracle (test-selected)": oracle["mean"],
-                "selection": statistic([b - a for a, b in known])["mean"],
-                "published": round(printed[0].value / 100, 6) if printed else None,
-                "source": printed[0].source if printed else None,
-                "protocol": printed[0].protocol if printed else None,
+                "validation_selected": fmean(ours for ours, _ in known),
+                "oracle (test-selected)": fmean(best for _, best in known),
+                "selection": fmean(best - ours for ours, best in known),
+                "published": printed and _as_share(printed.value),
+                "source": printed and printed.source,
+                "protocol": printed and printed.protocol,
             }
         )
     return found
+
+
+def _notes(results: Results, score: str, expected: Mapping[Column, set[Pair]]) -> list[str]:
+    """All notes below a table."""
+    notes: list[str] = []
+    for column in results.shown:
+        if undefined := {split for split, _ in results.tried(column) - expected[column]}:
+            notes.append(f"{column.name}: {score} is not defined on {_splits(undefined)}.")
+        notes += _absent(column, results.on(column))
+        if column.without_twins:
+            notes += _twins(column, results.on(column))
+            continue
+        notes += _few_seeds(results, column)
+        for method in results.models:
+            notes += _failures(method, column, results.runs(method, column))
+            notes += _mixed(method, column, results.runs(method, column))
+    return notes
+
+
+def _absent(column: Column, rows: Iterable[ResultRow]) -> list[str]:
+    """Classes without a test node: they are in no mean over classes."""
+    holders: dict[int, set[int]] = {}
+    for row in rows:
+        for label in (row.get("test") or {}).get("absent_classes") or ():
+            holders.setdefault(label, set()).add(row["split"])
+    return [
+        f"{column.name}: no test node of class {label} in {_splits(holders[label])}."
+        for label in sorted(holders)
+    ]
+
+
+def _twins(column: Column, rows: Iterable[ResultRow]) -> list[str]:
+    """How many test nodes are left out; each split is the same for all methods."""
+    counts = {row["split"]: row["twins"] for row in rows if "twins" in row}
+    share = sum(c["with_twin"] for c in counts.values()) / sum(c["test"] for c in counts.values())
+    return [
+        f"{column.name}: {100 * share:.1f} % of the test nodes, those with the same neighbours as "
+        "a training node, are left out."
+    ]
+
+
+def _few_seeds(results: Results, column: Column) -> list[str]:
+    """A small graph with fewer seeds than a table of it needs."""
+    sizes = {row["config"].get("graph", {}).get("nodes", SMALL_GRAPH) for row in results.on(column)}
+    seeds = [{seed for _, seed in results.runs(name, column)} for name in results.models]
+    fewest = min(len(found) for found in seeds if found)
+    if min(sizes) >= SMALL_GRAPH or fewest >= LEAST_SEEDS:
+        return []
+    return [
+        f"{column.name}: {min(sizes)} nodes and {fewest} {'seed' if fewest == 1 else 'seeds'}; "
+        f"results on fewer than {SMALL_GRAPH:,} nodes change with the seed and need at least "
+        f"{LEAST_SEEDS}."
+    ]
+
+
+def _failures(method: str, column: Column, runs: Mapping[Pair, ResultRow]) -> list[str]:
+    by_error: dict[str, list[int]] = {}
+    for (split, _), row in sorted(runs.items()):
+        if "error" in row:
+            by_error.setdefault(one_line(row["error"]), []).append(split)
+    return [
+        f"{method} on {column.name}: {_splits(splits)} failed ({error})."
+        for error, splits in by_error.items()
+    ]
+
+
+def _mixed(method: str, column: Column, runs: Mapping[Pair, ResultRow]) -> list[str]:
+    """Settings may depend on the seed alone, which is one of them."""
+    by_seed: dict[int, set[Any]] = {}
+    for (_, seed), row in runs.items():
+        if "error" not in row:
+            by_seed.setdefault(seed, set()).add(row.get("settings"))
+    if all(len(settings) == 1 for settings in by_seed.values()):
+        return []
+    return [f"{method} on {column.name}: splits were run with different settings."]
+
+
+def _splits(splits: Iterable[int]) -> str:
+    """Splits in words.
+
+    Example:
+        >>> _splits([3]), _splits([2, 0, 2])
+        ('split 3', 'splits 0, 2')
+    """
+    known = sorted(set(splits))
+    return ("split " if len(known) == 1 else "splits ") + ", ".join(str(split) for split in known)

@@ -119,11 +119,8 @@ def paired_comparison(
         "t": None,
     }
     if len(differences) > 1:
-        for name, (statistic, p) in (
-            ("wilcoxon", signed_rank(differences)),
-            ("t", paired_t(ours, theirs)),
-        ):
-            found[name] = {"statistic": statistic, "p": p}
+        tests = {"wilcoxon": signed_rank(differences), "t": paired_t(ours, theirs)}
+        found |= {name: {"statistic": value, "p": p} for name, (value, p) in tests.items()}
     return found
 
 

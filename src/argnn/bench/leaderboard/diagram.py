@@ -1,33 +1,26 @@
 """Critical-difference diagrams of average ranks (Demsar 2006)."""
 
 import importlib.util
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from argnn.analysis.figures.style import FORMATS, PALETTE, figure_bytes, new_figure
 from argnn.bench.leaderboard.compare import alike
-from argnn.bench.leaderboard.grid import board_title
+from argnn.bench.leaderboard.grids import board_title
 from argnn.errors import ConfigError
 from argnn.files import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".pdf", ".svg", ".png")
-# Of Okabe and Ito's palette: told apart by people with any kind of colour vision, and in grey.
-_REFERENCE, _OTHER, _GROUP = "#0072B2", "#333333", "#D55E00"
+SUFFIXES = tuple(f".{kind}" for kind in FORMATS)
+_REFERENCE, _OTHER, _GROUP = PALETTE[0], "#333333", PALETTE[5]
 #: Heights in lines of text: of the first bar, from bar to bar, and of everything above the line.
 _FIRST_GROUP, _GROUP_STEP, _TOP = 0.55, 0.4, 3.4
 _FONT = 9
 #: Sizes in inches: of the line of ranks, of a letter, of a line of text, of a title.
 _AXIS, _LETTER, _LINE, _TITLE = 4.2, 0.077, 0.22, 0.45
-#: A date or a random number in a file would make two equal diagrams differ.
-_METADATA: Mapping[str, dict[str, Any]] = {
-    ".pdf": {"CreationDate": None},
-    ".svg": {"Date": None},
-    ".png": {},
-}
 
 
 def check_diagram(path: Path) -> None:
@@ -134,29 +127,16 @@ def write_diagram(boards: Sequence[Mapping[str, Any]], path: Path, *, force: boo
     if not ranked:
         reasons = dict.fromkeys(board["ranks"]["message"] for board in boards)
         raise ConfigError(f"--diagram: {'; '.join(reasons)}")
-    import matplotlib
-    from matplotlib.figure import Figure
-
     heights = [_panel_height(board["ranks"]) for board in ranked]
-    with matplotlib.rc_context({"svg.hashsalt": "argnn", "pdf.fonttype": 42}):
-        width = max(_width(board["ranks"]) for board in ranked)
-        figure = Figure(figsize=(width, sum(heights)), layout="constrained")
-        panels = figure.subplots(len(ranked), height_ratios=heights, squeeze=False)[:, 0]
-        for board, ax in zip(ranked, panels, strict=True):
-            ranks = board["ranks"]
-            draw_ranks(ranks["ranks"], ranks["critical_difference"], ax, board["reference"])
-            ax.set_title(
-                f"{board_title(board)}, average rank over {len(ranks['columns'])} data sets",
-                fontsize=10,
-            )
-        content = io.BytesIO()
-        suffix = path.suffix.lower()
-        figure.savefig(content, format=suffix[1:], dpi=200, metadata=_METADATA[suffix])
-    write_output(path, content.getvalue(), force=force)
-
-
-def _width(ranks: Mapping[str, Any]) -> float:
-    return _AXIS + sum(_margins(sorted(ranks["ranks"], key=lambda name: ranks["ranks"][name])))
+    margins = max(sum(_margins(list(board["ranks"]["ranks"]))) for board in ranked)
+    figure = new_figure(_AXIS + margins, sum(heights))
+    panels = figure.subplots(len(ranked), height_ratios=heights, squeeze=False)[:, 0]
+    for board, ax in zip(ranked, panels, strict=True):
+        ranks = board["ranks"]
+        draw_ranks(ranks["ranks"], ranks["critical_difference"], ax, board["reference"])
+        title = f"{board_title(board)}, average rank over {len(ranks['columns'])} data sets"
+        ax.set_title(title, fontsize=10)
+    write_output(path, figure_bytes(figure, path.suffix.lower()[1:]), force=force)
 
 
 def _panel_height(ranks: Mapping[str, Any]) -> float:

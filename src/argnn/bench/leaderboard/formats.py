@@ -8,42 +8,28 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from argnn.bench.leaderboard.grid import Entry, Grid
+from argnn.bench.leaderboard.grids import Entry, Grid, GridRow
 from argnn.tables import markdown_table, rich_table
 from argnn.wording import one_line
 
 _Marks = Mapping[str, tuple[str, str]]
 
-_MARKDOWN_SPECIAL = frozenset("\\|*_`<>")
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    "|": r"$|$",
-    "±": r"$\pm$",
-    "κ": r"$\kappa$",
-    # After a line break these would be its options.
-    "[": "{[}",
-    "]": "{]}",
-    "*": "{*}",
-}
-_MARKDOWN_MARKS = {
-    "best": ("**", "**"),
-    "strong": ("**", "**"),
-    "second": ("<u>", "</u>"),
-}
+_MARKDOWN_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\|*_`<>"})
+_LATEX_SPECIAL = str.maketrans(
+    {
+        **{c: f"\\{c}" for c in "&%$#_{}"},
+        **{c: f"${c}$" for c in "<>|"},
+        **{c: f"{{{c}}}" for c in "[]*"},  # after a line break these would be its options
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        "κ": r"$\kappa$",
+    }
+)
+_MARKDOWN_MARKS = {"best": ("**", "**"), "strong": ("**", "**"), "second": ("<u>", "</u>")}
 _LATEX_MARKS = {
-    "best": (r"\textbf{", "}"),
-    "strong": (r"\textbf{", "}"),
+    **dict.fromkeys(("best", "strong"), (r"\textbf{", "}")),
     "second": (r"\underline{", "}"),
 }
 _RICH_STYLES = {"best": "bold green", "strong": "bold", "second": "underline"}
@@ -60,7 +46,7 @@ def markdown_text(text: str) -> str:
         >>> print(markdown_text("a|b *c* d_e"))
         a\|b \*c\* d\_e
     """
-    return "".join(f"\\{c}" if c in _MARKDOWN_SPECIAL else c for c in one_line(text))
+    return one_line(text).translate(_MARKDOWN_SPECIAL)
 
 
 def latex_text(text: str) -> str:
@@ -70,7 +56,7 @@ def latex_text(text: str) -> str:
         >>> print(latex_text("50 % of x_1 & {y}"))
         50 \% of x\_1 \& \{y\}
     """
-    return "".join(_LATEX_SPECIAL.get(c, c) for c in one_line(text))
+    return one_line(text).translate(_LATEX_SPECIAL)
 
 
 def to_markdown(grids: Sequence[Grid]) -> str:
@@ -81,21 +67,21 @@ def to_markdown(grids: Sequence[Grid]) -> str:
 def _markdown(grid: Grid) -> list[str]:
     lines = [f"{'#' * (grid.level + 1)} {markdown_text(grid.title)}", ""]
     if grid.rows:
-        cells = [_markdown_cells(row.entries, grid.joint) for row in grid.rows]
+        cells = [_markdown_cells(row, grid.joint) for row in grid.rows]
         header = _markdown_cells(grid.header, " ")
         lines += [*markdown_table(header, cells, words=grid.names), ""]
     notes = [*_legend(grid, _MARKDOWN_MARKS), *(markdown_text(note) for note in grid.notes)]
     return [*lines, *(f"- {note}" for note in notes), ""]
 
 
-def _markdown_cells(entries: Sequence[Entry], joint: str) -> list[str]:
-    return [joint.join(_parts(entry, markdown_text, _MARKDOWN_MARKS)) for entry in entries]
+def _markdown_cells(row: GridRow, joint: str) -> list[str]:
+    return [joint.join(_parts(entry, markdown_text, _MARKDOWN_MARKS)) for entry in row.entries]
 
 
 def _parts(entry: Entry, escape: Callable[[str], str], marks: _Marks) -> list[str]:
     """The lines of an entry; the mark is around the first, the number."""
-    first, *rest = [escape(line) for line in entry.lines]
-    before, after = marks.get(entry.mark, ("", ""))
+    first, *rest = map(escape, entry.text.split("\n"))
+    before, after = marks.get(entry.mark or "", ("", ""))
     return [f"{before}{first}{after}", *rest]
 
 
@@ -120,8 +106,8 @@ def _latex(grid: Grid) -> list[str]:
     notes = [*_legend(grid, _LATEX_MARKS), *(latex_text(note) for note in grid.notes)]
     if not grid.rows:
         return [f"% {grid.title}", *(f"% {one_line(note)}" for note in grid.notes), ""]
-    alignment = "l" * grid.names + "r" * (len(grid.header) - grid.names)
-    lines = [
+    alignment = "l" * grid.names + "r" * _num_numbers(grid)
+    return [
         r"\begin{table*}[ht]",
         r"\centering\small\setlength{\tabcolsep}{3pt}",
         rf"\caption{{{latex_text(grid.title)}}}",
@@ -129,21 +115,26 @@ def _latex(grid: Grid) -> list[str]:
         r"\toprule",
         _ampersands(grid, grid.header, " "),
         r"\midrule",
-        *(_ampersands(grid, row.entries, grid.joint) for row in grid.rows),
+        *(_ampersands(grid, row, grid.joint) for row in grid.rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\par\smallskip\begin{minipage}{\linewidth}\footnotesize",
         *notes,
         r"\end{minipage}",
         r"\end{table*}",
+        "",
     ]
-    return [*lines, ""]
 
 
-def _ampersands(grid: Grid, entries: Sequence[Entry], joint: str) -> str:
-    cells = [_parts(entry, latex_text, _LATEX_MARKS) for entry in entries]
+def _num_numbers(grid: Grid) -> int:
+    """How many columns hold numbers."""
+    return len(grid.header.entries) - grid.names
+
+
+def _ampersands(grid: Grid, row: GridRow, joint: str) -> str:
+    cells = [_parts(entry, latex_text, _LATEX_MARKS) for entry in row.entries]
     # Lines below each other, where there are too many columns for a page.
-    stacked = len(grid.header) - grid.names > _MOST_LONG
+    stacked = _num_numbers(grid) > _MOST_LONG
     texts = [_stack(cell) if stacked and len(cell) > 1 else joint.join(cell) for cell in cells]
     return " & ".join(texts) + r" \\"
 
@@ -163,18 +154,16 @@ def to_rich(grid: Grid) -> RenderableType:
 
 
 def _rich_tables(grid: Grid) -> list[Table]:
-    numbers = range(grid.names, len(grid.header))
-    parts = math.ceil(len(numbers) / _MOST_COLUMNS)
-    size = math.ceil(len(numbers) / parts)
-    return [
-        _rich_table(grid, numbers[start : start + size]) for start in range(0, len(numbers), size)
-    ]
+    numbers = range(grid.names, len(grid.header.entries))
+    size = math.ceil(len(numbers) / math.ceil(len(numbers) / _MOST_COLUMNS))
+    starts = range(0, len(numbers), size)
+    return [_rich_table(grid, numbers[start : start + size]) for start in starts]
 
 
 def _rich_table(grid: Grid, numbers: range) -> Table:
     places = (*range(grid.names), *numbers)
     between = "\n" if len(numbers) > _MOST_LONG else grid.joint
-    header = [Text("\n".join(grid.header[place].lines)) for place in places]
+    header = [Text(grid.header.entries[place].text) for place in places]
     table = rich_table(header, left=header[: grid.names])
     for column in table.columns:
         column.overflow = "fold"
@@ -185,8 +174,9 @@ def _rich_table(grid: Grid, numbers: range) -> Table:
 
 
 def _styled(entry: Entry, between: str) -> Text:
-    first, *rest = entry.lines
-    text = Text(f"{_STARS.get(entry.mark, '')}{first}", style=_RICH_STYLES.get(entry.mark, ""))
+    first, *rest = entry.text.split("\n")
+    mark = entry.mark or ""
+    text = Text(f"{_STARS.get(mark, '')}{first}", style=_RICH_STYLES.get(mark, ""))
     for line in rest:
         text.append(f"{between}{line}", style="not bold not underline default")
     return text

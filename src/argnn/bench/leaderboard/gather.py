@@ -107,15 +107,12 @@ def _check(row: ResultRow, name: str) -> None:
     for part in (row.get("test"), row.get("test_without_twins"), oracle.get("test")):
         for score in SCORES[row["task"]]:
             value = (part or {}).get(score)
-            if value is not None and not (_is_number(value) and 0 <= value <= 1):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 <= value <= 1):
                 raise RunError(
                     f"{name}: {row['method']} on {row['data']}, split {row['split']}, seed "
                     f"{row['seed']}: {score} must be from 0 to 1 (got {value!r})"
                 )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def gathered(rows: Sequence[ResultRow], task: str) -> Results:
@@ -161,11 +158,9 @@ def column_of(row: ResultRow) -> Column:
     return Column(row["data"], bool(row["directed"]), link.get("ratio"))
 
 
-def score_of(row: ResultRow, score: str, part: str = "test") -> float | None:
-    """A score of a finished row; None where it is not defined or nothing was scored."""
-    scores = row[part]
-    value: float | None = None if scores is None else scores.get(score)
-    return value
+def score_of(row: ResultRow, score: str) -> float | None:
+    """A test score of a finished row; None where it is not defined or nothing was scored."""
+    return None if row["test"] is None else row["test"].get(score)
 
 
 def _pair(row: ResultRow) -> Pair:

@@ -1,7 +1,7 @@
 """Published results of other papers, stored with source and protocol."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -21,7 +21,7 @@ _VALUE = re.compile(r"(\d+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 _STANDS_FOR = {"cornell-old": "cornell"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PublishedValue:
     """One figure as printed: scores in per cent, efficiency in the unit its name ends with.
 
@@ -44,8 +44,8 @@ class PublishedValue:
     method: str
     data: str
     value: float
-    interval: float | None
-    sd: float | None
+    interval: float | None = None
+    sd: float | None = None
     source: str
     protocol: str
     remark: str | None = None
@@ -96,29 +96,15 @@ def parsed_tables(text: str, origin: str) -> list[PublishedValue]:
         return [value for table in tables for value in _values(table)]
 
 
-def _values(table: _PublishedTable) -> list[PublishedValue]:
-    found = []
+def _values(table: _PublishedTable) -> Iterator[PublishedValue]:
+    about: dict[str, Any] = {n: getattr(table, n) for n in ("task", "score", "source", "note")}
     for method, row in table.methods.items():
+        about |= {"method": method, "protocol": table.protocols.get(method, table.protocol)}
         for data, printed in zip(table.data, row, strict=True):
-            if printed == "-":
-                continue
-            value, spread = _numbers(f"{method}, {data}", printed)
-            found.append(
-                PublishedValue(
-                    task=table.task,
-                    score=table.score,
-                    method=method,
-                    data=data,
-                    value=value,
-                    interval=spread if table.spread == "interval" else None,
-                    sd=spread if table.spread == "sd" else None,
-                    source=table.source,
-                    protocol=table.protocols.get(method, table.protocol),
-                    remark=table.remarks.get(data),
-                    note=table.note,
-                )
-            )
-    return found
+            if printed != "-":
+                value, spread = _numbers(f"{method}, {data}", printed)
+                own: dict[str, Any] = {"remark": table.remarks.get(data), table.spread: spread}
+                yield PublishedValue(data=data, value=value, **about, **own)
 
 
 def _numbers(where: str, printed: Any) -> tuple[float, float | None]:

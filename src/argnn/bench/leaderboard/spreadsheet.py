@@ -15,7 +15,7 @@ _COLUMNS = (
     *("oracle (test-selected)", "oracle_n", "validation_selected_same_runs"),
     *("source", "protocol"),
 )
-#: Of the costs: where each stands in a row of the efficiency table, and its unit.
+#: Units of the costs, measured and published ones.
 _COSTS = {
     "seconds": "s",
     "seconds_per_epoch": "s",
@@ -23,62 +23,58 @@ _COSTS = {
     "parameters": "1",
     "peak_memory_mib": "MiB",
 }
+_PUBLISHED_COSTS = {"seconds_per_epoch": "s", "memory_gb": "GB"}
 _DIGITS = 6
 
 
 def to_csv(document: Mapping[str, Any]) -> str:
     """All figures; scores and differences in per cent, p-values as they are."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, restval="", lineterminator="\n")
+    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    boards, costs = document["boards"], document["efficiency"]
-    tables = [table for board in boards for table in (_measured(board), _quoted(board))]
-    for row in chain(*tables, *map(_costs, costs)):
+    for row in chain(*map(_scores, document["boards"]), *map(_costs, document["efficiency"])):
         writer.writerow({name: safe_cell(value) for name, value in row.items()})
     return text.getvalue()
 
 
-def _measured(board: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _scores(board: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     tests = {(entry["rival"], entry["column"]): entry for entry in board["paired"]}
     oracles = {(entry["method"], entry["column"]): entry for entry in board["comparability"]}
+    about = {"task": board["task"], "score": board["score"], "unit": "%"}
     for cell in board["cells"]:
         key = (cell["method"], cell["column"])
         yield {
+            **about,
+            **cell,
+            **_spread(cell, "mean"),
             "kind": "measured",
-            "task": board["task"],
-            "score": board["score"],
-            "unit": "%",
             "data": cell["column"],
-            "method": cell["method"],
-            **{name: _per_cent(cell[name]) for name in ("mean", "interval", "sd")},
-            **{name: cell[name] for name in ("n", "expected", "failed")},
-            "mark": cell["mark"] or "",
-            **_test_fields(board["reference"], tests.get(key)),
-            "average_rank": board["ranks"].get("ranks", {}).get(cell["method"], ""),
-            **_oracle_fields(oracles.get(key)),
+            **(_test_fields(board["reference"], tests[key]) if key in tests else {}),
+            "average_rank": board["ranks"].get("ranks", {}).get(cell["method"]),
+            **(_oracle_fields(oracles[key]) if key in oracles else {}),
             "protocol": board["protocol"],
         }
+    for entry in board["published"]:
+        for column, value in entry["values"].items():
+            yield {**_published(entry, column), **about, **_spread(value, "value")}
 
 
-def _test_fields(reference: str | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
-    if entry is None:
-        return {}
-    fields: dict[str, Any] = {
+def _test_fields(reference: str | None, entry: Mapping[str, Any]) -> dict[str, Any]:
+    p_values = {
+        f"{test}_{name}": (entry[test] or {}).get(key)
+        for test in ("wilcoxon", "t")
+        for name, key in (("p", "p"), ("p_holm", "holm"))
+    }
+    return {
         "reference": reference,
         "pairs": entry["pairs"],
         "difference": _per_cent(entry["difference"]),
         "difference_interval": _per_cent(entry["interval"]),
+        **p_values,
     }
-    for test in ("wilcoxon", "t"):
-        if entry[test] is not None:
-            fields[f"{test}_p"] = entry[test]["p"]
-            fields[f"{test}_p_holm"] = entry[test]["holm"]
-    return fields
 
 
-def _oracle_fields(entry: Mapping[str, Any] | None) -> dict[str, Any]:
-    if entry is None:
-        return {}
+def _oracle_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "oracle (test-selected)": _per_cent(entry["oracle (test-selected)"]),
         "oracle_n": entry["n"],
@@ -86,50 +82,25 @@ def _oracle_fields(entry: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _quoted(board: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for entry in board["published"]:
-        for column, value in entry["values"].items():
-            yield {
-                **_published(board["task"], board["score"], "%", column, entry),
-                "mean": _per_cent(value["value"]),
-                "interval": _per_cent(value["interval"]),
-                "sd": _per_cent(value["sd"]),
-            }
-
-
-def _published(
-    task: str, score: str, unit: str, column: str, entry: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        "kind": "published",
-        "task": task,
-        "score": score,
-        "unit": unit,
-        "data": column,
-        "method": entry["model"],
-        "source": entry["source"],
-        "protocol": entry["protocol"],
-    }
-
-
 def _costs(cost: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for row in cost["rows"]:
         for name, unit in _COSTS.items():
-            yield {
-                "kind": "measured",
-                "task": cost["task"],
-                "score": name,
-                "unit": unit,
-                "data": row["column"],
-                "method": row["method"],
-                "mean": row[name],
-                "n": row["n"],
-            }
+            about = {"task": cost["task"], "score": name, "unit": unit, "mean": row[name]}
+            yield {**row, **about, "kind": "measured", "data": row["column"]}
     for entry in cost["published"]:
-        for name, unit in (("seconds_per_epoch", "s"), ("memory_gb", "GB")):
-            fields = _published(cost["task"], name, unit, entry["column"], entry)
-            yield {**fields, "mean": entry[name]}
+        for name, unit in _PUBLISHED_COSTS.items():
+            about = {"task": cost["task"], "score": name, "unit": unit, "mean": entry[name]}
+            yield {**_published(entry, entry["column"]), **about}
 
 
-def _per_cent(share: float | None) -> float | str:
-    return "" if share is None else round(100 * share, _DIGITS)
+def _published(entry: Mapping[str, Any], column: str) -> dict[str, Any]:
+    return {**entry, "kind": "published", "data": column, "method": entry["model"]}
+
+
+def _spread(known: Mapping[str, Any], mean: str) -> dict[str, Any]:
+    names = {"mean": mean, "interval": "interval", "sd": "sd"}
+    return {name: _per_cent(known[key]) for name, key in names.items()}
+
+
+def _per_cent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, _DIGITS)

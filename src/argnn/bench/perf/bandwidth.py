@@ -110,19 +110,14 @@ def edge_parts(
         copy_gb_per_s: Measured bandwidth of a copy.
         tell: Is told which part begins.
     """
-    actions = _actions(config, work)
     found = []
-    for name, (action, moved) in actions.items():
+    for name, (action, moved) in _actions(config, work).items():
         tell(name)
         with kernels("fused"):
-            part = _timed(
-                action, work.x.device, lambda seconds: repeats_for(seconds, seconds, config)
-            )
+            part = _timed(action, work.x.device, lambda took: repeats_for(took, took, config))
         rate = moved / part["median_ms"] / 1e6
-        share = rate / copy_gb_per_s
-        found.append(
-            {"name": name, **part, "bytes": moved, "gb_per_s": rate, "share_of_copy": share}
-        )
+        rates = {"bytes": moved, "gb_per_s": rate, "share_of_copy": rate / copy_gb_per_s}
+        found.append({"name": name, **part, **rates})
     return found
 
 

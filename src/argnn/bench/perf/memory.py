@@ -3,6 +3,7 @@
 import ctypes
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -43,10 +44,13 @@ def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
         name: The row.
         config: Sizes and options.
     """
-    _tiny_step(name, config)
+    tiny = replace(config, nodes=_TINY_NODES, edges=_TINY_EDGES, graph="random")
+    PerfRow(name, tiny, workload(tiny)).step()
     work = workload(config)
     free_memory(work.x.device)
-    _trim_heap()
+    with suppress(AttributeError, OSError):  # not glibc
+        # Return freed pages: the row would reuse what the graph left, and seem to need less.
+        ctypes.CDLL(None).malloc_trim(0)
     can_reset = reset_peak()
     before = resident_mib() if can_reset else peak_mib()
     row = PerfRow(name, config, work)
@@ -64,17 +68,3 @@ def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
         "before_mib": before,
         "method": "VmHWM, reset before each step" if can_reset else "process peak, never reset",
     }
-
-
-def _tiny_step(name: str, config: PerfConfig) -> None:
-    tiny = replace(config, nodes=_TINY_NODES, edges=_TINY_EDGES, graph="random")
-    row = PerfRow(name, tiny, workload(tiny))
-    row.step()
-
-
-def _trim_heap() -> None:
-    """Return freed pages: the row would reuse what the graph left, and seem to need less."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError):
-        return  # not glibc

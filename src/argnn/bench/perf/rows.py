@@ -33,7 +33,7 @@ class PerfRow:
         for tensor in (work.x, work.edge_index):  # as in training: not read again at every step
             argnn.kernels.contents.vouch_for(tensor)
         torch.manual_seed(config.seed)
-        with self._kernels():
+        with kernels(self.spec.mode):
             self.model = _model(name, config).to(device)
         self.penalties: list[nn.Module] = []
         if self.spec.preset is not None:
@@ -49,7 +49,7 @@ class PerfRow:
     def step(self) -> None:
         """One training step on all nodes: forward, loss, penalties, backward, Adam."""
         self.model.train()
-        with self._kernels():
+        with kernels(self.spec.mode):
             self.optimizer.zero_grad(set_to_none=True)
             with self._autocast():
                 loss = self._loss()
@@ -60,7 +60,7 @@ class PerfRow:
     def forward(self) -> None:
         """The scores of all nodes, in evaluation mode."""
         self.model.eval()
-        with self._kernels(), self._autocast():
+        with kernels(self.spec.mode), self._autocast():
             self.model(self.work.x, self.work.edge_index)
 
     def _loss(self) -> Tensor:
@@ -71,9 +71,6 @@ class PerfRow:
         penalty = total_penalty(self.penalties, metrics, edge_index)  # as in training
         return F.cross_entropy(scores, self.work.y) + penalty
 
-    def _kernels(self) -> AbstractContextManager[None]:
-        return kernels(self.spec.mode)
-
     def _autocast(self) -> AbstractContextManager[None]:
         enabled = self.config.dtype == "bfloat16"
         return torch.autocast(self.work.x.device.type, torch.bfloat16, enabled=enabled)
@@ -81,29 +78,19 @@ class PerfRow:
 
 def kernels(mode: str | None) -> AbstractContextManager[None]:
     """Use fused or plain kernels inside a block; other models (None) have no such choice."""
-    if mode is None:
-        return nullcontext()
-    chosen: AbstractContextManager[None] = argnn.kernels.use(mode)
-    return chosen
+    return nullcontext() if mode is None else argnn.kernels.use(mode)
 
 
 def _model(name: str, config: PerfConfig) -> nn.Module:
-    sizes = (config.input_channels, config.channels)
-    preset, dropout = ROWS[name].preset, config.dropout
+    sizes, layers, rate = (config.input_channels, config.channels), config.layers, config.dropout
+    preset = ROWS[name].preset
     if preset is not None:
-        return ARGNN(
-            *sizes,
-            CLASSES,
-            config.layers,
-            preset=preset,
-            dropout=dropout,
-            input_dropout=dropout,
-        )
+        return ARGNN(*sizes, CLASSES, layers, preset=preset, dropout=rate, input_dropout=rate)
     if name == "gcn-sparse":
-        return MODELS["gcn"](*sizes, CLASSES, config.layers, dropout=dropout)
+        return MODELS["gcn"](*sizes, CLASSES, layers, dropout=rate)
     if name == "gcn":
         # Cached: otherwise PyG normalises again in every step, which would slow it down.
-        rival: nn.Module = GCN(*sizes, config.layers, CLASSES, dropout=dropout, cached=True)
+        rival: nn.Module = GCN(*sizes, layers, CLASSES, dropout=rate, cached=True)
     else:
-        rival = GAT(*sizes, config.layers, CLASSES, dropout=dropout)
+        rival = GAT(*sizes, layers, CLASSES, dropout=rate)
     return rival

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -109,13 +110,11 @@ def add_ratios(rows: list[dict[str, Any]], edges: int) -> None:
 
 
 def _median(row: Mapping[str, Any] | None, part: str) -> float | None:
-    value: float | None = row[part]["median_ms"] if row and row[part] else None
-    return value
+    return row[part]["median_ms"] if row and row[part] else None
 
 
 def _memory(row: Mapping[str, Any] | None) -> float | None:
-    value: float | None = row["memory"]["extra_peak_mib"] if row and row["memory"] else None
-    return value
+    return row["memory"]["extra_peak_mib"] if row and row["memory"] else None
 
 
 def _ratio(value: float | None, unit: float | None) -> float | None:
@@ -149,30 +148,23 @@ def _child(
         code = child.wait()
         complaints.seek(0)
         text = complaints.read()
-    if code != 0 or result is None:
-        _raise(code, memory_of, text)
-    assert result is not None
-    return result
-
-
-def _raise(code: int, memory_of: str | None, complaints: str) -> None:
+    if code == 0 and result is not None:
+        return result
     what = "all rows" if memory_of is None else ROWS[memory_of].label
     if code < 0:
         raise RunError(
             f"the process that measured {what} was killed by signal {-code}; "
             "signal 9 mostly means that the machine ran out of memory"
         )
-    raise RuntimeError(f"the process that measured {what} failed:\n{complaints}")
+    raise RuntimeError(f"the process that measured {what} failed:\n{text}")
 
 
 def _kernel_versions() -> dict[str, str]:
     """Of the packages that make the fused kernels, where they are installed."""
     found = {}
     for name in _KERNEL_PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 

@@ -3,7 +3,6 @@
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,23 +24,65 @@ _NO_MEMORY = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "can't 
 Tell = Callable[[int, int, str], None]
 
 
-@dataclass
 class _RowMeasurement:
-    """What is known of a row so far; ``row`` is None once it has failed."""
+    """A row while it is measured; ``row`` is None before, and once it has failed."""
 
-    name: str
-    row: PerfRow | None = None
-    repeats: int = 0
-    first_step_seconds: float | None = None
-    num_parameters: int | None = None
-    memory: dict[str, Any] | None = None
-    error: dict[str, Any] = field(default_factory=dict)
-    steps: list[float] = field(default_factory=list)
-    forwards: list[float] = field(default_factory=list)
+    def __init__(self, name: str, config: PerfConfig, work: Workload) -> None:
+        self.name, self.config, self.work, self.device = name, config, work, work.x.device
+        self.row: PerfRow | None = None
+        self.repeats = 0
+        self.first_step_seconds: float | None = None
+        self.num_parameters: int | None = None
+        self.memory: dict[str, Any] | None = None
+        self.error: dict[str, Any] = {}
+        self.steps: list[float] = []
+        self.forwards: list[float] = []
+
+    def guarded(self, action: Callable[[], None]) -> None:
+        """Do something with the row; a failure is noted, and the row dropped with all it holds."""
+        try:
+            action()
+        except Exception as error:
+            self.error = error_fields(error)
+            self.row, self.repeats, self.memory = None, 0, None
+            error.__traceback__ = None  # its frames hold the tensors of the failed step
+        if self.row is None:
+            free_memory(self.device)
+
+    def warm_up(self) -> None:
+        """Build the model, and take two steps, the first of which compiles and prepares."""
+        work, on_gpu, before = self.work, self.device.type == "cuda", 0
+        # An edge_index of its own: whatever is prepared for a graph is prepared per row.
+        own = Workload(work.x, work.edge_index.clone(), work.y)
+        if on_gpu:
+            free_memory(self.device)
+            before = torch.cuda.memory_allocated(self.device)
+        row = self.row = PerfRow(self.name, self.config, own)
+        self.num_parameters = row.num_parameters
+        seconds: list[float] = []
+
+        def step() -> None:
+            seconds.append(seconds_of(row.step, self.device))
+
+        if on_gpu:  # memory of the host is measured in processes of its own
+            peaks = [cuda_peak_mib(step, before) for _ in range(2)]
+            self.memory = _device_memory(peaks, before) if self.config.memory else None
+        else:
+            step()
+            step()
+        forward = [seconds_of(row.forward, self.device) for _ in range(2)][-1]
+        self.first_step_seconds = seconds[0]
+        self.repeats = repeats_for(seconds[1], seconds[1] + forward, self.config)
+
+    def visit(self) -> None:
+        """Time one step and one forward."""
+        assert self.row is not None
+        self.steps.append(seconds_of(self.row.step, self.device))
+        self.forwards.append(seconds_of(self.row.forward, self.device))
 
     def to_json(self) -> dict[str, Any]:
-        spec = ROWS[self.name]
-        whole = not self.error and self.steps
+        """What is known of the row."""
+        spec, whole = ROWS[self.name], not self.error and self.steps
         return {
             "name": self.name,
             "label": spec.label,
@@ -54,6 +95,16 @@ class _RowMeasurement:
             "memory": self.memory,
             **self.error,
         }
+
+
+def _device_memory(peaks: Sequence[float], before: int) -> dict[str, Any]:
+    return {
+        "extra_peak_mib": peaks[1],
+        "first_step_mib": peaks[0],
+        "step_mib": peaks[1],
+        "before_mib": before / 2**20,
+        "method": "torch.cuda.max_memory_allocated of the second step",
+    }
 
 
 def measure(config: PerfConfig, tell: Tell) -> dict[str, Any]:
@@ -95,92 +146,20 @@ def _load_libraries(device: torch.device) -> None:
 
 
 def _rows(config: PerfConfig, work: Workload, tell: Tell) -> list[dict[str, Any]]:
-    measured = []
-    for place, name in enumerate(config.models):
-        tell(place, len(config.models), f"warm-up: {ROWS[name].label}")
-        measured.append(_warmed_up(name, config, work))
+    measured = [_RowMeasurement(name, config, work) for name in config.models]
+    for place, state in enumerate(measured):
+        tell(place, len(measured), f"warm-up: {ROWS[state.name].label}")
+        state.guarded(state.warm_up)
     order = turns([state.repeats for state in measured])
     for done, place in enumerate(order):
         state = measured[place]
         tell(done, len(order), ROWS[state.name].label)
         if state.row is not None:
-            _guarded(state, _visit, work.x.device)
+            state.guarded(state.visit)
     for state in measured:
         state.row = None
     free_memory(work.x.device)
     return [state.to_json() for state in measured]
-
-
-def _warmed_up(name: str, config: PerfConfig, work: Workload) -> _RowMeasurement:
-    state = _RowMeasurement(name)
-    device = work.x.device
-
-    def warm_up(state: _RowMeasurement, device: torch.device) -> None:
-        # An edge_index of its own: whatever is prepared for a graph is prepared per row.
-        own = Workload(work.x, work.edge_index.clone(), work.y)
-        before = _allocated(device)
-        row = state.row = PerfRow(name, config, own)
-        state.num_parameters = row.num_parameters
-        peaks, seconds = _two_steps(row, before)
-        forward = [seconds_of(row.forward, device) for _ in range(2)][-1]
-        state.first_step_seconds = seconds[0]
-        if config.memory and peaks:
-            state.memory = {
-                "extra_peak_mib": peaks[1],
-                "first_step_mib": peaks[0],
-                "step_mib": peaks[1],
-                "before_mib": before / 2**20,
-                "method": "torch.cuda.max_memory_allocated of the second step",
-            }
-        state.repeats = repeats_for(seconds[1], seconds[1] + forward, config)
-
-    _guarded(state, warm_up, device)
-    return state
-
-
-def _allocated(device: torch.device) -> int:
-    """Bytes that are in use on a GPU; memory of the host is measured in processes of its own."""
-    if device.type == "cpu":
-        return 0
-    free_memory(device)
-    return torch.cuda.memory_allocated(device)
-
-
-def _two_steps(row: PerfRow, before: int) -> tuple[list[float], list[float]]:
-    """Peak memory on the GPU, and seconds, of the first two steps."""
-    device, peaks, seconds = row.work.x.device, [], []
-
-    def timed() -> None:
-        seconds.append(seconds_of(row.step, device))
-
-    for _ in range(2):
-        if device.type == "cuda":
-            peaks.append(cuda_peak_mib(timed, before))
-        else:
-            timed()
-    return peaks, seconds
-
-
-def _visit(state: _RowMeasurement, device: torch.device) -> None:
-    assert state.row is not None
-    state.steps.append(seconds_of(state.row.step, device))
-    state.forwards.append(seconds_of(state.row.forward, device))
-
-
-def _guarded(
-    state: _RowMeasurement,
-    action: Callable[[_RowMeasurement, torch.device], None],
-    device: torch.device,
-) -> None:
-    """Do something with a row; a failure is noted, and the row dropped with all it holds."""
-    try:
-        action(state, device)
-    except Exception as error:
-        state.error = error_fields(error)
-        state.row, state.repeats, state.memory = None, 0, None
-        error.__traceback__ = None  # its frames hold the tensors of the failed step
-    if state.row is None:
-        free_memory(device)
 
 
 def error_fields(error: Exception) -> dict[str, Any]:
@@ -188,12 +167,8 @@ def error_fields(error: Exception) -> dict[str, Any]:
     text = one_line(error)
     if is_out_of_memory(error):
         return {"error": f"out of memory: {text}", "out_of_memory": True}
-    lines = traceback.format_exception(error)
-    return {
-        "error": f"{type(error).__name__}: {text}",
-        "out_of_memory": False,
-        "traceback": "".join(lines),
-    }
+    lines = "".join(traceback.format_exception(error))
+    return {"error": f"{type(error).__name__}: {text}", "out_of_memory": False, "traceback": lines}
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -210,12 +185,9 @@ def _edge_part(
     if not any(ROWS[name].mode == "fused" for name in config.models):
         return None
     try:
-        parts: Sequence[dict[str, Any]] = edge_parts(
-            config, work, copy_gb_per_s, lambda name: tell(0, 0, name)
-        )
+        return {"parts": edge_parts(config, work, copy_gb_per_s, lambda name: tell(0, 0, name))}
     except Exception as error:
         return {"parts": [], **error_fields(error)}
-    return {"parts": parts}
 
 
 def _facts(config: PerfConfig, work: Workload) -> dict[str, Any]:

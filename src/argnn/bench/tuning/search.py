@@ -15,7 +15,7 @@ first, and two searches may differ.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,6 +58,8 @@ USUAL_SPLITS = 3
 SCORE_NAMES = {"node": "accuracy", "link": "AUROC"}
 
 _FOLDER = Path("tuning")
+#: Preset and task that names of files leave out.
+_USUAL = ("default", "node")
 _OF_THE_REQUEST = ("data", "task", "directed", "row_normalize", "model", "preset")
 #: Training settings that belong to a run, not to a method.
 _OF_THE_RUN = ("seed", "checkpoint_every")
@@ -105,11 +107,9 @@ class Search:
     def stem(self) -> str:
         """Name of the search's files, without an ending."""
         config = self.config
-        name = file_stem(config.graph["name"])
-        parts = [name, config.model]
-        parts += [config.preset] if config.preset != "default" else []
-        parts += [config.task] if config.task != "node" else []
-        return "-".join([*parts, "directed"] if config.directed else parts)
+        special = [name for name in (config.preset, config.task) if name not in _USUAL]
+        special += ["directed"] if config.directed else []
+        return "-".join([file_stem(config.graph["name"]), config.model, *special])
 
     def about(self) -> dict[str, Any]:
         """Everything that must not change between two parts of one search."""
@@ -127,12 +127,7 @@ class Search:
         }
 
 
-def plan_search(
-    request: Request,
-    trials: int,
-    *,
-    splits: str | None = None,
-) -> Search:
+def plan_search(request: Request, trials: int, *, splits: str | None = None) -> Search:
     """Check a request, load its graph without test labels, and settle what is searched.
 
     A setting that the user fixes with an override is left out of the search.
@@ -367,25 +362,19 @@ def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> TunedSetti
         last = f", the last with: {records[-1].error}" if records else ""
         raise RunError(f"none of the {len(records)} trials finished{last}")
     config = trial_config(search.config, best.params)
-    model, preset = config.model, config.preset
+    model, preset, space = config.model, config.preset, search.space
     options = resolve_options(model, preset)
     train = asdict(resolve_train(model, preset, config.seed))
     settings = {k: v for k, v in asdict(config.train).items() if k not in _OF_THE_RUN}
     return TunedSettings(
         **{name: getattr(config, name) for name in _OF_THE_REQUEST},
-        options=_named(config.options, options, search.space),
-        train=_named(settings, train, search.space),
+        options={k: v for k, v in config.options.items() if k in space or v != options[k]},
+        train={k: v for k, v in settings.items() if k in space or v != train[k]},
         source=_source(search, records, best),
         validation=ValidationScore(search.score_name, best.value, list(config.splits), config.seed),
         trials=TrialCounts(search.trials, **counts(records)),
         link=config.link,
     )
-
-
-def _named(
-    values: Mapping[str, Any], usual: Mapping[str, Any], searched: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {k: v for k, v in values.items() if k in searched or v != usual[k]}
 
 
 def _source(search: Search, records: Sequence[TrialRecord], best: TrialRecord) -> str:
@@ -411,11 +400,8 @@ def check_out(path: Path, search: Search, force: bool = False) -> bool:
     if force or not path.exists():
         return force
     try:
-        found = read_tuned(path)
-        config = search.config
-        found.require(
-            path, {name: getattr(config, name) for name in ("data", "task", "model", "preset")}
-        )
+        names = ("data", "task", "model", "preset")
+        read_tuned(path).require(path, {name: getattr(search.config, name) for name in names})
     except ConfigError as error:
         raise ConfigError(f"{error}; choose another --out, or replace it with --force") from error
     return True

@@ -348,14 +348,12 @@ def _check_about(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]
     for name in {**wanted, **found}:
         before, now = found.get(name), wanted.get(name)
         if before != now:
-            short = f" ({_word(before)}, not {_word(now)})" if _is_short(before, now) else ""
+            is_plain = all(isinstance(v, str | int | list) for v in (before, now))
+            is_short = is_plain and max(len(str(before)), len(str(now))) < 80
+            short = f" ({_word(before)}, not {_word(now)})" if is_short else ""
             raise ConfigError(
                 f"{path}: is a search with other {name}{short}; choose another --storage"
             )
-
-
-def _is_short(*values: Any) -> bool:
-    return all(isinstance(value, str | int | list) and len(str(value)) < 80 for value in values)
 
 
 def _word(value: Any) -> str:

@@ -1,0 +1,184 @@
+"""What trained models give: ``argnn predict``, ``export``, ``analyze`` and ``figures``."""
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.cli.app import app, keeping, output_console, print_json, say
+from argnn.cli.options import AsJson, DataRoot, Force, Run, Split
+
+
+@app.command()
+def predict(
+    run: Run,
+    data: Annotated[
+        str | None, typer.Argument(help="Name or path of a graph; that of the run if not given.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The table to write.")] = Path("predictions.csv"),
+    split: Split = None,
+    pairs: Annotated[
+        Path | None, typer.Option(help="For links: CSV file with columns source,target.")
+    ] = None,
+    force: Force = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the class of every node, or the links of given pairs, with probabilities."""
+    from argnn.outputs import predict as work
+
+    report = work.predict(
+        run, out, data=data, split=split, pairs=pairs, force=force, data_root=data_root
+    )
+    _show(report, as_json, *_prediction_lines(report))
+
+
+def _prediction_lines(report: dict[str, Any]) -> list[str]:
+    is_node, ece = report["task"] == "node", report["ece"]
+    calibration = "Probabilities are not calibrated."
+    if ece is not None:
+        calibration = (
+            f"Probabilities: temperature {report['temperature']:.3g}, expected calibration error "
+            f"{100 * ece:.1f} % on validation."
+        )
+    counts = {n if is_node else ("no link", "link")[int(n)]: c for n, c in report["counts"].items()}
+    return [
+        f"{report['data']}: {report['rows']} {'nodes' if is_node else 'pairs'} with "
+        f"{report['model']}",
+        *(f"  {label}: {count}" for label, count in counts.items()),
+        *(f"Note: {note}" for note in report["notes"]),
+        calibration,
+        f"Table: {report['out']}",
+    ]
+
+
+@app.command()
+def export(
+    run: Run,
+    out: Annotated[Path, typer.Option(help="The program to write.")] = Path("model.pt2"),
+    split: Split = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a trained model as a torch.export program: torch alone can run it."""
+    from argnn.outputs.export import export_model
+
+    report = export_model(run, out, split=split, force=force)
+    _show(
+        report,
+        as_json,
+        f"{report['model']}: {report['size']} bytes",
+        *(f"  {name}: {text}" for name, text in report["inputs"].items()),
+        f"  returns: {report['output']}",
+        f"Program: {out}; torch.export.load('{out}').module()(...) runs it.",
+    )
+
+
+@app.command()
+def analyze(
+    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    split: Split = None,
+    seed: Annotated[int, typer.Option(help="Seed of the drawing and of the rewiring.")] = 0,
+    tables: Annotated[
+        Path | None, typer.Option(help="Folder for the statistics as tables, too.")
+    ] = None,
+    table_format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
+    ollivier: Annotated[
+        bool, typer.Option("--ollivier", help="Tables with Ollivier-Ricci curvatures; slow.")
+    ] = False,
+    force: Force = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an interactive page about the learned geometry: one file, no network needed."""
+    from argnn.outputs import analyze as work
+
+    with keeping("a page or table that was written is whole"), _waiting():
+        report = work.analyze(
+            run,
+            out,
+            split=split,
+            force=force,
+            data_root=data_root,
+            seed=seed,
+            tables=tables,
+            table_format=table_format,
+            ollivier=ollivier,
+        )
+    layers = f"{report['layers']} layers" if report["layers"] else "no metric"
+    _show(
+        report,
+        as_json,
+        f"{report['data']}: {report['nodes']} nodes, {report['model']}, split {report['split']}, "
+        f"{layers}",
+        *(f"Note: {note}" for note in report["notes"]),
+        *(f"Table: {file}" for file in report["tables"]),
+        f"Page: {out} ({report['size'] / 1e6:.1f} MB)",
+    )
+
+
+def _waiting() -> AbstractContextManager[Any]:
+    """A sign that something happens, on a terminal only."""
+    console = Console(stderr=True)
+    text = "Layers, messages, rewiring, positions: up to two minutes for 20,000 nodes"
+    return console.status(text) if console.is_terminal else nullcontext()
+
+
+@app.command()
+def figures(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("figures"),
+    results: Annotated[
+        list[Path] | None, typer.Option(help="Results file of argnn bench, for the bars.")
+    ] = None,
+    split: Split = None,
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", help="pdf, svg or png; all if not given.")
+    ] = None,
+    dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of images.")] = 200,
+    force: Force = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw the figures of some runs: maps, hulls, metrics, training, homophily and bars."""
+    from argnn.analysis.figures import FORMATS
+    from argnn.outputs.figures import draw_figures
+
+    console = Console(quiet=True) if as_json else output_console()
+    with keeping(f"the figures in {out} are whole"), console.status("") as status:
+        report = draw_figures(
+            runs or [],
+            out,
+            results=results or [],
+            split=split,
+            formats=formats or FORMATS,
+            dpi=dpi,
+            force=force,
+            data_root=data_root,
+            on_figure=lambda name: status.update(f"drawing {name}"),
+        )
+    points = [[_shown(*item) for item in point.items()] for point in report["points"]]
+    _show(
+        report,
+        as_json,
+        *(f"Note: {note}" for note in report["notes"]),
+        *(f"{name}: {', '.join(numbers)}" for name, *numbers in points),
+        *report["files"],
+    )
+
+
+def _shown(name: str, value: float | str | None) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{name} not defined" if value is None else f"{name} {value:.3g}"
+
+
+def _show(report: dict[str, Any], as_json: bool, *lines: str) -> None:
+    """Print a report for a machine, or these lines for a person."""
+    if as_json:
+        print_json(report)
+    else:
+        say(output_console(), *lines)
