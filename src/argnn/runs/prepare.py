@@ -7,7 +7,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from argnn.data import load, split_links, split_masks
+from argnn.data import load, split_masks
 from argnn.data.import_options import Columns
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
@@ -15,6 +15,7 @@ from argnn.files import tensors_digest
 from argnn.runs import trial
 from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Tell, ignore, open_pool
+from argnn.runs.problems import divided_links
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
@@ -247,14 +248,9 @@ def _check_task(request: Request) -> None:
         if request.directed:
             raise ConfigError("--directed belongs to --task node: pairs of links have no direction")
         return
-    given = {
-        "--ratio": request.ratio is not None,
-        "--decoder": request.decoder is not None,
-        "--spanning-forest": request.spanning_forest,
-    }
-    for option, is_given in given.items():
-        if is_given:
-            raise ConfigError(f"{option} belongs to --task link")
+    for name in ("ratio", "decoder", "spanning_forest"):
+        if getattr(request, name) not in (None, False):
+            raise ConfigError(f"--{name.replace('_', '-')} belongs to --task link")
 
 
 def _check_weights(request: Request, model: str) -> None:
@@ -267,11 +263,8 @@ def _check_weights(request: Request, model: str) -> None:
 
 def _check_link_splits(graph: Data, splits: Sequence[int], link: LinkConfig) -> None:
     """A graph that cannot be divided must be refused before anything is written."""
-    nodes = graph.x.size(0)
     try:
         for split in splits:
-            split_links(
-                graph.edge_index, nodes, link.ratio, split, spanning_forest=link.spanning_forest
-            )
+            divided_links(graph, split, link)
     except DataError as error:
         raise DataError(f"{graph.name}: {error}") from error

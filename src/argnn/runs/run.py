@@ -3,9 +3,9 @@
 import math
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,27 +26,10 @@ from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, read_folder, write_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
-from argnn.train import (
-    FitResult,
-    Snapshot,
-    scores_and_metrics,
-)
+from argnn.train import Snapshot, scores_and_metrics
 from argnn.train.calibration import calibrate, calibration_error, probabilities
 
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
-
-
-@dataclass(frozen=True)
-class _Saving:
-    """How an unfinished training is stored and continued."""
-
-    save: Callable[[Snapshot], None]
-    saved: Snapshot | None
-
-    @property
-    def seconds(self) -> float:
-        """Time spent before."""
-        return 0.0 if self.saved is None else float(self.saved.values.get("seconds", 0.0))
 
 
 def run_split(
@@ -70,16 +53,8 @@ def run_split(
         on_epoch: Called after each epoch.
         dashboard: Whether to write TensorBoard events and a record of the metric.
     """
-    run = fingerprint(config.to_json())
-
-    def save(snapshot: Snapshot) -> None:
-        write_checkpoint(folder.checkpoint(split), snapshot.tensors, snapshot.values, run)
-
-    saving = _Saving(save, _saved_state(config, split, folder))
-    model, row, problem = _trained(
-        config, graph, split, on_epoch, saving, watched=folder if dashboard else None
-    )
-    write_model(folder.model(split), config, graph, model, problem, row)
+    model, row, problem = _trained(config, graph, split, on_epoch, folder, dashboard=dashboard)
+    _write_model(folder.model(split), config, graph, model, problem, row)
     write_checked(folder.result(split), row)
     folder.checkpoint(split).unlink(missing_ok=True)
     return row
@@ -94,14 +69,9 @@ def run_cell(
 ) -> Row:
     """Train and score one split as :func:`run_split` does, but keep nothing except its row.
 
-    Args:
-        config: What to run.
-        graph: The graph that ``config`` describes.
-        split: Number of the split.
-        on_epoch: Called after each epoch.
-        oracle: Whether the row also says what choosing the epoch by test score would give.
+    With ``oracle`` the row also says what choosing the epoch by test score would give.
     """
-    _, row, _ = _trained(config, graph, split, on_epoch, None, oracle)
+    _, row, _ = _trained(config, graph, split, on_epoch, None, oracle=oracle)
     del row["history"], row["resumed_from_epoch"]
     return row
 
@@ -111,29 +81,34 @@ def _trained(
     graph: Data,
     split: int,
     on_epoch: OnEpoch | None,
-    saving: _Saving | None,
+    folder: RunFolder | None,
+    *,
     oracle: bool = False,
-    watched: RunFolder | None = None,
+    dashboard: bool = False,
 ) -> tuple[AbstractNodeModel, Row, Problem]:
-    """The trained model of a split, its row, and what it was trained for."""
+    """The trained model of a split, its row, and what it was trained for.
+
+    With a folder, an unfinished training is stored there, and continued.
+    """
+    saved = None if folder is None else _saved_state(config, split, folder)
+    spent = 0.0 if saved is None else float(saved.values.get("seconds", 0.0))
     began = time.perf_counter()
     reset_peak()
     if config.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    spent = 0.0 if saving is None else saving.seconds
     problem = pose_problem(graph, split, config.device, config.link)
     observer = _Oracle(problem.judge) if oracle else None
     board = None
-    if watched is not None:
-        board = Dashboard(watched, split, problem.visible, graph, config.train.epochs)
+    if dashboard and folder is not None:
+        board = Dashboard(folder, split, problem.visible, graph, config.train.epochs)
         on_epoch = told_both(board.epoch, on_epoch)
 
     def save(snapshot: Snapshot) -> None:
         values = {**snapshot.values, "seconds": spent + time.perf_counter() - began}
-        if saving is not None:
-            saving.save(Snapshot(snapshot.tensors, values))
+        if folder is not None:
+            path, run = folder.checkpoint(split), fingerprint(config.to_json())
+            write_checkpoint(path, snapshot.tensors, values, run)
 
-    saved = None if saving is None else saving.saved
     with ExitStack() as stack:
         if board is not None:
             stack.callback(board.close)
@@ -142,25 +117,28 @@ def _trained(
             problem.visible,
             problem.task,
             on_epoch=on_epoch,
-            save=None if saving is None else save,
+            save=None if folder is None else save,
             observe=observer if board is None else board,
             resume_from=saved,
         )
         if board is not None:
             board.finish(trained.model)
-    model = trained.model
+    model, result = trained.model, trained.result
     row = {
         **_identity(config, split),
         "config": config.to_json(),
         **_scores(model, problem, config.train.precision),
         "oracle": None if observer is None else observer.best,
-        **_course(trained.result),
+        "chosen_epoch": result.best_epoch,
+        "epochs_run": result.epochs_run,
+        "stopped_by": result.stopped_by,
+        "penalty_weights": result.penalty_weights,
         **({} if trained.curvature is None else {"curvature": trained.curvature}),
         "num_parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": spent + time.perf_counter() - began,
         "resumed_from_epoch": None if saved is None else len(saved.values["history"]),
         **_surroundings(config),
-        "history": [asdict(record) for record in trained.result.history],
+        "history": [asdict(record) for record in result.history],
     }
     return model, row, problem
 
@@ -182,7 +160,7 @@ class _Oracle:
         score = self.judge.main_test_score(model, outputs)
         if score is not None and score > self.highest:
             self.highest = score
-            scores = self.judge.test_scores(model, outputs)
+            scores = self.judge.scores(model, outputs, "test")
             self.best = {"rule": self.RULE, "epoch": epoch, "test": scores}
 
 
@@ -211,18 +189,9 @@ def _scores(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[
     visible, judge = problem.visible, problem.judge
     outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
     return {
-        "test": judge.test_scores(model, outputs),
-        **judge.twin_scores(model, outputs),
-        "val": judge.val_scores(model, outputs),
-    }
-
-
-def _course(result: FitResult) -> Row:
-    return {
-        "chosen_epoch": result.best_epoch,
-        "epochs_run": result.epochs_run,
-        "stopped_by": result.stopped_by,
-        "penalty_weights": result.penalty_weights,
+        "test": judge.scores(model, outputs, "test"),
+        **judge.twin_scores(outputs),
+        "val": judge.scores(model, outputs, "val"),
     }
 
 
@@ -263,7 +232,7 @@ def short_row(row: Mapping[str, Any]) -> Row:
     return {key: value for key, value in row.items() if key not in ("config", "history")}
 
 
-def write_model(
+def _write_model(
     path: Path,
     config: RunConfig,
     graph: Data,
@@ -271,16 +240,7 @@ def write_model(
     problem: Problem,
     row: Mapping[str, Any],
 ) -> None:
-    """Calibrate the model of a split on its validation set, and write it.
-
-    Args:
-        path: The folder.
-        config: What was run.
-        graph: The graph that ``config`` describes.
-        model: The trained model.
-        problem: What it was trained for.
-        row: The scores of the split.
-    """
+    """Calibrate the model of a split on its validation set, and write it."""
     calibration = _calibration(model, problem, config.train.precision)
     checkpoint = Checkpoint(
         spec=config.spec,
@@ -304,10 +264,9 @@ def _calibration(model: AbstractNodeModel, problem: Problem, precision: str) -> 
     outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
     found = calibrate(*problem.judge.decisions(model, outputs, "val"))
     logits, labels = problem.judge.decisions(model, outputs, "test")
-    tested = labels.numel() > 0
-    test_ece = (
-        calibration_error(probabilities(logits, found.temperature), labels) if tested else None
-    )
+    test_ece = None
+    if labels.numel():
+        test_ece = calibration_error(probabilities(logits, found.temperature), labels)
     return {"calibration": asdict(found), "test_ece": test_ece}
 
 
@@ -337,7 +296,6 @@ def _params(config: RunConfig) -> dict[str, Any]:
 
 
 def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
-    scores = {part: row[part] for part in ("val", "test")}
     return {
         "graph": {name: value for name, value in config.graph.items() if name != "digest"},
         "split_rule": f"{config.graph['split_rule']}; split {row['split']}"
@@ -347,7 +305,7 @@ def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
         "best_epoch": row["chosen_epoch"],
         "epochs_run": row["epochs_run"],
         "val_score": row["val"][SELECTION[config.task]],
-        "scores": scores,
+        "scores": {part: row[part] for part in ("val", "test")},
         "source": config.source,
         "train": config.train.to_json(),
         "versions": versions(),
