@@ -13,6 +13,7 @@ class Linears(AbstractStack):
     """Linear layers in place of convolutions."""
 
     farther = 3
+    activation = staticmethod(torch.tanh)
 
     def __init__(self, num_layers: int, init_last: Any = None) -> None:
         super().__init__()
@@ -21,7 +22,7 @@ class Linears(AbstractStack):
         self.stack_convs(nn.Linear, self.sizes_to(2), init_last)
 
     def forward_with_metric(self, x, edge_index):
-        return self.through(self.convs, x, activation=torch.tanh), []
+        return self.through(self.convs, x), []
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ class GPRGNN(AbstractStack):
     """
 
     citation = "Chien, Peng, Li, Milenkovic: GPR-GNN, ICLR 2021"
-    space = "Euclidean"
     search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "teleport": [0.1, 0.2, 0.5, 0.9, 1.0],
