@@ -51,13 +51,7 @@ class HyperbolicLinear(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, u: Tensor, k: Tensor, input_dropout: float = 0.0) -> Tensor:
-        """Tangent vectors ``[N, out_channels]`` from those in ``[N, in_channels]``.
-
-        Args:
-            u: Tangent vectors at the origin, ``[N, in_channels]``.
-            k: Curvature of the ball, a scalar.
-            input_dropout: Probability with which an entry of ``u`` is dropped.
-        """
+        """Tangent vectors at the origin, ``[N, in_channels] -> [N, out_channels]``."""
         weight = drop(self.weight, self.dropout, self.training)
         v = tangent_linear(u, weight, input_dropout, self.training)
         if self.bias is None:

@@ -70,9 +70,7 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     A model with a trial has one on every split of a graph without stored settings: a node that
     is tested in one split may be trained on in another.
 
-    Args:
-        request: What the user asked for.
-        graph: The graph of the request, where it is loaded already.
+    A ``graph`` that is given is not loaded again.
     """
     model, preset = names_of(request)
     _check_task(request)
@@ -115,10 +113,7 @@ def _trial_jobs(config: RunConfig, request: Request) -> list[TrialJob]:
 def prepare(request: Request, tell: Tell = ignore, graph: Data | None = None) -> Plan:
     """Check a request, load its graph, and settle every setting, with a trial where needed.
 
-    Args:
-        request: What the user asked for.
-        tell: Is told the epochs of the trial; see :class:`argnn.runs.pool.Pool`.
-        graph: The graph of the request, where it is loaded already.
+    ``tell`` is told the epochs of the trial; see :class:`argnn.runs.pool.Pool`.
     """
     return settled([draft(request, graph)], tell=tell)[0]
 

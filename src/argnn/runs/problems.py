@@ -71,11 +71,7 @@ class Problem:
 def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None = None) -> Problem:
     """Divide a graph into what is seen and what is asked.
 
-    Args:
-        graph: The whole graph.
-        split: Number of the split; for links, the seed that it is drawn with.
-        device: Where training takes place.
-        link: Asks for links instead of classes.
+    With ``link`` it asks for links instead of classes, and ``split`` is the seed of the division.
     """
     if link is None:
         return _node_problem(graph, split, device)

@@ -45,13 +45,7 @@ def run_split(
     An unfinished split is continued from its checkpoint, with the same bits as if it had never
     stopped.
 
-    Args:
-        config: What to run.
-        graph: The graph that ``config`` describes.
-        split: Number of the split.
-        folder: Where weights, result and checkpoints go.
-        on_epoch: Called after each epoch.
-        dashboard: Whether to write TensorBoard events and a record of the metric.
+    ``dashboard`` asks for TensorBoard events and a record of the metric.
     """
     model, row, problem = _trained(config, graph, split, on_epoch, folder, dashboard=dashboard)
     _write_model(folder.model(split), config, graph, model, problem, row)

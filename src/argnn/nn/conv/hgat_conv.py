@@ -87,12 +87,8 @@ class HGATConv(nn.Module):
     ) -> Tensor:
         """Tangent vectors, ``[N, heads * out_channels]``, or ``[N, out_channels]``.
 
-        Args:
-            u: Tangent vectors at the origin, ``[N, in_channels]``.
-            edge_index: Source and target of each edge, ``[2, E]``.
-            k: Curvature of the ball, a scalar.
-            input_dropout: Probability with which an entry of ``u`` is dropped; None takes the usual
-                one of this attention.
+        ``u`` are tangent vectors at the origin, ``[N, in_channels]``, of a ball of curvature ``k``.
+        An ``input_dropout`` of None is the usual one of this attention.
         """
         v = self._linear(u, k, input_dropout)
         edges = ordered_edges(edge_index, u.size(0), closed=True)
@@ -117,13 +113,7 @@ class HGATConv(nn.Module):
         )
 
     def edge_weights(self, v: Tensor, edges: OrderedEdges, k: Tensor) -> Tensor:
-        """The attention of each edge, self-loops among them, ``[E, heads]``.
-
-        Args:
-            v: Tangent vectors of each head, ``[N, heads, out_channels]``.
-            edges: The edges and a self-loop at every node.
-            k: Curvature of the ball, a scalar.
-        """
+        """The attention of each edge, self-loops among them, ``[N, heads, D] -> [E, heads]``."""
         if self.score_target is None or self.score_source is None:
             return softmax_at_targets(-_distances(stereographic.expmap0(v, k), edges, k), edges)
         to_target = at_targets((v * self.score_target).sum(-1), edges)
