@@ -20,7 +20,7 @@ from argnn.functional.edge_values import (
     weighted_aggregate,
 )
 from argnn.functional.neighborhood import Edges
-from argnn.nn.hyperbolic_linear import tangent_linear
+from argnn.nn.hyperbolic_linear import tangent_linear, with_bias
 
 ATTENTIONS = ("distance", "learned")
 
@@ -104,13 +104,7 @@ class HGATConv(nn.Module):
         usual = 0.0 if learned else self.dropout
         dropped = usual if input_dropout is None else input_dropout
         v = tangent_linear(u, weight, dropped, self.training)
-        v = v.view(-1, self.heads, self.out_channels)
-        if self.point_bias is None:
-            return stereographic.clip_tangent(v, k)
-        shift = stereographic.expmap0(self.point_bias, k)
-        return stereographic.logmap0(
-            stereographic.mobius_add(stereographic.expmap0(v, k), shift, k), k
-        )
+        return with_bias(v.view(-1, self.heads, self.out_channels), self.point_bias, k)
 
     def edge_weights(self, v: Tensor, edges: OrderedEdges, k: Tensor) -> Tensor:
         """The attention of each edge, self-loops among them, ``[N, heads, D] -> [E, heads]``."""

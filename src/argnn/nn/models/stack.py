@@ -26,7 +26,7 @@ class AbstractStack(AbstractNodeModel):
     space = "Euclidean"
     search_space = EUCLIDEAN_SEARCH_SPACE
     farther: ClassVar[int] = 0
-    activation: ClassVar[Callable[[Tensor], Tensor]] = staticmethod(F.relu)
+    activation: ClassVar[staticmethod[..., Tensor]] = staticmethod(F.relu)
 
     dropout: float
     convs: nn.ModuleList
