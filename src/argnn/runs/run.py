@@ -4,7 +4,7 @@ import math
 import time
 import traceback
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from argnn.errors import FORESEEN
 from argnn.files import fingerprint, read_checked, write_checked
 from argnn.nn import AbstractNodeModel
-from argnn.runs.dashboard import Dashboard, told_both
+from argnn.runs.dashboard import Dashboard
 from argnn.runs.machine import device_name, git_state, peak_mib, reset_peak, versions
 from argnn.runs.problems import Judge, Problem, Scores, pose_problem
 from argnn.runs.summary import SELECTION
@@ -84,7 +84,8 @@ def _trained(
 
     With a folder, an unfinished training is stored there, and continued.
     """
-    saved = None if folder is None else _saved_state(config, split, folder)
+    run = fingerprint(config.to_json())
+    saved = None if folder is None else _saved_state(folder.checkpoint(split), run)
     spent = 0.0 if saved is None else float(saved.values.get("seconds", 0.0))
     began = time.perf_counter()
     reset_peak()
@@ -94,23 +95,19 @@ def _trained(
     observer = _Oracle(problem.judge) if oracle else None
     board = None
     if dashboard and folder is not None:
-        board = Dashboard(folder, split, problem.visible, graph, config.train.epochs)
-        on_epoch = told_both(board.epoch, on_epoch)
+        board = Dashboard(folder, split, problem.visible, graph, config.train.epochs, on_epoch)
 
     def save(snapshot: Snapshot) -> None:
         values = {**snapshot.values, "seconds": spent + time.perf_counter() - began}
         if folder is not None:
-            path, run = folder.checkpoint(split), fingerprint(config.to_json())
-            write_checkpoint(path, snapshot.tensors, values, run)
+            write_checkpoint(folder.checkpoint(split), snapshot.tensors, values, run)
 
-    with ExitStack() as stack:
-        if board is not None:
-            stack.callback(board.close)
+    with nullcontext() if board is None else closing(board):
         trained = train_one(
             config,
             problem.visible,
             problem.task,
-            on_epoch=on_epoch,
+            on_epoch=on_epoch if board is None else board.epoch,
             save=None if folder is None else save,
             observe=observer if board is None else board,
             resume_from=saved,
@@ -158,23 +155,13 @@ class _Oracle:
             self.best = {"rule": self.RULE, "epoch": epoch, "test": scores}
 
 
-def _saved_state(config: RunConfig, split: int, folder: RunFolder) -> Snapshot | None:
-    path = folder.checkpoint(split)
-    if not path.exists():
-        return None
-    return Snapshot(*read_checkpoint(path, fingerprint(config.to_json())))
+def _saved_state(path: Path, run: str) -> Snapshot | None:
+    return Snapshot(*read_checkpoint(path, run)) if path.exists() else None
 
 
 def _identity(config: RunConfig, split: int) -> Row:
-    return {
-        "task": config.task,
-        "data": config.data,
-        "directed": config.directed,
-        "model": config.model,
-        "preset": config.preset,
-        "split": split,
-        "seed": config.seed,
-    }
+    names = ("task", "data", "directed", "model", "preset")
+    return {**{name: getattr(config, name) for name in names}, "split": split, "seed": config.seed}
 
 
 @torch.no_grad()

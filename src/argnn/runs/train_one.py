@@ -141,13 +141,7 @@ def load_curvature(
 
 
 def curvature_file(edge_index: Tensor, num_nodes: int, method: str) -> Path:
-    """Where the curvatures of a set of edges are kept; direction, order and repeats do not matter.
-
-    Args:
-        edge_index: Source and target of each edge, ``[2, E]``.
-        num_nodes: Number of nodes.
-        method: How they are found.
-    """
+    """Where curvatures of edges are kept; direction, order and repeats do not matter."""
     pairs = neighborhood(edge_index, num_nodes).pairs
     content = {
         "format": _FORMAT,
