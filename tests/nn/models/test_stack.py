@@ -13,13 +13,15 @@ class Linears(AbstractStack):
     """Linear layers in place of convolutions."""
 
     farther = 3
-    activation = staticmethod(torch.tanh)
 
     def __init__(self, num_layers: int, init_last: Any = None) -> None:
         super().__init__()
         self.set_sizes(4, 5, 2, num_layers)
         self.dropout = 0.5
         self.stack_convs(nn.Linear, self.sizes_to(2), init_last)
+
+    def activation(self, h):
+        return h.tanh()
 
     def forward_with_metric(self, x, edge_index):
         return self.through(self.convs, x), []

@@ -1,5 +1,6 @@
 """Graph attention network."""
 
+from torch import Tensor
 from torch.nn import functional as F
 
 from argnn.errors import require
@@ -23,7 +24,6 @@ class GAT(AbstractStack):
     citation = "Veličković et al.: Graph attention networks, ICLR 2018"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
     link_options = UNSCALED_ROWS
-    activation = staticmethod(F.elu)
 
     def __init__(
         self,
@@ -51,3 +51,7 @@ class GAT(AbstractStack):
             lambda a, b: GATConv(a, b, heads=out_heads, concat=False, dropout=dropout),
         )
         self.read_features("lin", dropout=input_dropout, normalize=normalize_input)
+
+    def activation(self, h: Tensor) -> Tensor:
+        """What stands between two layers."""
+        return F.elu(h)

@@ -7,7 +7,6 @@ from torch_geometric.nn.inits import reset
 from argnn.errors import require
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.pagerank import pagerank_coefficients, polynomial_aggregate
-from argnn.nn.input_linear import input_maps
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS
 from argnn.nn.models.stack import AbstractStack
 
@@ -63,10 +62,7 @@ class GPRGNN(AbstractStack):
         require(0 <= teleport <= 1, "teleport", "in [0, 1]", teleport)
         self.dropout, self.propagation_dropout = dropout, propagation_dropout
         self.hops, self.teleport = hops, teleport
-        dropped = dropout if input_dropout is None else input_dropout
-        self.lins = input_maps(
-            self.sizes_to(out_channels), dropout=dropped, normalize=normalize_input
-        )
+        self.lins = self.feature_maps(out_channels, input_dropout, normalize_input)
         self.gamma = nn.Parameter(torch.tensor(pagerank_coefficients(teleport, hops)))
 
     @torch.no_grad()

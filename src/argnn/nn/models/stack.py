@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch_geometric.nn import Linear
 
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.input_linear import InputLinear
@@ -20,13 +20,11 @@ class AbstractStack(AbstractNodeModel):
 
     Class attributes:
         farther: Hops that scores depend on besides one per layer; degrees need one more.
-        activation: What stands between two layers.
     """
 
     space = "Euclidean"
     search_space = EUCLIDEAN_SEARCH_SPACE
     farther: ClassVar[int] = 0
-    activation: ClassVar[staticmethod[..., Tensor]] = staticmethod(F.relu)
 
     dropout: float
     convs: nn.ModuleList
@@ -48,6 +46,17 @@ class AbstractStack(AbstractNodeModel):
         first, dropout = self.convs[0], self.dropout if dropout is None else dropout
         for name in maps:
             setattr(first, name, InputLinear.in_place_of(getattr(first, name), dropout, normalize))
+
+    def activation(self, h: Tensor) -> Tensor:
+        """What stands between two layers."""
+        return h.relu()
+
+    def feature_maps(self, last: int, dropout: float | None, normalize: bool) -> nn.ModuleList:
+        """Linear maps that lead to the size ``last``; the first one reads node features."""
+        first, *others = pairwise(self.sizes_to(last))
+        dropped = self.dropout if dropout is None else dropout
+        reader = InputLinear(*first, dropout=dropped, normalize=normalize)
+        return nn.ModuleList([reader, *(Linear(a, b) for a, b in others)])
 
     def through(self, layers: Iterable[nn.Module], h: Tensor, *edges: Tensor) -> Tensor:
         """The result of layers one after the other, with activation and dropout between them."""
