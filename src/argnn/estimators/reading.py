@@ -25,14 +25,7 @@ _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "schema",
 }
 #: What a damaged schema may raise while a graph is read with it.
-_SCHEMA_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+_SCHEMA_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _LABELS = ("y", "train_mask", "val_mask", "test_mask", "class_names")
 
 
