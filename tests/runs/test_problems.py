@@ -169,7 +169,7 @@ def test_number_of_the_split_is_its_seed():
 def test_ratio_reaches_the_split(ratio, share):
     problem = pose_problem(GRAPH, 0, "cpu", dataclasses.replace(LINK, ratio=ratio))
     pairs = GRAPH.edge_index.size(1) // 2
-    scores = problem.judge.test_scores(*untrained(problem))
+    scores = problem.judge.scores(*untrained(problem), "test")
     assert scores["count"] == 2 * (share * pairs // 100)
     assert problem.visible.edge_index.size(1) == 2 * (
         pairs - 5 * pairs // 100 - share * pairs // 100
@@ -212,7 +212,7 @@ def slow_logits(outputs, pairs):
 def test_judge_of_links_scores_the_pairs_it_holds(part):
     problem = pose_problem(GRAPH, 2, "cpu", LINK)
     model, outputs = untrained(problem)
-    scores = getattr(problem.judge, f"{part}_scores")(model, outputs)
+    scores = problem.judge.scores(model, outputs, part)
     edges = slow_logits(outputs, getattr(SPLIT, part))
     non_edges = slow_logits(outputs, getattr(SPLIT, f"{part}_negatives"))
     label = [1] * len(edges) + [0] * len(non_edges)
@@ -235,9 +235,9 @@ def test_threshold_is_chosen_on_validation_pairs():
     problem = pose_problem(GRAPH, 2, "cpu", LINK)
     model, outputs = untrained(problem)
     other = dataclasses.replace(problem.judge, pairs=other_test_pairs(SPLIT))
-    test, val = problem.judge.test_scores(model, outputs), problem.judge.val_scores(model, outputs)
+    test, val = (problem.judge.scores(model, outputs, part) for part in ("test", "val"))
     assert test["threshold"] == val["threshold"]
-    changed = other.test_scores(model, outputs)
+    changed = other.scores(model, outputs, "test")
     assert changed["threshold"] == test["threshold"]
     assert changed["auroc"] != test["auroc"]
     logits = torch.tensor(slow_logits(outputs, torch.cat([SPLIT.val, SPLIT.val_negatives], 1)))
@@ -255,7 +255,7 @@ def test_node_problem_shows_features_and_edges_only():
     for part in ("test", "val"):
         mask = graph[f"{part}_mask"][:, 3]
         expected = dataclasses.asdict(node_scores(logits[mask], graph.y[mask]))
-        scores = getattr(problem.judge, f"{part}_scores")(None, logits)
+        scores = problem.judge.scores(None, logits, part)
         assert scores == {**expected, "absent_classes": list(expected["absent_classes"])}
         if part == "test":
             assert problem.judge.main_test_score(None, logits) == scores["f1"]
@@ -266,6 +266,6 @@ def test_judge_of_nodes_has_no_score_for_an_empty_test_set():
     graph.test_mask = torch.zeros_like(graph.test_mask)
     judge = pose_problem(graph, 0, "cpu").judge
     logits = torch.zeros(graph.num_nodes, graph.class_count)
-    assert judge.test_scores(None, logits) is None
+    assert judge.scores(None, logits, "test") is None
     assert judge.main_test_score(None, logits) is None
-    assert judge.val_scores(None, logits)["accuracy"] > 0
+    assert judge.scores(None, logits, "val")["accuracy"] > 0

@@ -37,7 +37,7 @@ def logits(graph, seed=0):
 
 
 def twin_scores(graph, split):
-    return pose_problem(graph, split, "cpu").judge.twin_scores(None, logits(graph))
+    return pose_problem(graph, split, "cpu").judge.twin_scores(logits(graph))
 
 
 def test_judge_scores_the_nodes_without_a_twin(graph):
@@ -62,7 +62,7 @@ def test_nothing_is_scored_where_every_test_node_has_a_twin(graph):
 
 def test_links_have_no_twins(graph):
     link = LinkConfig("85/5/10", spanning_forest=False, decoder="dot")
-    assert pose_problem(graph, 0, "cpu", link).judge.twin_scores(None, logits(graph)) == {}
+    assert pose_problem(graph, 0, "cpu", link).judge.twin_scores(logits(graph)) == {}
 
 
 def test_twins_are_found_without_labels_and_not_shown_to_training(graph):

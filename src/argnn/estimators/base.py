@@ -1,6 +1,5 @@
 """What the two estimators share: settings, training, embedding, saving."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -32,7 +31,7 @@ from argnn.train.devices import resolve_device
 _LARGEST_SEED = 2**31 - 1
 
 
-class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn has no types
+class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """Base of the estimators: parameters as scikit-learn wants them, and one way to train.
 
     A subclass says in :attr:`task` what it predicts.
@@ -185,16 +184,26 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
         state = self.model_.state_dict()
         write_folder(Path(path), checkpoint, state, model_card(checkpoint), overwrite=overwrite)
 
-    @abstractmethod
     def _checkpoint(self) -> Checkpoint:
         """Everything about the fitted model except its weights."""
+        return Checkpoint(
+            spec=self.settings_.spec,
+            classes=self.classes_.tolist() if self.task == "node" else [],
+            temperature=self.temperature_,
+            threshold=getattr(self, "threshold_", 0.0),
+            precision=self.settings_.train.precision,
+            directed=self.directed,
+            row_normalize=self.row_normalize,
+            schema=self.schema_,
+            params=self._stored_params(),
+            facts=self._facts(),
+        )
 
     def _stored_params(self) -> dict[str, Any]:
         params = dict(self.get_params(deep=False))
         if not isinstance(self.model, str):
             params["model"] = model_name(self.model)
-        plain = params["random_state"] is None or isinstance(params["random_state"], int)
-        if not plain:
+        if not isinstance(params["random_state"], int | None):
             params["random_state"] = self.settings_.seed
         for name in ("model_options", "train_options", "load_options"):
             params[name] = None if params[name] is None else dict(params[name])
@@ -202,7 +211,6 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
 
     def _facts(self) -> dict[str, Any]:
         """What the card tells besides the model itself."""
-        settings = self.settings_
         return {
             "graph": self.graph_facts_,
             "split_rule": self.split_rule_,
@@ -212,8 +220,8 @@ class GraphEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn h
             "val_score": self.val_score_,
             "scores": self.scores_,
             "calibration": None if self.calibration_ is None else asdict(self.calibration_),
-            "source": settings.source,
-            "train": settings.train.to_json(),
+            "source": self.settings_.source,
+            "train": self.settings_.train.to_json(),
             "versions": versions(),
         }
 

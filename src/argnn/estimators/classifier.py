@@ -1,7 +1,6 @@
 """A classifier of nodes that follows the conventions of scikit-learn."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,11 @@ from argnn.estimators.labels import as_mask, as_objects, class_table, encode
 from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
 from argnn.nn import AbstractNodeModel
 from argnn.runs import trial
+from argnn.runs.problems import node_score_values
 from argnn.runs.trial import TrialJob
 from argnn.settings.resolve import PRESET, Request, base_settings, is_directed
 from argnn.store.model_folder import Checkpoint
-from argnn.train import NodeClassification, node_scores
+from argnn.train import NodeClassification
 from argnn.train.calibration import calibrate, probabilities
 
 
@@ -157,8 +157,7 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         logits, metrics = self._outputs(visible)
         self.metric_field_ = [g.numpy() for g in metrics]
         self._keep_calibration(calibrate(logits[val], codes[val]) if self.calibrate else None)
-        scores = asdict(node_scores(logits[val], codes[val]))
-        self.scores_ = {"val": {**scores, "absent_classes": list(scores["absent_classes"])}}
+        self.scores_ = {"val": node_score_values(logits[val], codes[val])}
 
     def predict_proba(self, graph: Any) -> NDArray[np.float64]:
         """Probability of each class at each node, ``[N, C]``, in the order of ``classes_``.
@@ -202,19 +201,6 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         predicted = self.classes_[logits.argmax(-1).numpy()].tolist()
         right = [predicted[node] == labels[node] for node in np.flatnonzero(chosen)]
         return float(np.mean(right))
-
-    def _checkpoint(self) -> Checkpoint:
-        return Checkpoint(
-            spec=self.settings_.spec,
-            classes=self.classes_.tolist(),
-            temperature=self.temperature_,
-            precision=self.settings_.train.precision,
-            directed=self.directed,
-            row_normalize=self.row_normalize,
-            schema=self.schema_,
-            params=self._stored_params(),
-            facts=self._facts(),
-        )
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)

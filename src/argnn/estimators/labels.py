@@ -30,12 +30,7 @@ def is_missing(label: Any) -> bool:
 
 
 def as_objects(y: Any, num_nodes: int) -> NDArray[np.object_]:
-    """Labels as a vector of Python values with None where there is none.
-
-    Args:
-        y: A list, array, tensor or pandas series, one label per node.
-        num_nodes: How many there must be.
-    """
+    """One label per node as Python values, with None where there is none."""
     values = y.tolist() if isinstance(y, Tensor) or hasattr(y, "tolist") else list(y)
     if not isinstance(values, list) or len(values) != num_nodes:
         found = len(values) if isinstance(values, list) else "a single value"
@@ -67,13 +62,7 @@ def class_table(labels: NDArray[np.object_]) -> NDArray[Any]:
 
 
 def encode(labels: NDArray[np.object_], classes: NDArray[Any], visible: Tensor) -> Tensor:
-    """Numbers of the classes, ``[N]``; -1 where there is no label or it must not be seen.
-
-    Args:
-        labels: Labels as :func:`as_objects` gives them.
-        classes: All classes.
-        visible: Nodes whose label may be read, ``[N]``.
-    """
+    """Numbers of the classes, ``[N]``; -1 where there is no label or it must not be seen."""
     number = {label: index for index, label in enumerate(classes.tolist())}
     codes = [
         number.get(label, UNLABELLED) if seen and label is not None else UNLABELLED
@@ -83,13 +72,7 @@ def encode(labels: NDArray[np.object_], classes: NDArray[Any], visible: Tensor) 
 
 
 def as_mask(nodes: Any, num_nodes: int, name: str) -> Tensor:
-    """A boolean mask ``[N]`` from one, or from indices as scikit-learn's splitters give them.
-
-    Args:
-        nodes: Booleans, one per node, or whole numbers from 0 to N - 1.
-        num_nodes: Number of nodes.
-        name: Of the argument, for error messages.
-    """
+    """A boolean mask ``[N]`` from one, or from indices as scikit-learn's splitters give them."""
     values = np.asarray(nodes.cpu() if isinstance(nodes, Tensor) else nodes)
     if values.ndim != 1 or values.dtype.kind not in "biu":
         raise ConfigError(

@@ -209,19 +209,6 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         # Behind the points stands the metric, which is not part of the embedding.
         return self._outputs(graph)[0][:, : self.model_.out_channels]
 
-    def _checkpoint(self) -> Checkpoint:
-        return Checkpoint(
-            spec=self.settings_.spec,
-            classes=[],
-            temperature=self.temperature_,
-            threshold=self.threshold_,
-            precision=self.settings_.train.precision,
-            row_normalize=self.row_normalize,
-            schema=self.schema_,
-            params=self._stored_params(),
-            facts=self._facts(),
-        )
-
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)
         self.classes_ = np.array([0, 1])

@@ -36,13 +36,7 @@ def load(path: str | Path, *, split: int | None = None) -> Any:
 
 
 def restored(checkpoint: Checkpoint, model: AbstractNodeModel, origin: Path) -> GraphEstimator:
-    """An estimator from its description and its model.
-
-    Args:
-        checkpoint: The description.
-        model: The model with its weights.
-        origin: The file, for error messages.
-    """
+    """An estimator from its description and its model; ``origin`` is for error messages."""
     kind = _KINDS[checkpoint.task]
     try:
         estimator = kind(**_checked_params(checkpoint, kind))

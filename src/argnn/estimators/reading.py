@@ -25,14 +25,7 @@ _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "schema",
 }
 #: What a damaged schema may raise while a graph is read with it.
-_SCHEMA_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+_SCHEMA_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _LABELS = ("y", "train_mask", "val_mask", "test_mask", "class_names")
 
 
@@ -106,13 +99,7 @@ class LabelledGraph:
 
 
 def read_labelled(source: Any, y: Any, reading: Reading) -> LabelledGraph:
-    """Read a graph for training.
-
-    Args:
-        source: Whatever ``argnn.data.load`` takes.
-        y: Labels that replace those of the graph, or None.
-        reading: How to read the graph.
-    """
+    """Read a graph for training; labels ``y`` replace those of the graph."""
     graph = reading.graph(source)
     nodes = graph.x.size(0)
     holder = source if isinstance(source, Data) else graph
@@ -159,13 +146,6 @@ def chosen_masks(
 
     Given masks come first, then those of the graph; what is missing is drawn, stratified by class,
     from labelled nodes.
-
-    Args:
-        seen: The graph and its labels.
-        train_mask: Nodes to learn from, as a mask or as indices, or None.
-        val_mask: Nodes to choose the epoch by, or None.
-        val_fraction: Share of validation nodes where they are drawn.
-        seed: Fixes the draw.
     """
     nodes, own = len(seen.labels), seen.masks
     labelled = torch.tensor([label is not None for label in seen.labels])

@@ -58,10 +58,7 @@ def three_eighths_step(field: Callable[[Tensor], Tensor], h: Tensor, size: float
     .. math::
         \mathbf{h} + \Delta\,(\mathbf{k}_1 + 3\mathbf{k}_2 + 3\mathbf{k}_3 + \mathbf{k}_4) / 8
 
-    Args:
-        field: Gives the velocity at a position.
-        h: The position before the step.
-        size: Size :math:`\Delta` of the step.
+    ``field`` gives the velocity at a position.
 
     Example:
         >>> round(float(three_eighths_step(lambda h: h, torch.tensor(1.0), 0.1)), 5)

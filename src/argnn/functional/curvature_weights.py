@@ -66,9 +66,7 @@ def normalized_weight(weight: Tensor, edges: OrderedEdges) -> Tensor:
 
     .. math:: a_{ij} = w_{ij} / \sqrt{d_i d_j}, \qquad d_i = \sum_j w_{ij}
 
-    Args:
-        weight: Weight of each edge, ``[E]``; those of self-loops are positive.
-        edges: The edges, every node with one to itself.
+    Every node needs an edge to itself, of positive weight.
     """
     scale = sum_at_targets(weight, edges).rsqrt()
     return weight * scale[edges.source] * scale[edges.target]
@@ -76,17 +74,7 @@ def normalized_weight(weight: Tensor, edges: OrderedEdges) -> Tensor:
 
 @plain_path
 def cusp_adjacency(edge_index: Tensor, num_nodes: int, dtype: torch.dtype, method: str) -> Tensor:
-    """Normalised :func:`cusp_weight` of all edges, and of self-loops with weight one; cached.
-
-    Args:
-        edge_index: Source and target of each edge, ``[2, E]``.
-        num_nodes: Number of nodes.
-        dtype: Of the result.
-        method: How curvatures are found.
-
-    Returns:
-        One number per closed edge, ``[E + N]``.
-    """
+    """Normalised :func:`cusp_weight` of closed edges, one at self-loops, ``[E + N]``; cached."""
     hood = neighborhood(edge_index, num_nodes)
 
     def adjacency() -> Tensor:
@@ -99,19 +87,12 @@ def cusp_adjacency(edge_index: Tensor, num_nodes: int, dtype: torch.dtype, metho
 
 @plain_path
 def kept_edges(edge_index: Tensor, num_nodes: int, chance: Tensor, dtype: torch.dtype) -> Tensor:
-    """One for every edge that is kept, zero for every edge that is dropped at random.
+    """One for each closed edge that is kept, zero for each that is dropped, ``[E + N]``.
 
     Both directions and all duplicates of an edge share one random number, from torch's default
     generator; self-loops are kept.
 
-    Args:
-        edge_index: Source and target of each edge, ``[2, E]``.
-        num_nodes: Number of nodes.
-        chance: Probability with which each pair is dropped, ``[P]``.
-        dtype: Of the result.
-
-    Returns:
-        One number per closed edge, ``[E + N]``.
+    ``chance`` is the probability with which each pair is dropped, ``[P]``.
     """
     # Random numbers are in [0, 1): a probability of zero never drops.
     stays = torch.rand(chance.numel(), device=chance.device) >= chance

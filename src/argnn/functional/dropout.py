@@ -11,11 +11,6 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     On a CPU one 64-bit random number is used for eight entries, which is five times as fast as
     PyTorch's dropout. This rounds ``p`` to a multiple of 1/256, and the scale is that of the
     rounded value. On other devices this is PyTorch's dropout.
-
-    Args:
-        x: Any tensor.
-        p: Probability in [0, 1).
-        training: Whether dropout is active.
     """
     if not 0 <= p < 1:
         raise ValueError(f"p must be in [0, 1) (got {p})")

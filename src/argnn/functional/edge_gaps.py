@@ -20,10 +20,6 @@ def edge_gaps(x: Tensor, edges: OrderedEdges) -> Tensor:
     ``E x D``, and in float64, so that the difference of close points keeps all digits of float32.
     The distance of a node to itself is exactly zero, with a gradient of zero.
 
-    Args:
-        x: Points, ``[N, H, D]`` for H heads.
-        edges: The edges.
-
     Example:
         >>> from argnn.functional.edge_values import ordered_edges
         >>> edges = ordered_edges(torch.tensor([[0, 1], [1, 0]]), 2)

@@ -73,12 +73,9 @@ _CACHE: WeakKeyDictionary[Neighborhood, dict[bool, OrderedEdges]] = WeakKeyDicti
 
 
 def ordered_edges(edge_index: Edges, num_nodes: int, *, closed: bool = False) -> OrderedEdges:
-    """The edges of a graph in order, prepared once.
+    """The edges of a graph in order, without self-loops, prepared once.
 
-    Args:
-        edge_index: Source and target of each edge, ``[2, E]``; self-loops are dropped.
-        num_nodes: Number of nodes.
-        closed: Whether every node gets one edge to itself.
+    With ``closed``, every node gets one edge to itself.
     """
     hood = neighborhood(edge_index, num_nodes)
     known = _CACHE.setdefault(hood, {})

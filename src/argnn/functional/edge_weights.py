@@ -197,14 +197,7 @@ def message_weights(
 ) -> Tensor:
     r"""Final weight :math:`w_{ij}\,\tau'_{ij}\,\sigma(\alpha_{ij})` of every message, ``[E']``.
 
-    Args:
-        h: Node features, ``[N, D]``.
-        g: Metric diagonals, ``[N, D]``.
-        hood: The prepared edges; one weight for each that is no self-loop.
-        eps0: See :func:`propagate`, as are all others.
-        attention: Whether to multiply by the attention.
-        normalization: Constant edge weights.
-        neighbor_norm: See :func:`edge_attention`.
+    One weight for each edge that is no self-loop; arguments as for :func:`propagate`.
     """
     dtype = accumulation_dtype(h.dtype)
     h, g = h.to(dtype), g.to(dtype)

@@ -99,15 +99,7 @@ class _SparseLinear(torch.autograd.Function):
 def input_linear(
     x: Tensor, weight: Tensor, bias: Tensor | None, dropout: float = 0.0, training: bool = False
 ) -> Tensor:
-    """Linear map of features with dropout before it, ``[N, F] -> [N, D]``.
-
-    Args:
-        x: Node features, ``[N, F]``.
-        weight: ``[D, F]``.
-        bias: ``[D]`` or none.
-        dropout: Probability with which an entry of ``x`` is dropped.
-        training: Whether dropout is active.
-    """
+    """Linear map of features with dropout before it, ``[N, F] -> [N, D]``."""
     # A compiler cannot trace the search for zeros.
     features = None if torch.compiler.is_compiling() else sparse_features(x)
     if features is None:

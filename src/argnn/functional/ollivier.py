@@ -177,12 +177,7 @@ def pair_curvature(
 
     Computed once per ``edge_index`` and kept with it, see :func:`neighborhood`.
 
-    Args:
-        edge_index: Source and target of each edge, ``[2, E]``.
-        num_nodes: Number of nodes.
-        alpha: Laziness in [0, 1).
-        method: One of :data:`CURVATURE_METHODS`.
-        on_progress: Called now and then during the computation.
+    Arguments as for :func:`ollivier_ricci`; ``on_progress`` is called now and then.
     """
     hood = neighborhood(edge_index, num_nodes)
 

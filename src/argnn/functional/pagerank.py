@@ -35,10 +35,7 @@ def polynomial_aggregate(x: Tensor, coefficients: Tensor, edge_index: Edges) -> 
         \mathbf{y} = \sum_{k=0}^K \gamma_k \hat A^k \mathbf{x}, \qquad
         \hat A = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}
 
-    Args:
-        x: Node features, ``[N, D]``.
-        coefficients: :math:`\gamma`, ``[K + 1]``.
-        edge_index: Source and target of each edge, ``[2, E]``.
+    ``coefficients`` are :math:`\gamma`, ``[K + 1]``.
     """
     hood = neighborhood(edge_index, x.size(0))
     total = coefficients[0] * x

@@ -95,11 +95,7 @@ def transport0(x: Tensor, u: Tensor, beta: Tensor, time: int) -> Tensor:
 
     .. math:: u + \frac{\langle x, u\rangle}{b^2 - \langle o, x\rangle}\,(o + x)
 
-    Args:
-        x: Points with a positive first coordinate, ``[..., D]``.
-        u: Tangent vectors at the origin, ``[..., D]``.
-        beta: :math:`\beta`.
-        time: Number of time-like coordinates.
+    The first coordinate of the points must be positive.
     """
     b = (-beta).sqrt()
     u = torch.cat([torch.zeros_like(u[..., :1]), u[..., 1:]], dim=-1)
@@ -116,12 +112,6 @@ def expmap(x: Tensor, w: Tensor, beta: Tensor, time: int) -> Tensor:
         y = -\langle w, w\rangle / b^2
 
     which is a hyperbola for space-like :math:`w`, a circle for time-like, a line between.
-
-    Args:
-        x: Points, ``[..., D]``.
-        w: Tangent vectors at ``x``, ``[..., D]``.
-        beta: :math:`\beta`.
-        time: Number of time-like coordinates.
     """
     y = (inner_product(w, w, time) / beta).clamp_min(-(_MAX_ARGUMENT**2))
     return cos_root(y) * x + sin_ratio(y) * w

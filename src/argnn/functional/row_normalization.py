@@ -18,9 +18,6 @@ def normalized_rows(x: Tensor) -> Tensor:
     do not write to it. On other devices it is computed in each call, which takes no longer than to
     check whether the features have changed.
 
-    Args:
-        x: Node features, ``[N, F]``.
-
     Example:
         >>> normalized_rows(torch.tensor([[1.0, 3.0], [0.0, 0.0]])).tolist()
         [[0.25, 0.75], [0.0, 0.0]]

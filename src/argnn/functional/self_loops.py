@@ -19,11 +19,6 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
     convolutional networks, and ``"rw"`` has :math:`a_{ij} = 1/\tilde d_i`, the mean. No number per
     edge is stored.
 
-    Args:
-        x: Node features, ``[N, D]``.
-        edge_index: Source and target of each edge, ``[2, E]``.
-        normalization: ``"sym"`` or ``"rw"``.
-
     Example:
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> closed_aggregate(torch.tensor([[1.0], [5.0], [3.0]]), path, "rw").squeeze().tolist()

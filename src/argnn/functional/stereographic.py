@@ -46,11 +46,7 @@ def clip_tangent(u: Tensor, k: Tensor, max_angle: float = MAX_ANGLE) -> Tensor:
     For :math:`\kappa < 0` this is the same as projecting :math:`\exp_0(u)` into the ball, less its
     margin; for :math:`\kappa > 0` it keeps :math:`\sqrt\kappa\|u\|` below ``max_angle``.
 
-    Args:
-        u: Tangent vectors at the origin, ``[..., D]``.
-        k: Curvature.
-        max_angle: Below :math:`\pi/2`; points that stay in one hemisphere need
-            :data:`HEMISPHERE`.
+    Points that stay in one hemisphere need :data:`HEMISPHERE`.
     """
     return u * shortening(k * squared_length(u), u.dtype, max_angle)[0]
 
@@ -71,10 +67,6 @@ def expmap0(u: Tensor, k: Tensor) -> Tensor:
     .. math:: \exp_0(u) = \tan_\kappa(\|u\|)\,u/\|u\|
 
     Tangent vectors beyond the limits of :func:`clip_tangent` are shortened first.
-
-    Args:
-        u: Tangent vectors at the origin, ``[..., D]``.
-        k: Curvature.
 
     Example:
         >>> expmap0(torch.tensor([1.0, 0.0]), torch.tensor(-1.0)).round(decimals=4).tolist()
@@ -151,11 +143,7 @@ def ball_distance(gap: Tensor, xx: Tensor, yy: Tensor, k: Tensor) -> Tensor:
     Fewer steps than :func:`squared_distance` takes, for as many numbers as a graph has edges. Where
     the distance is zero and has no gradient, what is given instead is finite.
 
-    Args:
-        gap: :math:`\|x-y\|^2`.
-        xx: :math:`\|x\|^2`.
-        yy: :math:`\|y\|^2`.
-        k: Curvature, negative.
+    ``gap``, ``xx`` and ``yy`` are :math:`\|x-y\|^2`, :math:`\|x\|^2` and :math:`\|y\|^2`.
 
     Example:
         >>> zero = torch.tensor(0.0)
@@ -176,12 +164,8 @@ def gyromidpoint(x: Tensor, edge_index: Edges, k: Tensor, normalization: str = "
     with the weights :math:`a_{ij}` of :func:`~argnn.functional.self_loops.closed_aggregate`, whose
     scale does not matter. Two sums over neighbours, and never an ``N x N x D`` tensor.
 
-    Args:
-        x: Points, ``[N, D]`` or ``[N, Q, D]``; for positive curvature in the hemisphere around the
-            origin, where no midpoint has to be replaced by its antipode.
-        edge_index: Source and target of each edge, ``[2, E]``.
-        k: Curvature.
-        normalization: ``"sym"`` or ``"rw"``.
+    For positive curvature, points must lie in the hemisphere around the origin, where no midpoint
+    has to be replaced by its antipode.
     """
     factor = conformal_factor(x, k)
     both = torch.cat([factor * x, factor - 1], dim=-1)
@@ -209,11 +193,7 @@ def hyperplane_scores(x: Tensor, points: Tensor, normals: Tensor, k: Tensor) -> 
     :math:`4\langle x - p_c, a_c\rangle` at :math:`\kappa = 0`. Evaluated with two products of
     matrices, without a point :math:`z` for every node and class.
 
-    Args:
-        x: Points, ``[N, D]``.
-        points: :math:`p_c`, ``[C, D]``.
-        normals: :math:`a_c`, ``[C, D]``.
-        k: Curvature, a scalar.
+    ``points`` are :math:`p_c` and ``normals`` are :math:`a_c`, ``[C, D]`` each.
     """
     xx, pp = squared_length(x), squared_length(points).t()
     length = normals.square().sum(-1).clamp_min(torch.finfo(x.dtype).tiny).sqrt()

@@ -44,10 +44,7 @@ def _halved(owner: Tensor, name: Tensor, follows: Tensor) -> tuple[Tensor, Tenso
 
     Two lists are equal before if and only if they are equal after.
 
-    Args:
-        owner: The node of each entry, sorted.
-        name: The entries of all lists, one list after the other, not negative.
-        follows: Whether the next entry is of the same list.
+    ``owner`` is the node of each entry, sorted; ``follows`` says if the next entry has the same.
     """
     size = torch.bincount(owner)
     place = torch.arange(owner.numel(), device=owner.device) - (size.cumsum(0) - size)[owner]

@@ -11,10 +11,6 @@ def two_hop(edge_index: Edges, num_nodes: int) -> Neighborhood:
 
     Directions and duplicates do not matter: the distance is that of the undirected graph.
 
-    Args:
-        edge_index: Source and target of each edge, ``[2, E]``.
-        num_nodes: Number of nodes.
-
     Example:
         >>> path = torch.tensor([[0, 1], [1, 2]])
         >>> two_hop(path, 3).edge_index.tolist()

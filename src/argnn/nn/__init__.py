@@ -26,28 +26,9 @@ from argnn.nn.regularizers import (
 )
 
 __all__ = [
-    "ARGNN",
-    "DECODERS",
-    "GCN",
-    "MESSAGE_FORMS",
-    "METRICS",
-    "MLP",
-    "MODELS",
-    "PRESETS",
-    "ARConv",
-    "AbstractDecoder",
-    "AbstractNodeModel",
-    "ConstantMetric",
-    "Formulation",
-    "LinkModel",
-    "MagnitudeRegularizer",
-    "Metric",
-    "MetricNet",
-    "Regularizer",
-    "RicciRegularizer",
-    "SmoothnessRegularizer",
-    "is_model_name",
-    "model_class",
-    "model_name",
+    "ARGNN", "DECODERS", "GCN", "MESSAGE_FORMS", "METRICS", "MLP", "MODELS", "PRESETS",
+    "ARConv", "AbstractDecoder", "AbstractNodeModel", "ConstantMetric", "Formulation",
+    "LinkModel", "MagnitudeRegularizer", "Metric", "MetricNet", "Regularizer",
+    "RicciRegularizer", "SmoothnessRegularizer", "is_model_name", "model_class", "model_name",
     "total_penalty",
-]
+]  # fmt: skip

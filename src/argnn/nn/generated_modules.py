@@ -33,13 +33,7 @@ class _TextLoader(SourceLoader):
 
 
 def module_in_memory(module_name: str, template_path: str, **values: Any) -> ModuleType:
-    """The module that PyG's ``module_from_template`` gives, without a file.
-
-    Args:
-        module_name: Name of the module; each is made once.
-        template_path: A template of PyG.
-        **values: Values for the template.
-    """
+    """The module that PyG's ``module_from_template`` gives, made once and without a file."""
     if module_name in sys.modules:
         return sys.modules[module_name]
     template = Path(template_path)

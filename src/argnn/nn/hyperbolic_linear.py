@@ -17,6 +17,14 @@ def tangent_linear(u: Tensor, weight: Tensor, dropout: float, training: bool) ->
     return v.to(accumulation_dtype(v.dtype))
 
 
+def with_bias(v: Tensor, bias: Tensor | None, k: Tensor) -> Tensor:
+    """Tangent vectors after a Möbius addition of a bias; without one, clipped to the ball."""
+    if bias is None:
+        return stereographic.clip_tangent(v, k)
+    points, shift = stereographic.expmap0(v, k), stereographic.expmap0(bias, k)
+    return stereographic.logmap0(stereographic.mobius_add(points, shift, k), k)
+
+
 class HyperbolicLinear(nn.Module):
     r"""Möbius linear map with a bias of Ganea, Bécigneul and Hofmann.
 
@@ -51,21 +59,9 @@ class HyperbolicLinear(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, u: Tensor, k: Tensor, input_dropout: float = 0.0) -> Tensor:
-        """Tangent vectors ``[N, out_channels]`` from those in ``[N, in_channels]``.
-
-        Args:
-            u: Tangent vectors at the origin, ``[N, in_channels]``.
-            k: Curvature of the ball, a scalar.
-            input_dropout: Probability with which an entry of ``u`` is dropped.
-        """
+        """Tangent vectors at the origin, ``[N, in_channels] -> [N, out_channels]``."""
         weight = drop(self.weight, self.dropout, self.training)
-        v = tangent_linear(u, weight, input_dropout, self.training)
-        if self.bias is None:
-            return stereographic.clip_tangent(v, k)
-        x = stereographic.mobius_add(
-            stereographic.expmap0(v, k), stereographic.expmap0(self.bias, k), k
-        )
-        return stereographic.logmap0(x, k)
+        return with_bias(tangent_linear(u, weight, input_dropout, self.training), self.bias, k)
 
     def extra_repr(self) -> str:
         """Sizes and options."""

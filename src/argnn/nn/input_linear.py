@@ -1,10 +1,8 @@
 """The first linear map of a network."""
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import Linear
 
 from argnn.functional.features import input_linear
@@ -52,9 +50,3 @@ class InputLinear(Linear):
         """The result ``[N, D]`` from features ``[N, F]``."""
         rows = normalized_rows(x) if self.normalize else x
         return input_linear(rows, self.weight, self.bias, self.dropout, self.training)
-
-
-def input_maps(sizes: Sequence[int], dropout: float, normalize: bool) -> nn.ModuleList:
-    """Linear maps from each size to the next; the first one reads node features."""
-    first = InputLinear(sizes[0], sizes[1], dropout=dropout, normalize=normalize)
-    return nn.ModuleList([first, *(Linear(a, b) for a, b in pairwise(sizes[1:]))])

@@ -54,12 +54,7 @@ class Regularizer(nn.Module, ABC):
         return energy * (self.log_weight.exp() if self.learnable else self.initial_weight)
 
     def forward(self, metrics: list[Tensor], edge_index: Edges) -> Tensor:
-        """Weighted energy of all layers, a scalar.
-
-        Args:
-            metrics: Metric diagonals of each layer, ``[N, D]`` each.
-            edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
-        """
+        """Weighted energy of all layers, a scalar; directions of edges do not matter."""
         if not metrics:
             return torch.zeros(())
         both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")

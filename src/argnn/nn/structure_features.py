@@ -38,9 +38,8 @@ class StructureFeatures(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
-        reset(self.lin_hidden)
-        reset(self.lin_scores)
-        reset(self.statistics)
+        for part in self.children():
+            reset(part)
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """Keep the statistics of the training graph."""

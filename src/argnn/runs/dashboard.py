@@ -5,7 +5,6 @@ a watched run have the same bits as those of any other.
 """
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from argnn.errors import ConfigError
 from argnn.functional import metric_energies
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.runs.train_one import OnEpoch
 from argnn.store.geometry_record import read_geometry, write_geometry
 from argnn.store.run_folder import RunFolder
 from argnn.train import EpochRecord
@@ -58,6 +58,7 @@ class Dashboard:
         visible: What it sees of the graph.
         graph: The whole graph, for the names of the classes in the projector.
         epochs: Most epochs that will come.
+        on_epoch: Who else is told every epoch.
     """
 
     def __init__(
@@ -67,8 +68,9 @@ class Dashboard:
         visible: Data,
         graph: Data,
         epochs: int,
+        on_epoch: OnEpoch | None = None,
     ) -> None:
-        self.folder, self.split = folder, split
+        self.folder, self.split, self.on_epoch = folder, split, on_epoch
         self.visible, self.graph, self.epochs = visible, graph, epochs
         self.writer = require_tensorboard()(str(events_path(folder, split)))
         self.losses: dict[int, float] = {}
@@ -83,6 +85,8 @@ class Dashboard:
             value = getattr(record, name)
             if value is not None:
                 self.writer.add_scalar(tag, value, record.epoch)
+        if self.on_epoch is not None:
+            self.on_epoch(record)
 
     @torch.no_grad()
     def __call__(self, model: AbstractNodeModel, epoch: int, outputs: Tensor) -> None:
@@ -161,19 +165,6 @@ class Dashboard:
 def events_path(folder: RunFolder, split: int) -> Path:
     """Where the events of a split are."""
     return folder.result(split).with_name("events")
-
-
-def told_both(
-    first: Callable[[EpochRecord], None], second: Callable[[EpochRecord], None] | None
-) -> Callable[[EpochRecord], None]:
-    """One listener out of two."""
-
-    def tell(record: EpochRecord) -> None:
-        first(record)
-        if second is not None:
-            second(record)
-
-    return tell
 
 
 def _change(epoch: int, before: list[Tensor], now: int, metrics: list[Tensor]) -> float:

@@ -14,8 +14,8 @@ from argnn.runs.machine import core_count
 from argnn.runs.parallel import Job, SilentWatcher, Watcher, run_jobs, write_scores
 from argnn.runs.prepare import Draft, Plan, Request, draft, settled
 from argnn.runs.run import trained_model
-from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary
-from argnn.runs.tables import SCORE_NAMES, per_cent
+from argnn.runs.summary import PROTOCOLS, summary
+from argnn.runs.tables import comparison_cells
 from argnn.store.model_folder import FILES
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, write_config
@@ -169,8 +169,7 @@ def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) 
 
 def _page(results: Sequence[Mapping[str, Any]], plans: Sequence[Plan], picture: Path) -> str:
     image = base64.b64encode(picture.read_bytes()).decode()
-    scores = [SCORE_NAMES[name] for name in SCORES[TASK]]
-    names = ["data", "model", *scores, f"validation {SCORE_NAMES[SELECTION[TASK]]}"]
+    header, *rows = comparison_cells(results)
     notes = [f"{p.config.data}, {p.config.model}: {p.config.source}" for p in plans]
     return "\n".join(
         [
@@ -180,8 +179,8 @@ def _page(results: Sequence[Mapping[str, Any]], plans: Sequence[Plan], picture: 
             "<h1>argnn demo</h1>",
             f"<p>Test scores in per cent, means over {len(SPLITS)} splits; "
             f"{html.escape(PROTOCOLS[TASK])}.</p>",
-            f"<table><tr>{_cells('th', names)}</tr>",
-            *(f"<tr>{_cells('td', _values(result))}</tr>" for result in results),
+            f"<table><tr>{_cells('th', header)}</tr>",
+            *(f"<tr>{_cells('td', row)}</tr>" for row in rows),
             "</table>",
             f"<p>{html.escape(NOTE)}</p>",
             "<h2>Learned geometry</h2>",
@@ -195,10 +194,3 @@ def _page(results: Sequence[Mapping[str, Any]], plans: Sequence[Plan], picture: 
 
 def _cells(tag: str, texts: Sequence[str]) -> str:
     return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
-
-
-def _values(result: Mapping[str, Any]) -> list[str]:
-    found = result["summary"]
-    scores = [per_cent(found["test"][name]["mean"]) for name in SCORES[TASK]]
-    val = found["val"][SELECTION[TASK]]
-    return [result["data"], result["model"], *scores, per_cent(val["mean"])]

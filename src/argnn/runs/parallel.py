@@ -76,12 +76,6 @@ def run_splits(
     After each split ``scores.json`` is written anew. A split that fails leaves a row with its
     error, and the others go on.
 
-    Args:
-        plan: What to run.
-        folder: Where its files go.
-        watcher: Is told how it goes.
-        dashboard: Whether to write TensorBoard events.
-
     Returns:
         One row per split, in their order.
 
@@ -153,13 +147,8 @@ def run_jobs(
 ) -> Generator[tuple[Job, Row], None, None]:
     """Run jobs and give each with its row as soon as it is over.
 
-    Args:
-        jobs: What to run.
-        graphs: The graph of each configuration, by its checksum.
-        workers: How many run at the same time.
-        watcher: Is told about epochs.
-        executor: As of :func:`argnn.runs.pool.open_pool`.
-        attempts: As of :class:`argnn.runs.pool.Pool`.
+    ``graphs`` has the graph of each configuration by its checksum; ``executor`` and ``attempts``
+    are those of :func:`argnn.runs.pool.open_pool`.
     """
     workers = max(1, min(workers, len(jobs)))
     with open_pool(graphs, workers, executor, attempts, watcher.epoch) as pool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from argnn.data import load, split_links, split_masks
+from argnn.data import load, split_masks
 from argnn.data.import_options import Columns
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
@@ -15,6 +15,7 @@ from argnn.files import tensors_digest
 from argnn.runs import trial
 from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Tell, ignore, open_pool
+from argnn.runs.problems import divided_links
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
@@ -69,9 +70,7 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     A model with a trial has one on every split of a graph without stored settings: a node that
     is tested in one split may be trained on in another.
 
-    Args:
-        request: What the user asked for.
-        graph: The graph of the request, where it is loaded already.
+    A ``graph`` that is given is not loaded again.
     """
     model, preset = names_of(request)
     _check_task(request)
@@ -114,10 +113,7 @@ def _trial_jobs(config: RunConfig, request: Request) -> list[TrialJob]:
 def prepare(request: Request, tell: Tell = ignore, graph: Data | None = None) -> Plan:
     """Check a request, load its graph, and settle every setting, with a trial where needed.
 
-    Args:
-        request: What the user asked for.
-        tell: Is told the epochs of the trial; see :class:`argnn.runs.pool.Pool`.
-        graph: The graph of the request, where it is loaded already.
+    ``tell`` is told the epochs of the trial; see :class:`argnn.runs.pool.Pool`.
     """
     return settled([draft(request, graph)], tell=tell)[0]
 
@@ -247,14 +243,9 @@ def _check_task(request: Request) -> None:
         if request.directed:
             raise ConfigError("--directed belongs to --task node: pairs of links have no direction")
         return
-    given = {
-        "--ratio": request.ratio is not None,
-        "--decoder": request.decoder is not None,
-        "--spanning-forest": request.spanning_forest,
-    }
-    for option, is_given in given.items():
-        if is_given:
-            raise ConfigError(f"{option} belongs to --task link")
+    for name in ("ratio", "decoder", "spanning_forest"):
+        if getattr(request, name) not in (None, False):
+            raise ConfigError(f"--{name.replace('_', '-')} belongs to --task link")
 
 
 def _check_weights(request: Request, model: str) -> None:
@@ -267,11 +258,8 @@ def _check_weights(request: Request, model: str) -> None:
 
 def _check_link_splits(graph: Data, splits: Sequence[int], link: LinkConfig) -> None:
     """A graph that cannot be divided must be refused before anything is written."""
-    nodes = graph.x.size(0)
     try:
         for split in splits:
-            split_links(
-                graph.edge_index, nodes, link.ratio, split, spanning_forest=link.spanning_forest
-            )
+            divided_links(graph, split, link)
     except DataError as error:
         raise DataError(f"{graph.name}: {error}") from error

@@ -1,7 +1,8 @@
 """What training may see of a graph, and what judges the result."""
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,25 +26,29 @@ from argnn.train.scores import area_under_roc, weighted_f1
 Scores = dict[str, Any]
 
 
-class Judge(Protocol):
-    """Holds what must be predicted, test labels included; training never gets to see it."""
+class Judge(ABC):
+    """Holds what must be predicted, test labels included; training never gets to see it.
 
-    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
-        """Scores of a model's outputs on the test set; None where that is empty."""
+    A part of it is ``"val"`` or ``"test"``.
+    """
 
-    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
-        """The same scores on the validation set."""
+    @abstractmethod
+    def scores(self, model: AbstractNodeModel, outputs: Tensor, part: str) -> Scores | None:
+        """Scores of a model's outputs on a part; None where that is empty."""
 
-    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
+    def twin_scores(self, outputs: Tensor) -> Scores:
         """What a row says about twins; nothing where the task has none."""
+        return {}
 
+    @abstractmethod
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         """Only the score that the paper's tables lead with, and therefore quickly."""
 
+    @abstractmethod
     def decisions(
         self, model: AbstractNodeModel, outputs: Tensor, part: str
     ) -> tuple[Tensor, Tensor]:
-        """Raw scores ``[M, C]`` and labels ``[M]`` of the part ``"val"`` or ``"test"``."""
+        """Raw scores ``[M, C]`` and labels ``[M]`` of a part."""
 
 
 @dataclass(frozen=True)
@@ -66,25 +71,22 @@ class Problem:
 def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None = None) -> Problem:
     """Divide a graph into what is seen and what is asked.
 
-    Args:
-        graph: The whole graph.
-        split: Number of the split; for links, the seed that it is drawn with.
-        device: Where training takes place.
-        link: Asks for links instead of classes.
+    With ``link`` it asks for links instead of classes, and ``split`` is the seed of the division.
     """
-    return (
-        _node_problem(graph, split, device)
-        if link is None
-        else _link_problem(graph, split, device, link)
-    )
+    if link is None:
+        return _node_problem(graph, split, device)
+    return _link_problem(graph, split, device, link)
 
 
 def observed_graph(graph: Data, split: int, link: LinkConfig | None) -> Data:
     """A graph as a model of one split sees it: for links, with the training edges only."""
-    return graph if link is None else with_edges(graph, _divided(graph, split, link).edge_index)
+    return (
+        graph if link is None else with_edges(graph, divided_links(graph, split, link).edge_index)
+    )
 
 
-def _divided(graph: Data, split: int, link: LinkConfig) -> LinkSplit:
+def divided_links(graph: Data, split: int, link: LinkConfig) -> LinkSplit:
+    """The pairs of one split."""
     nodes, forest = graph.x.size(0), link.spanning_forest
     return split_links(graph.edge_index, nodes, link.ratio, split, spanning_forest=forest)
 
@@ -100,7 +102,7 @@ def _node_problem(graph: Data, split: int, device: str) -> Problem:
 
 
 def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Problem:
-    divided = _divided(graph, split, link)
+    divided = divided_links(graph, split, link)
     seen = with_edges(graph, divided.edge_index)
     return Problem(
         visible=Data(x=seen.x, edge_index=seen.edge_index).to(device),
@@ -117,20 +119,17 @@ def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Pro
 
 
 @dataclass(frozen=True)
-class _NodeJudge:
+class _NodeJudge(Judge):
     y: Tensor
     val: Tensor
     test: Tensor
     train: Tensor
     edge_index: Tensor
 
-    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
-        return self._scores(outputs, self.test)
+    def scores(self, model: AbstractNodeModel, outputs: Tensor, part: str) -> Scores | None:
+        return self._scores(outputs, getattr(self, part))
 
-    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
-        return self._scores(outputs, self.val)
-
-    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
+    def twin_scores(self, outputs: Tensor) -> Scores:
         """How many test nodes have a training node with the same neighbours, and the rest's scores.
 
         The class of such a node can be copied, so the others tell more about a method.
@@ -143,67 +142,54 @@ class _NodeJudge:
         return {"twins": counts, "test_without_twins": self._scores(outputs, self.test & ~twin)}
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
-        if not self.test.any():
-            return None
-        return weighted_f1(outputs.cpu()[self.test], self.y[self.test])
+        logits, labels = self.decisions(model, outputs, "test")
+        return weighted_f1(logits, labels) if labels.numel() else None
 
     def decisions(
         self, model: AbstractNodeModel, outputs: Tensor, part: str
     ) -> tuple[Tensor, Tensor]:
-        mask = self.val if part == "val" else self.test
+        mask = getattr(self, part)
         return outputs.cpu()[mask], self.y[mask]
 
     def _scores(self, outputs: Tensor, mask: Tensor) -> Scores | None:
-        if not mask.any():
-            return None
-        scores = asdict(node_scores(outputs.cpu()[mask], self.y[mask]))
-        return {**scores, "absent_classes": list(scores["absent_classes"])}
+        return node_score_values(outputs.cpu()[mask], self.y[mask]) if mask.any() else None
+
+
+def node_score_values(logits: Tensor, y: Tensor) -> Scores:
+    """The scores of :func:`argnn.train.node_scores` as JSON."""
+    scores = asdict(node_scores(logits, y))
+    return {**scores, "absent_classes": list(scores["absent_classes"])}
 
 
 @dataclass(frozen=True)
-class _LinkJudge:
+class _LinkJudge(Judge):
     pairs: LinkSplit
 
-    def test_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
-        return self._scores(model, outputs, self.pairs.test, self.pairs.test_negatives)
-
-    def val_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores | None:
-        return self._scores(model, outputs, self.pairs.val, self.pairs.val_negatives)
-
-    def twin_scores(self, model: AbstractNodeModel, outputs: Tensor) -> Scores:
-        return {}
+    def scores(self, model: AbstractNodeModel, outputs: Tensor, part: str) -> Scores | None:
+        threshold = best_threshold(*self._logits(model, outputs, "val"))
+        edges, non_edges = self._logits(model, outputs, part)
+        found = link_scores(edges, non_edges, threshold)
+        return {name.replace("_at_", "@"): value for name, value in asdict(found).items()}
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
-        logits = [
-            _logits(model, outputs, pairs) for pairs in (self.pairs.test, self.pairs.test_negatives)
-        ]
-        labels = [torch.full_like(part, label) for part, label in zip(logits, (1, 0), strict=True)]
-        return area_under_roc(torch.cat(logits), torch.cat(labels))
+        edges, non_edges = self._logits(model, outputs, "test")
+        labels = torch.cat([torch.ones_like(edges), torch.zeros_like(non_edges)])
+        return area_under_roc(torch.cat([edges, non_edges]), labels)
 
     def decisions(
         self, model: AbstractNodeModel, outputs: Tensor, part: str
     ) -> tuple[Tensor, Tensor]:
-        pairs = self.pairs
-        edges, non_edges = (
-            (pairs.val, pairs.val_negatives)
-            if part == "val"
-            else (pairs.test, pairs.test_negatives)
-        )
+        edges, non_edges = self._pairs(part)
         logits = _logits(model, outputs, torch.cat([edges, non_edges], dim=1)).float().cpu()
         labels = torch.arange(logits.numel()) < edges.size(1)
         return two_class_logits(logits), labels.long()
 
-    def _scores(
-        self, model: AbstractNodeModel, outputs: Tensor, edges: Tensor, non_edges: Tensor
-    ) -> Scores:
-        threshold = best_threshold(
-            _logits(model, outputs, self.pairs.val),
-            _logits(model, outputs, self.pairs.val_negatives),
-        )
-        found = link_scores(
-            _logits(model, outputs, edges), _logits(model, outputs, non_edges), threshold
-        )
-        return {name.replace("_at_", "@"): value for name, value in asdict(found).items()}
+    def _pairs(self, part: str) -> tuple[Tensor, Tensor]:
+        """The edges of a part, and as many non-edges."""
+        return getattr(self.pairs, part), getattr(self.pairs, f"{part}_negatives")
+
+    def _logits(self, model: AbstractNodeModel, outputs: Tensor, part: str) -> list[Tensor]:
+        return [_logits(model, outputs, pairs) for pairs in self._pairs(part)]
 
 
 def _logits(model: AbstractNodeModel, outputs: Tensor, pairs: Tensor) -> Tensor:

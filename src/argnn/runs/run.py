@@ -3,9 +3,9 @@
 import math
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from contextlib import closing, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from argnn.errors import FORESEEN
 from argnn.files import fingerprint, read_checked, write_checked
 from argnn.nn import AbstractNodeModel
-from argnn.runs.dashboard import Dashboard, told_both
+from argnn.runs.dashboard import Dashboard
 from argnn.runs.machine import device_name, git_state, peak_mib, reset_peak, versions
 from argnn.runs.problems import Judge, Problem, Scores, pose_problem
 from argnn.runs.summary import SELECTION
@@ -26,27 +26,10 @@ from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, read_folder, write_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
-from argnn.train import (
-    FitResult,
-    Snapshot,
-    scores_and_metrics,
-)
+from argnn.train import Snapshot, scores_and_metrics
 from argnn.train.calibration import calibrate, calibration_error, probabilities
 
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
-
-
-@dataclass(frozen=True)
-class _Saving:
-    """How an unfinished training is stored and continued."""
-
-    save: Callable[[Snapshot], None]
-    saved: Snapshot | None
-
-    @property
-    def seconds(self) -> float:
-        """Time spent before."""
-        return 0.0 if self.saved is None else float(self.saved.values.get("seconds", 0.0))
 
 
 def run_split(
@@ -62,24 +45,10 @@ def run_split(
     An unfinished split is continued from its checkpoint, with the same bits as if it had never
     stopped.
 
-    Args:
-        config: What to run.
-        graph: The graph that ``config`` describes.
-        split: Number of the split.
-        folder: Where weights, result and checkpoints go.
-        on_epoch: Called after each epoch.
-        dashboard: Whether to write TensorBoard events and a record of the metric.
+    ``dashboard`` asks for TensorBoard events and a record of the metric.
     """
-    run = fingerprint(config.to_json())
-
-    def save(snapshot: Snapshot) -> None:
-        write_checkpoint(folder.checkpoint(split), snapshot.tensors, snapshot.values, run)
-
-    saving = _Saving(save, _saved_state(config, split, folder))
-    model, row, problem = _trained(
-        config, graph, split, on_epoch, saving, watched=folder if dashboard else None
-    )
-    write_model(folder.model(split), config, graph, model, problem, row)
+    model, row, problem = _trained(config, graph, split, on_epoch, folder, dashboard=dashboard)
+    _write_model(folder.model(split), config, graph, model, problem, row)
     write_checked(folder.result(split), row)
     folder.checkpoint(split).unlink(missing_ok=True)
     return row
@@ -94,14 +63,9 @@ def run_cell(
 ) -> Row:
     """Train and score one split as :func:`run_split` does, but keep nothing except its row.
 
-    Args:
-        config: What to run.
-        graph: The graph that ``config`` describes.
-        split: Number of the split.
-        on_epoch: Called after each epoch.
-        oracle: Whether the row also says what choosing the epoch by test score would give.
+    With ``oracle`` the row also says what choosing the epoch by test score would give.
     """
-    _, row, _ = _trained(config, graph, split, on_epoch, None, oracle)
+    _, row, _ = _trained(config, graph, split, on_epoch, None, oracle=oracle)
     del row["history"], row["resumed_from_epoch"]
     return row
 
@@ -111,56 +75,61 @@ def _trained(
     graph: Data,
     split: int,
     on_epoch: OnEpoch | None,
-    saving: _Saving | None,
+    folder: RunFolder | None,
+    *,
     oracle: bool = False,
-    watched: RunFolder | None = None,
+    dashboard: bool = False,
 ) -> tuple[AbstractNodeModel, Row, Problem]:
-    """The trained model of a split, its row, and what it was trained for."""
+    """The trained model of a split, its row, and what it was trained for.
+
+    With a folder, an unfinished training is stored there, and continued.
+    """
+    run = fingerprint(config.to_json())
+    saved = None if folder is None else _saved_state(folder.checkpoint(split), run)
+    spent = 0.0 if saved is None else float(saved.values.get("seconds", 0.0))
     began = time.perf_counter()
     reset_peak()
     if config.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    spent = 0.0 if saving is None else saving.seconds
     problem = pose_problem(graph, split, config.device, config.link)
     observer = _Oracle(problem.judge) if oracle else None
     board = None
-    if watched is not None:
-        board = Dashboard(watched, split, problem.visible, graph, config.train.epochs)
-        on_epoch = told_both(board.epoch, on_epoch)
+    if dashboard and folder is not None:
+        board = Dashboard(folder, split, problem.visible, graph, config.train.epochs, on_epoch)
 
     def save(snapshot: Snapshot) -> None:
         values = {**snapshot.values, "seconds": spent + time.perf_counter() - began}
-        if saving is not None:
-            saving.save(Snapshot(snapshot.tensors, values))
+        if folder is not None:
+            write_checkpoint(folder.checkpoint(split), snapshot.tensors, values, run)
 
-    saved = None if saving is None else saving.saved
-    with ExitStack() as stack:
-        if board is not None:
-            stack.callback(board.close)
+    with nullcontext() if board is None else closing(board):
         trained = train_one(
             config,
             problem.visible,
             problem.task,
-            on_epoch=on_epoch,
-            save=None if saving is None else save,
+            on_epoch=on_epoch if board is None else board.epoch,
+            save=None if folder is None else save,
             observe=observer if board is None else board,
             resume_from=saved,
         )
         if board is not None:
             board.finish(trained.model)
-    model = trained.model
+    model, result = trained.model, trained.result
     row = {
         **_identity(config, split),
         "config": config.to_json(),
         **_scores(model, problem, config.train.precision),
         "oracle": None if observer is None else observer.best,
-        **_course(trained.result),
+        "chosen_epoch": result.best_epoch,
+        "epochs_run": result.epochs_run,
+        "stopped_by": result.stopped_by,
+        "penalty_weights": result.penalty_weights,
         **({} if trained.curvature is None else {"curvature": trained.curvature}),
         "num_parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": spent + time.perf_counter() - began,
         "resumed_from_epoch": None if saved is None else len(saved.values["history"]),
         **_surroundings(config),
-        "history": [asdict(record) for record in trained.result.history],
+        "history": [asdict(record) for record in result.history],
     }
     return model, row, problem
 
@@ -182,27 +151,17 @@ class _Oracle:
         score = self.judge.main_test_score(model, outputs)
         if score is not None and score > self.highest:
             self.highest = score
-            scores = self.judge.test_scores(model, outputs)
+            scores = self.judge.scores(model, outputs, "test")
             self.best = {"rule": self.RULE, "epoch": epoch, "test": scores}
 
 
-def _saved_state(config: RunConfig, split: int, folder: RunFolder) -> Snapshot | None:
-    path = folder.checkpoint(split)
-    if not path.exists():
-        return None
-    return Snapshot(*read_checkpoint(path, fingerprint(config.to_json())))
+def _saved_state(path: Path, run: str) -> Snapshot | None:
+    return Snapshot(*read_checkpoint(path, run)) if path.exists() else None
 
 
 def _identity(config: RunConfig, split: int) -> Row:
-    return {
-        "task": config.task,
-        "data": config.data,
-        "directed": config.directed,
-        "model": config.model,
-        "preset": config.preset,
-        "split": split,
-        "seed": config.seed,
-    }
+    names = ("task", "data", "directed", "model", "preset")
+    return {**{name: getattr(config, name) for name in names}, "split": split, "seed": config.seed}
 
 
 @torch.no_grad()
@@ -211,18 +170,9 @@ def _scores(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[
     visible, judge = problem.visible, problem.judge
     outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
     return {
-        "test": judge.test_scores(model, outputs),
-        **judge.twin_scores(model, outputs),
-        "val": judge.val_scores(model, outputs),
-    }
-
-
-def _course(result: FitResult) -> Row:
-    return {
-        "chosen_epoch": result.best_epoch,
-        "epochs_run": result.epochs_run,
-        "stopped_by": result.stopped_by,
-        "penalty_weights": result.penalty_weights,
+        "test": judge.scores(model, outputs, "test"),
+        **judge.twin_scores(outputs),
+        "val": judge.scores(model, outputs, "val"),
     }
 
 
@@ -263,7 +213,7 @@ def short_row(row: Mapping[str, Any]) -> Row:
     return {key: value for key, value in row.items() if key not in ("config", "history")}
 
 
-def write_model(
+def _write_model(
     path: Path,
     config: RunConfig,
     graph: Data,
@@ -271,16 +221,7 @@ def write_model(
     problem: Problem,
     row: Mapping[str, Any],
 ) -> None:
-    """Calibrate the model of a split on its validation set, and write it.
-
-    Args:
-        path: The folder.
-        config: What was run.
-        graph: The graph that ``config`` describes.
-        model: The trained model.
-        problem: What it was trained for.
-        row: The scores of the split.
-    """
+    """Calibrate the model of a split on its validation set, and write it."""
     calibration = _calibration(model, problem, config.train.precision)
     checkpoint = Checkpoint(
         spec=config.spec,
@@ -304,10 +245,9 @@ def _calibration(model: AbstractNodeModel, problem: Problem, precision: str) -> 
     outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
     found = calibrate(*problem.judge.decisions(model, outputs, "val"))
     logits, labels = problem.judge.decisions(model, outputs, "test")
-    tested = labels.numel() > 0
-    test_ece = (
-        calibration_error(probabilities(logits, found.temperature), labels) if tested else None
-    )
+    test_ece = None
+    if labels.numel():
+        test_ece = calibration_error(probabilities(logits, found.temperature), labels)
     return {"calibration": asdict(found), "test_ece": test_ece}
 
 
@@ -337,7 +277,6 @@ def _params(config: RunConfig) -> dict[str, Any]:
 
 
 def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
-    scores = {part: row[part] for part in ("val", "test")}
     return {
         "graph": {name: value for name, value in config.graph.items() if name != "digest"},
         "split_rule": f"{config.graph['split_rule']}; split {row['split']}"
@@ -347,7 +286,7 @@ def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
         "best_epoch": row["chosen_epoch"],
         "epochs_run": row["epochs_run"],
         "val_score": row["val"][SELECTION[config.task]],
-        "scores": scores,
+        "scores": {part: row[part] for part in ("val", "test")},
         "source": config.source,
         "train": config.train.to_json(),
         "versions": versions(),

@@ -133,18 +133,19 @@ def model_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
-    """Several models side by side on the same splits; a result names data, model and summary."""
+def comparison_cells(results: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Header and rows of several models on the same splits; a result has data, model, summary."""
     scores, selection = SCORES["node"], SELECTION["node"]
-    header = ("data", "model", *(SCORE_NAMES[name] for name in scores))
-    rows = [
-        (
-            result["data"],
-            result["model"],
-            *(per_cent(result["summary"]["test"][name]["mean"]) for name in scores),
-            per_cent(result["summary"]["val"][selection]["mean"]),
-        )
-        for result in results
-    ]
-    header = (*header, f"validation {SCORE_NAMES[selection]}")
+    names = [*(SCORE_NAMES[name] for name in scores), f"validation {SCORE_NAMES[selection]}"]
+    cells = [["data", "model", *names]]
+    for result in results:
+        test, val = result["summary"]["test"], result["summary"]["val"]
+        found = [*(test[name] for name in scores), val[selection]]
+        cells.append([result["data"], result["model"], *(per_cent(s["mean"]) for s in found)])
+    return cells
+
+
+def comparison_table(results: Sequence[Mapping[str, Any]]) -> Table:
+    """Several models side by side."""
+    header, *rows = comparison_cells(results)
     return rich_table(header, rows, left=header[:2], title="test scores in per cent")

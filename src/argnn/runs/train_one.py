@@ -101,13 +101,7 @@ _ALPHA = 0.5
 def precompute_curvature(
     config: RunConfig, graph: Data, on_progress: OnProgress | None = None
 ) -> None:
-    """Compute what the splits of a run need and is not on disk yet, with all cores.
-
-    Args:
-        config: What is going to be run.
-        graph: The graph that ``config`` describes.
-        on_progress: Called now and then with the numbers of finished pairs and of all.
-    """
+    """Compute what the splits of a run need and is not on disk yet, with all cores."""
     # Splits of nodes share their edges; every split of links has its own.
     splits = config.splits if config.task == "link" else config.splits[:1]
     if "ricci" in config.options:
@@ -121,11 +115,6 @@ def load_curvature(
     config: RunConfig, visible: Data, on_progress: OnProgress | None = None
 ) -> dict[str, Any] | None:
     """Have the curvatures that a model needs ready with the edges that it sees.
-
-    Args:
-        config: What is run.
-        visible: The graph that the model sees.
-        on_progress: Called now and then while they are computed.
 
     Returns:
         How they were found, for the record: the method, the numbers of exact and of estimated
@@ -152,13 +141,7 @@ def load_curvature(
 
 
 def curvature_file(edge_index: Tensor, num_nodes: int, method: str) -> Path:
-    """Where the curvatures of a set of edges are kept; direction, order and repeats do not matter.
-
-    Args:
-        edge_index: Source and target of each edge, ``[2, E]``.
-        num_nodes: Number of nodes.
-        method: How they are found.
-    """
+    """Where curvatures of edges are kept; direction, order and repeats do not matter."""
     pairs = neighborhood(edge_index, num_nodes).pairs
     content = {
         "format": _FORMAT,

@@ -50,12 +50,8 @@ def _status(spec: DatasetSpec, root: str | None) -> str:
 
 def model_rows() -> list[dict[str, Any]]:
     """Facts about every model."""
+    facts = ("space", "citation", "search_space")
     return [
-        {
-            "name": name,
-            "space": model.space,
-            "citation": model.citation,
-            "search_space": model.search_space,
-        }
+        {"name": name, **{fact: getattr(model, fact) for fact in facts}}
         for name, model in MODELS.items()
     ]

@@ -77,12 +77,7 @@ class TunedSettings:
     link: LinkConfig | None = None
 
     def require(self, origin: Path, wanted: Mapping[str, Any]) -> None:
-        """Raise unless the named fields have these values.
-
-        Args:
-            origin: The file, for the error message.
-            wanted: Such as ``{"model": "gcn", "task": "node"}``.
-        """
+        """Raise unless the fields named in ``wanted`` have these values there."""
         for name, value in wanted.items():
             found = getattr(self, name)
             if found != value:

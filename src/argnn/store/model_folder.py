@@ -93,12 +93,7 @@ def write_folder(
     A crash leaves a whole model at ``path`` or, while an older one is being replaced, at
     :func:`set_aside`; the error of :func:`require_model_folder` says so.
 
-    Args:
-        path: The folder; it must not exist, or hold nothing but a checkpoint to overwrite.
-        checkpoint: The description.
-        state: The weights.
-        card: Text of the model card.
-        overwrite: Whether an older checkpoint at ``path`` may be replaced.
+    The folder must not exist, or hold nothing but a checkpoint to ``overwrite``.
     """
     _require_free(path, overwrite)
     try:

@@ -35,11 +35,8 @@ def write_checkpoint(
 ) -> None:
     """Write the state of an unfinished training.
 
-    Args:
-        path: The file.
-        tensors: The tensors of the state.
-        values: Everything else, as JSON; floats come back exactly, infinity included.
-        run: Fingerprint of the configuration that the state belongs to.
+    Values are JSON; floats come back exactly, infinity included. ``run`` is the fingerprint of the
+    configuration.
     """
     write_tensors(path, tensors, {"values": values, "run": run})
 
@@ -148,9 +145,7 @@ def write_config(folder: RunFolder, config: Mapping[str, Any]) -> None:
 def record_code(folder: RunFolder, code: Mapping[str, Any]) -> None:
     """Keep which code runs a run, and warn where another one began it.
 
-    Args:
-        folder: The run; no other process may be writing to it.
-        code: Versions of the packages, and the commit.
+    No other process may be writing to the run.
     """
     known: list[Any] = []
     if folder.code.exists():

@@ -9,26 +9,8 @@ from argnn.train.scores import LinkScores, NodeScores, best_threshold, link_scor
 from argnn.train.tasks import LinkPrediction, NodeClassification, Task, Validation
 
 __all__ = [
-    "OPTIMIZERS",
-    "TRAIN_PRESETS",
-    "Batch",
-    "BatchSource",
-    "EpochRecord",
-    "FitResult",
-    "LinkPrediction",
-    "LinkScores",
-    "NegativeSampler",
-    "NodeClassification",
-    "NodeScores",
-    "Snapshot",
-    "Task",
-    "TrainConfig",
-    "Validation",
-    "WholeGraph",
-    "best_threshold",
-    "fit",
-    "link_scores",
-    "node_scores",
-    "scores_and_metrics",
-    "train_config",
-]
+    "OPTIMIZERS", "TRAIN_PRESETS", "Batch", "BatchSource", "EpochRecord", "FitResult",
+    "LinkPrediction", "LinkScores", "NegativeSampler", "NodeClassification", "NodeScores",
+    "Snapshot", "Task", "TrainConfig", "Validation", "WholeGraph", "best_threshold", "fit",
+    "link_scores", "node_scores", "scores_and_metrics", "train_config",
+]  # fmt: skip

@@ -40,12 +40,7 @@ class Calibration:
 
 
 def calibrate(logits: Tensor, y: Tensor) -> Calibration:
-    """Choose a temperature and measure its effect.
-
-    Args:
-        logits: Raw scores, ``[M, C]``.
-        y: Labels, ``[M]``.
-    """
+    """Choose a temperature for raw scores ``[M, C]`` and labels ``[M]``; measure its effect."""
     temperature = best_temperature(logits, y)
     return Calibration(
         temperature=temperature,
@@ -93,11 +88,6 @@ def two_class_logits(logits: Tensor) -> Tensor:
 
 def calibration_error(probability: Tensor, y: Tensor, num_bins: int = NUM_BINS) -> float:
     """Expected calibration error: mean difference of confidence and accuracy over bins.
-
-    Args:
-        probability: Predicted probabilities, ``[M, C]``.
-        y: Labels, ``[M]``.
-        num_bins: Number of bins of equal width.
 
     Example:
         >>> sure = torch.tensor([[0.1, 0.9]] * 10)

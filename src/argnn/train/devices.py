@@ -13,9 +13,7 @@ DEVICES = ("auto", "cpu", "cuda")
 def resolve_device(name: str, setting: str = "device") -> str:
     """``"cpu"`` or ``"cuda"``; ``"auto"`` is the GPU if there is one.
 
-    Args:
-        name: One of ``DEVICES``.
-        setting: Name of the setting in error messages.
+    ``setting`` is the name of the setting in error messages.
     """
     if name not in DEVICES:
         raise ConfigError(f"{setting} must be one of {', '.join(DEVICES)} (got '{name}')")

@@ -288,18 +288,14 @@ class _Loop:
         outputs = self._outputs()
         validation = self.task.validate(self.model, outputs)
         self._require_finite("validation loss", validation.loss, self.epoch)
-        self._show(outputs)
+        if self.observe is not None:
+            # Random numbers that the observer draws do not change those of the training.
+            with torch.random.fork_rng([outputs.device] if outputs.is_cuda else []):
+                self.observe(self.epoch, outputs)
         if validation.key > self.progress.best.key:
             self.progress.best, self.progress.best_epoch = validation, self.epoch
             self.progress.best_weights = _copy(self.model.state_dict())
         return validation
-
-    def _show(self, outputs: Tensor) -> None:
-        """Call the observer; random numbers that it draws do not change those of the training."""
-        if self.observe is not None:
-            devices = [outputs.device] if outputs.device.type == "cuda" else []
-            with torch.random.fork_rng(devices):
-                self.observe(self.epoch, outputs)
 
     def _outputs(self) -> Tensor:
         """Outputs of the model, in evaluation mode, on the whole graph."""

@@ -14,12 +14,7 @@ def build_penalties(
 ) -> nn.ModuleList:
     """One regulariser per positive weight; none if the model has no metric.
 
-    Args:
-        config: Names the weights or the formula for them.
-        edge_index: Source and target of each edge, ``[2, E]``.
-        metrics: Metric diagonals of each layer; only their number and shapes matter.
-        hidden_channels: Width of the layers.
-        task: For the homophily of the training labels.
+    Only the number and the shapes of the metrics matter; the task tells the homophily.
     """
     if not metrics:
         return nn.ModuleList()

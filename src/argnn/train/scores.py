@@ -99,13 +99,7 @@ class LinkScores:
 
 
 def link_scores(edges: Tensor, non_edges: Tensor, threshold: float) -> LinkScores:
-    """Score the logits of edges ``[P]`` and of non-edges ``[Q]``.
-
-    Args:
-        edges: Logits of pairs that are edges.
-        non_edges: Logits of pairs that are not.
-        threshold: Logit from which a pair counts as an edge; see :func:`best_threshold`.
-    """
+    """Score the logits of edges ``[P]`` and of non-edges ``[Q]``; see :func:`best_threshold`."""
     logits, label = _labelled_pairs(edges, non_edges)
     positive, negative = logits[label == 1], np.sort(logits[label == 0])
     return LinkScores(

@@ -13,11 +13,6 @@ def message_mask(conv: MessagePassing, hood: Neighborhood, direction: str) -> Te
     The factor of a message is the mask of the edge that it travels along. If only the opposite edge
     is listed, as for ``"out"`` or for a directed graph taken as undirected, it is the mask of that
     edge. For merged duplicates it is the mean of their masks.
-
-    Args:
-        conv: A convolution whose mask an explainer has set.
-        hood: The edges that the mask belongs to.
-        direction: Name of the relation of ``hood``.
     """
     mask: Tensor | None = conv._edge_mask
     if mask is None:

@@ -20,7 +20,7 @@ from argnn.functional.edge_values import (
     weighted_aggregate,
 )
 from argnn.functional.neighborhood import Edges
-from argnn.nn.hyperbolic_linear import tangent_linear
+from argnn.nn.hyperbolic_linear import tangent_linear, with_bias
 
 ATTENTIONS = ("distance", "learned")
 
@@ -87,12 +87,8 @@ class HGATConv(nn.Module):
     ) -> Tensor:
         """Tangent vectors, ``[N, heads * out_channels]``, or ``[N, out_channels]``.
 
-        Args:
-            u: Tangent vectors at the origin, ``[N, in_channels]``.
-            edge_index: Source and target of each edge, ``[2, E]``.
-            k: Curvature of the ball, a scalar.
-            input_dropout: Probability with which an entry of ``u`` is dropped; None takes the usual
-                one of this attention.
+        ``u`` are tangent vectors at the origin, ``[N, in_channels]``, of a ball of curvature ``k``.
+        An ``input_dropout`` of None is the usual one of this attention.
         """
         v = self._linear(u, k, input_dropout)
         edges = ordered_edges(edge_index, u.size(0), closed=True)
@@ -108,22 +104,10 @@ class HGATConv(nn.Module):
         usual = 0.0 if learned else self.dropout
         dropped = usual if input_dropout is None else input_dropout
         v = tangent_linear(u, weight, dropped, self.training)
-        v = v.view(-1, self.heads, self.out_channels)
-        if self.point_bias is None:
-            return stereographic.clip_tangent(v, k)
-        shift = stereographic.expmap0(self.point_bias, k)
-        return stereographic.logmap0(
-            stereographic.mobius_add(stereographic.expmap0(v, k), shift, k), k
-        )
+        return with_bias(v.view(-1, self.heads, self.out_channels), self.point_bias, k)
 
     def edge_weights(self, v: Tensor, edges: OrderedEdges, k: Tensor) -> Tensor:
-        """The attention of each edge, self-loops among them, ``[E, heads]``.
-
-        Args:
-            v: Tangent vectors of each head, ``[N, heads, out_channels]``.
-            edges: The edges and a self-loop at every node.
-            k: Curvature of the ball, a scalar.
-        """
+        """The attention of each edge, self-loops among them, ``[N, heads, D] -> [E, heads]``."""
         if self.score_target is None or self.score_source is None:
             return softmax_at_targets(-_distances(stereographic.expmap0(v, k), edges, k), edges)
         to_target = at_targets((v * self.score_target).sum(-1), edges)

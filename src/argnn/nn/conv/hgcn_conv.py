@@ -46,14 +46,7 @@ class HGCNConv(nn.Module):
     def forward(
         self, u: Tensor, edge_index: Edges, k: Tensor, input_dropout: float = 0.0
     ) -> Tensor:
-        """Tangent vectors, ``[N, out_channels]``.
-
-        Args:
-            u: Tangent vectors at the origin, ``[N, in_channels]``.
-            edge_index: Source and target of each edge, ``[2, E]``.
-            k: Curvature of the ball, a scalar.
-            input_dropout: Probability with which an entry of ``u`` is dropped.
-        """
+        """Tangent vectors at the origin, ``[N, in_channels] -> [N, out_channels]``."""
         v = self.lin(u, k, input_dropout)
         return stereographic.clip_tangent(self._mean(v, edge_index), k)
 

@@ -39,13 +39,9 @@ class KappaGCNConv(nn.Module):
     def forward(
         self, u: Tensor, edge_index: Edges, space: StereographicProduct, dropout: float = 0.0
     ) -> Tensor:
-        """Tangent vectors, ``[N, out_channels]``.
+        """Tangent vectors at the origin, ``[N, in_channels] -> [N, out_channels]``.
 
-        Args:
-            u: Tangent vectors at the origin, ``[N, in_channels]``.
-            edge_index: Source and target of each edge, ``[2, E]``.
-            space: The space of the result; its factors divide ``out_channels``.
-            dropout: Probability with which an entry of ``u`` is dropped.
+        The factors of ``space`` divide ``out_channels``.
         """
         v = tangent_linear(u, self.lin.weight, dropout, self.training)
         x = space.expmap0(space.clip_tangent(v, HEMISPHERE))

@@ -77,12 +77,7 @@ class GATConv(gnn.GATConv):
         return out
 
     def attention(self, sent: Tensor, edges: OrderedEdges) -> Tensor:
-        """Attention of each head on each edge, ``[E, heads]``.
-
-        Args:
-            sent: Result of the linear map, ``[N, heads, out_channels]``.
-            edges: The edges and a self-loop at every node.
-        """
+        """Attention of each head on each edge, ``[N, heads, out_channels] -> [E, heads]``."""
         from_source = at_sources((sent * self.att_src).sum(-1), edges)
         from_target = at_targets((sent * self.att_dst).sum(-1), edges)
         score = F.leaky_relu(from_source + from_target, self.negative_slope)
@@ -123,13 +118,7 @@ class FAConv(gnn.FAConv):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor, x_0: Tensor, edge_index: Tensor) -> Tensor:
-        """The new features, ``[N, channels]``.
-
-        Args:
-            x: Node features, ``[N, channels]``.
-            x_0: The features before the first of these layers, ``[N, channels]``.
-            edge_index: Source and target of each edge, ``[2, E]``.
-        """
+        """The new features, ``[N, channels]``; ``x_0`` are those before the first such layer."""
         edges = ordered_edges(edge_index, x.size(0))
         weight = self.gate(x, edges) * _symmetric_weight(edge_index, edges, x)
         weight = drop(weight, self.dropout, self.training)

@@ -53,14 +53,7 @@ class QGCNConv(nn.Module):
     def forward(
         self, u: Tensor, edge_index: Edges, beta: Tensor, input_dropout: float = 0.0
     ) -> Tensor:
-        r"""Tangent vectors, ``[N, out_channels]``.
-
-        Args:
-            u: Tangent vectors at the origin, ``[N, in_channels]``.
-            edge_index: Source and target of each edge, ``[2, E]``.
-            beta: :math:`\beta < 0` of the pseudo-hyperboloid, a scalar.
-            input_dropout: Probability with which an entry of ``u`` is dropped.
-        """
+        """Tangent vectors at the origin, ``[N, in_channels] -> [N, out_channels]``."""
         weight = drop(self.weight, self.dropout, self.training)
         v = tangent_linear(u, weight, input_dropout, self.training)
         if self.time < self.out_channels:

@@ -165,12 +165,7 @@ class MetricNet(Metric):
         )
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
-        """Compute and store the means and deviations of the training graph.
-
-        Args:
-            edge_index: Source and target of each edge, ``[2, E]``.
-            num_nodes: Number of nodes.
-        """
+        """Compute and store the means and deviations of the training graph."""
         if self.statistics is None or num_nodes == 0:
             return
         hood = neighborhood(edge_index, num_nodes)
@@ -180,12 +175,7 @@ class MetricNet(Metric):
         self.statistics.store(**values)
 
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
-        """Metric diagonals, ``[N, D]``.
-
-        Args:
-            h: Node features, ``[N, in_channels]``.
-            edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
-        """
+        """Metric diagonals, ``[N, D]``; directions of edges do not matter."""
         hood = neighborhood(edge_index, h.size(0))
         if self.training and self.statistics is not None and not self.statistics.is_fitted:
             self.fit_to_graph(hood, h.size(0))

@@ -130,14 +130,6 @@ def _checked(model: Any, origin: str) -> type[AbstractNodeModel]:
 
 
 __all__ = [
-    "ARGNN",
-    "GCN",
-    "MLP",
-    "MODELS",
-    "PRESETS",
-    "AbstractNodeModel",
-    "Formulation",
-    "is_model_name",
-    "model_class",
-    "model_name",
-]
+    "ARGNN", "GCN", "MLP", "MODELS", "PRESETS", "AbstractNodeModel", "Formulation",
+    "is_model_name", "model_class", "model_name",
+]  # fmt: skip

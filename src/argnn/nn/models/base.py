@@ -87,9 +87,7 @@ class AbstractNodeModel(nn.Module, ABC):
     def completed_options(cls, preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options with nothing left to a default, so that they can be stored.
 
-        Args:
-            preset: A name in ``preset_sizes``.
-            options: The given options; they win over the sizes of the preset and over defaults.
+        Given options win over the sizes of the preset, and these over defaults.
         """
         defaults = {name: option.default for name, option in _option_parameters(cls).items()}
         return {**defaults, **cls.preset_sizes[preset], **options}

@@ -37,7 +37,6 @@ class CurvDrop(AbstractStack):
     """
 
     citation = "Liu et al.: CurvDrop, a Ricci curvature based approach, WWW 2023"
-    space = "Euclidean"
     search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "num_layers": [2, 4, 8],

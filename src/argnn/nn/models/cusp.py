@@ -16,7 +16,6 @@ from argnn.functional.dropout import dropout as drop
 from argnn.functional.edge_values import ordered_edges, weighted_aggregate
 from argnn.functional.ollivier import CURVATURE_METHODS, node_curvature
 from argnn.nn.graph_statistics import GraphStatistics
-from argnn.nn.input_linear import input_maps
 from argnn.nn.manifolds import StereographicProduct
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
 from argnn.nn.models.stack import AbstractStack
@@ -213,10 +212,7 @@ class CUSP(AbstractStack):
         self.dropout, self.hops, self.ricci = dropout, hops, ricci
         divides, factors = hidden_channels % len(letters) == 0, f"the {len(letters)} factors"
         require(divides, "hidden_channels", f"a multiple of {factors}", hidden_channels)
-        dropped = dropout if input_dropout is None else input_dropout
-        self.lins = input_maps(
-            self.sizes_to(hidden_channels), dropout=dropped, normalize=normalize_input
-        )
+        self.lins = self.feature_maps(hidden_channels, input_dropout, normalize_input)
         self.product = StereographicProduct([_SIGNS[letter] for letter in letters])
         self.code = CurvatureCode(self.product, hidden_channels, hidden_channels)
         self.pooling = CuspPooling(self.product, hidden_channels, hops)

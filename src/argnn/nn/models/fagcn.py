@@ -22,7 +22,6 @@ class FAGCN(AbstractStack):
     """
 
     citation = "Bo, Wang, Shi, Shen: Beyond low-frequency information, AAAI 2021"
-    space = "Euclidean"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "eps": [0.1, 0.3, 0.5, 1.0]}
     link_options = UNSCALED_ROWS
     farther = 1

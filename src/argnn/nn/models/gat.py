@@ -22,7 +22,6 @@ class GAT(AbstractStack):
     """
 
     citation = "Veličković et al.: Graph attention networks, ICLR 2018"
-    space = "Euclidean"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
     link_options = UNSCALED_ROWS
 
@@ -51,9 +50,8 @@ class GAT(AbstractStack):
             self.sizes_to(out_channels),
             lambda a, b: GATConv(a, b, heads=out_heads, concat=False, dropout=dropout),
         )
-        dropped = dropout if input_dropout is None else input_dropout
-        self.read_features("lin", dropout=dropped, normalize=normalize_input)
+        self.read_features("lin", dropout=input_dropout, normalize=normalize_input)
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores ``[N, out_channels]`` and no metric."""
-        return self.through(self.convs, x, edge_index, activation=F.elu), []
+    def activation(self, h: Tensor) -> Tensor:
+        """What stands between two layers."""
+        return F.elu(h)

@@ -1,9 +1,6 @@
 """Graph convolutional network."""
 
-from torch import Tensor
-
 from argnn.nn.conv.pyg import GCNConv
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
 from argnn.nn.models.stack import AbstractStack
 
 
@@ -23,8 +20,6 @@ class GCN(AbstractStack):
     """
 
     citation = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
-    space = "Euclidean"
-    search_space = EUCLIDEAN_SEARCH_SPACE
     recordable = True
     farther = 1
 
@@ -44,7 +39,3 @@ class GCN(AbstractStack):
         self.dropout = dropout
         self.stack_convs(GCNConv, self.sizes_to(out_channels))
         self.read_features("lin", dropout=input_dropout, normalize=normalize_input)
-
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores ``[N, out_channels]`` and no metric."""
-        return self.through(self.convs, x, edge_index), []

@@ -7,7 +7,6 @@ from torch_geometric.nn.inits import reset
 from argnn.errors import require
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.pagerank import pagerank_coefficients, polynomial_aggregate
-from argnn.nn.input_linear import input_maps
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS
 from argnn.nn.models.stack import AbstractStack
 
@@ -34,7 +33,6 @@ class GPRGNN(AbstractStack):
     """
 
     citation = "Chien, Peng, Li, Milenkovic: GPR-GNN, ICLR 2021"
-    space = "Euclidean"
     search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "teleport": [0.1, 0.2, 0.5, 0.9, 1.0],
@@ -64,10 +62,7 @@ class GPRGNN(AbstractStack):
         require(0 <= teleport <= 1, "teleport", "in [0, 1]", teleport)
         self.dropout, self.propagation_dropout = dropout, propagation_dropout
         self.hops, self.teleport = hops, teleport
-        dropped = dropout if input_dropout is None else input_dropout
-        self.lins = input_maps(
-            self.sizes_to(out_channels), dropout=dropped, normalize=normalize_input
-        )
+        self.lins = self.feature_maps(out_channels, input_dropout, normalize_input)
         self.gamma = nn.Parameter(torch.tensor(pagerank_coefficients(teleport, hops)))
 
     @torch.no_grad()

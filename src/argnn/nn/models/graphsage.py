@@ -2,10 +2,7 @@
 
 from functools import partial
 
-from torch import Tensor
-
 from argnn.nn.conv.pyg import SAGEConv
-from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
 from argnn.nn.models.stack import AbstractStack
 
 
@@ -24,8 +21,6 @@ class GraphSAGE(AbstractStack):
     """
 
     citation = "Hamilton, Ying, Leskovec: Inductive representation, NeurIPS 2017"
-    space = "Euclidean"
-    search_space = EUCLIDEAN_SEARCH_SPACE
     recordable = True
 
     def __init__(
@@ -45,7 +40,3 @@ class GraphSAGE(AbstractStack):
         self.dropout = dropout
         self.stack_convs(partial(SAGEConv, normalize=normalize), self.sizes_to(out_channels))
         self.read_features("lin_l", "lin_r", dropout=input_dropout, normalize=normalize_input)
-
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores ``[N, out_channels]`` and no metric."""
-        return self.through(self.convs, x, edge_index), []

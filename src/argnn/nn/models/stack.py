@@ -5,23 +5,25 @@ from itertools import pairwise
 from typing import ClassVar
 
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch_geometric.nn import Linear
 
 from argnn.functional.dropout import dropout as drop
 from argnn.nn.input_linear import InputLinear
-from argnn.nn.models.base import AbstractNodeModel
+from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
 
 #: Makes a layer from the sizes of its input and output.
 InitConv = Callable[[int, int], nn.Module]
 
 
 class AbstractStack(AbstractNodeModel):
-    """A stack of layers.
+    """A stack of layers, by default in Euclidean space.
 
     Class attributes:
         farther: Hops that scores depend on besides one per layer; degrees need one more.
     """
 
+    space = "Euclidean"
+    search_space = EUCLIDEAN_SEARCH_SPACE
     farther: ClassVar[int] = 0
 
     dropout: float
@@ -34,34 +36,37 @@ class AbstractStack(AbstractNodeModel):
     def stack_convs(
         self, init_conv: InitConv, sizes: Sequence[int], init_last: InitConv | None = None
     ) -> None:
-        """Build ``convs``, which lead from each size to the next.
-
-        Args:
-            init_conv: Makes a convolution.
-            sizes: Sizes of the features before each convolution, and after the last one.
-            init_last: Makes the last convolution, if that is different.
-        """
+        """Build ``convs``, which lead from each size to the next; the last may be different."""
         pairs = list(pairwise(sizes))
         kinds = [init_conv] * (len(pairs) - 1) + [init_last or init_conv]
         self.convs = nn.ModuleList(init(a, b) for init, (a, b) in zip(kinds, pairs, strict=False))
 
-    def read_features(self, *maps: str, dropout: float, normalize: bool) -> None:
+    def read_features(self, *maps: str, dropout: float | None, normalize: bool) -> None:
         """Replace linear maps of the first convolution, given by name, by ``InputLinear``."""
-        first = self.convs[0]
+        first, dropout = self.convs[0], self.dropout if dropout is None else dropout
         for name in maps:
             setattr(first, name, InputLinear.in_place_of(getattr(first, name), dropout, normalize))
 
-    def through(
-        self,
-        layers: Iterable[nn.Module],
-        h: Tensor,
-        *edges: Tensor,
-        activation: Callable[[Tensor], Tensor] = F.relu,
-    ) -> Tensor:
+    def activation(self, h: Tensor) -> Tensor:
+        """What stands between two layers."""
+        return h.relu()
+
+    def feature_maps(self, last: int, dropout: float | None, normalize: bool) -> nn.ModuleList:
+        """Linear maps that lead to the size ``last``; the first one reads node features."""
+        first, *others = pairwise(self.sizes_to(last))
+        dropped = self.dropout if dropout is None else dropout
+        reader = InputLinear(*first, dropout=dropped, normalize=normalize)
+        return nn.ModuleList([reader, *(Linear(a, b) for a, b in others)])
+
+    def through(self, layers: Iterable[nn.Module], h: Tensor, *edges: Tensor) -> Tensor:
         """The result of layers one after the other, with activation and dropout between them."""
         for depth, layer in enumerate(layers):
-            h = layer(drop(activation(h), self.dropout, self.training) if depth else h, *edges)
+            h = layer(drop(self.activation(h), self.dropout, self.training) if depth else h, *edges)
         return h
+
+    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores ``[N, out_channels]`` and no metric."""
+        return self.through(self.convs, x, edge_index), []
 
     def reach(self) -> int | None:
         """How many hops around a node its scores depend on."""
