@@ -103,7 +103,7 @@ CHECKPOINT_EVERY = 25
 #: Options that came after results were stored, with the value that changes nothing. At that value
 #: the record leaves them out: fingerprints of finished runs and cells stay what they were.
 _LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "argnn": {"structure_features": False},
+    "argnn": {"structure_features": False, "adjacency_rows": False},
     **dict.fromkeys(
         ("graphsage", "hgcn", "q-gcn", "h2gcn", "curvdrop", "mlp", "linkx"), {"input_dropout": 0.0}
     ),

@@ -8,7 +8,7 @@ from torch_geometric.nn.models import LINKX as PyGLINKX
 from argnn.errors import ConfigError
 from argnn.functional.row_normalization import normalized_rows
 from argnn.nn import LinkModel
-from argnn.nn.models.linkx import LINKX, AdjacencyLinear
+from argnn.nn.models.linkx import LINKX
 from argnn.train import NodeClassification, TrainConfig, fit
 
 from ..cases import EDGES, NUM_NODES, edge_tensor, features, perturbed, renamed
@@ -172,12 +172,3 @@ def test_input_is_normalized_where_asked_for():
 def test_impossible_depths_are_refused(option):
     with pytest.raises(ConfigError, match=f"{option} must be at least 1"):
         LINKX(4, 5, 3, **{option: 0})
-
-
-def test_linear_map_of_the_adjacency_is_a_dense_product():
-    lin = AdjacencyLinear(3).double()
-    dense = torch.zeros(NUM_NODES, NUM_NODES, dtype=torch.float64)
-    for j, i in GRAPH.t().tolist():
-        dense[i, j] += 1
-    out = lin(GRAPH, NUM_NODES)
-    torch.testing.assert_close(out, dense @ lin.weight + lin.bias, rtol=1e-12, atol=1e-12)

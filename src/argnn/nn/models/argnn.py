@@ -12,6 +12,7 @@ from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.neighborhood import Edges
 from argnn.functional.structure import NUM_DESCRIPTORS
+from argnn.nn.adjacency_linear import AdjacencyLinear
 from argnn.nn.conv.ar_conv import ARConv, prepared_edges
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.models.formulation import Formulation, formulation
@@ -63,7 +64,7 @@ class ARGNN(AbstractStack):
     usual_train = {}
     has_trial = True
     learns_metric = True
-    encoder_head = ("encoder", "encoder_norm", "jump", "head", "structure")
+    encoder_head = ("encoder", "encoder_norm", "jump", "head", "structure", "rows")
     recordable = True
 
     def __init__(
@@ -93,6 +94,7 @@ class ARGNN(AbstractStack):
         encoded = hidden_channels if form.encoder else None
         joined = form.structure_features
         self.structure = StructureFeatures(encoded, out_channels) if joined else None
+        self.rows = AdjacencyLinear(hidden_channels) if form.adjacency_rows else None
 
     @classmethod
     def option_types(cls) -> dict[str, Any]:
@@ -124,6 +126,12 @@ class ARGNN(AbstractStack):
             cast(ARConv, conv).metric_net.fit_to_graph(edge_index, num_nodes)
         if self.structure is not None:
             self.structure.fit_to_graph(edge_index, num_nodes)
+        if self.rows is not None:
+            self.rows.fit_to_graph(num_nodes)
+
+    def node_parameters(self) -> list[nn.Parameter]:
+        """The weight of the adjacency matrix, if there is one."""
+        return [] if self.rows is None else [self.rows.weight]
 
     def reach(self) -> int:
         """How many hops around a node its scores depend on."""
@@ -133,6 +141,8 @@ class ARGNN(AbstractStack):
         far = message_form.reads_neighbor_metric(form.attention, form.neighbor_norm)
         # The structural descriptor of a node depends on two hops around it.
         ends = 2 if form.structure_features else 1
+        # The rows of the adjacency matrix are the first hop.
+        ends += int(form.adjacency_rows)
         return self.num_layers * max(form.hops, 2 if far else 1) + ends
 
     def metric_parameters(self) -> list[nn.Parameter]:
@@ -175,6 +185,8 @@ class ARGNN(AbstractStack):
             h = input_linear(x, encoder.weight, encoder.bias, form.input_dropout, self.training)
         if self.structure is not None:
             h = self.structure.joined(h, edge_index)
+        if self.rows is not None:
+            h = h + self.rows(edge_index, x.size(0))
         if encoder is None:
             return h
         return dropout(self.encoder_norm(h).relu_(), form.dropout, self.training)

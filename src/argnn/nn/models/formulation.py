@@ -80,6 +80,8 @@ class Formulation:
         input_dropout: Dropout on the input features.
         structure_features: Whether input and read-out get the structural descriptor as plain
             features. With a fixed metric, this is the control for a learned metric that reads it.
+        adjacency_rows: Whether the rows of the adjacency matrix are an input beside the features.
+            The model then has a weight for every node and fits its training graph only.
     """
 
     encoder: bool = True
@@ -110,6 +112,7 @@ class Formulation:
     dropout: float = 0.5
     input_dropout: float = 0.5
     structure_features: bool = False
+    adjacency_rows: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -139,6 +142,8 @@ class Formulation:
         require(inside, "metric_start", bounds, self.metric_start)
         if self.hops > 1 and not MESSAGE_FORMS[self.modulation].many_hops:
             raise ConfigError("hops above 1 need modulation='operator'")
+        if self.adjacency_rows and not self.encoder:
+            raise ConfigError("adjacency_rows needs encoder=True")
         if self.head == "conv" and self.jump != "last":
             raise ConfigError("head='conv' reads scores off the last layer: it needs jump='last'")
 

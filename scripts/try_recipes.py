@@ -1,0 +1,131 @@
+"""Validation curves of many recipes on many graphs: what the short trial's recipes are chosen from.
+
+Trains every recipe on some splits and writes the validation score of every epoch; test labels are
+never read. With the curves at hand, any schedule of a trial can be replayed without training.
+Made for a GPU, where training steps are recorded and replayed.
+
+    python scripts/try_recipes.py OUT.jsonl --graphs cora texas FOLDER/fb_hopkins.npz --splits 0 1
+"""
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from validation import validated
+
+from argnn.data import load
+from argnn.errors import DivergenceError
+
+Recipe = dict[str, Any]
+
+
+def recipes() -> Iterator[tuple[str, Recipe]]:
+    """A name and complete settings; those of the same family differ in one thing."""
+    for family, base in (*_shallow(), *_without_self(), *_deep()):
+        for metric, rows in itertools.product(("fixed", "structure", "both"), (False, True)):
+            if metric == "both" and not base.get("self_path", True):
+                continue  # it would bring the node's own features back
+            name = f"{family}, {metric} metric{', adjacency rows' if rows else ''}"
+            yield name, {**base, "metric": metric, "adjacency_rows": rows}
+
+
+def _shallow() -> Iterator[tuple[str, Recipe]]:
+    base = {"hidden_channels": 128, "num_layers": 2, "epochs": 200}
+    for normalization in ("sym", "rw", "sum"):
+        yield f"self path, {normalization}", {**base, "normalization": normalization}
+    light = {"dropout": 0.5, "input_dropout": 0.0, "lr": 0.01, "weight_decay": 5e-4}
+    yield "self path, light", {**base, **light}
+    yield "one layer", {**base, "num_layers": 1, "dropout": 0.7}
+
+
+def _without_self() -> Iterator[tuple[str, Recipe]]:
+    base = {
+        "self_path": False,
+        "dropout": 0.0,
+        "input_dropout": 0.0,
+        "lr": 0.01,
+        "weight_decay": 0.0,
+        "epochs": 200,
+    }
+    for width, norm, normalization in (
+        (64, "layer", "sym"),
+        (64, "layer", "rw"),
+        (128, "batch", "sym"),
+    ):
+        shape = {"hidden_channels": width, "num_layers": 4, "norm": norm}
+        name = f"no self path, {norm} norm, {normalization}"
+        yield name, {**base, **shape, "normalization": normalization}
+
+
+def _deep() -> Iterator[tuple[str, Recipe]]:
+    base = {"jump": "last", "input_dropout": 0.0, "epochs": 500}
+    for layers, width, norm, drop, rate, decay in (
+        (4, 256, "layer", 0.5, 1e-3, 5e-4),
+        (4, 128, "batch", 0.2, 5e-3, 0.0),
+        (8, 128, "batch", 0.5, 5e-3, 5e-4),
+        (10, 64, "layer", 0.2, 5e-3, 0.0),
+    ):
+        yield (
+            f"{layers} deep layers of {width}, {norm} norm",
+            {
+                **base,
+                "num_layers": layers,
+                "hidden_channels": width,
+                "norm": norm,
+                "dropout": drop,
+                "lr": rate,
+                "weight_decay": decay,
+            },
+        )
+
+
+def curve(data: str, graph: Any, split: int, recipe: Recipe, device: str) -> dict[str, Any]:
+    """Validation score and loss of every epoch."""
+    began = time.perf_counter()
+    try:
+        result = validated(data, graph, split, recipe, fresh=True, device=device)
+    except DivergenceError as error:
+        return {"error": str(error)}
+    return {
+        "scores": [round(record.val_score, 5) for record in result.history],
+        "losses": [round(record.val_loss, 5) for record in result.history],
+        "seconds": round(time.perf_counter() - began, 2),
+    }
+
+
+def main() -> None:
+    """Train what the file does not have yet."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--graphs", nargs="+", required=True)
+    parser.add_argument("--splits", nargs="+", type=int, default=[0])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--epochs", type=int, help="of every recipe, to try the script")
+    given = parser.parse_args()
+    done = set()
+    if given.out.exists():
+        rows = map(json.loads, given.out.read_text().splitlines())
+        done = {(row["graph"], row["split"], row["recipe"]) for row in rows}
+    with given.out.open("a") as file:
+        for data in given.graphs:
+            graph, name = load(data), Path(data).stem
+            for (recipe, settings), split in itertools.product(recipes(), given.splits):
+                if (name, split, recipe) in done:
+                    continue
+                settings = (
+                    settings if given.epochs is None else {**settings, "epochs": given.epochs}
+                )
+                found = curve(data, graph, split, settings, given.device)
+                row = {"graph": name, "split": split, "recipe": recipe, "settings": settings}
+                file.write(json.dumps({**row, **found}) + "\n")
+                file.flush()
+                best = max(found.get("scores", [0.0]))
+                print(f"{name} {split} {recipe}: {best:.4f}, {found.get('seconds')} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
