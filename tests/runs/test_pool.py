@@ -68,6 +68,7 @@ def ray():
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("RAY_worker_niceness", "0")  # else other tests leave it hardly any time
         # Jobs of this file, and the same argnn as here also in a second working tree.
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
         patch.setenv("HOME", "/nonexistent")  # nothing may be written there
