@@ -138,6 +138,16 @@ def test_what_cannot_be_exported_is_said(argnn, listing, small_npz, model):
     assert listing() == before
 
 
+@pytest.mark.parametrize("kind", [ARGNNClassifier, ARGNNLinkPredictor])
+def test_model_with_weights_of_nodes_is_not_exported(argnn, small_npz, kind):
+    more = {"trial": False} if kind is ARGNNClassifier else {}
+    options = {"adjacency_rows": True}
+    kind(model_options=options, epochs=1, device="cpu", **more).fit(small_npz()).save("model")
+    done = argnn("export", "model")
+    assert done.code == 2
+    assert "argnn cannot be exported: its weights belong to the nodes of one graph" in done.err
+
+
 def test_existing_files_and_links_are_kept(argnn, listing, small_npz):
     argnn("train", small_npz(), "--model=mlp", "--epochs=1", "--out=run")
     Path("model.pt2").write_text("mine")

@@ -211,6 +211,10 @@ class LinkModel(AbstractNodeModel):
         """Let the encoder store what it needs to know about the graph."""
         self.encoder.fit_to_graph(edge_index, num_nodes)
 
+    def node_parameters(self) -> list[nn.Parameter]:
+        """Those of the encoder."""
+        return self.encoder.node_parameters()
+
     def reach(self) -> int | None:
         """How many hops around a node its embedding depends on."""
         return self.encoder.reach()

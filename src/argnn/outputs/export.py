@@ -25,10 +25,7 @@ FACTS = "argnn.json"
 _PREFIX = "argnn."
 _EDGE_WISE = "it weighs edges one by one from tables that torch.export cannot follow"
 #: Why tracing a method fails, where it does.
-_REASONS = {
-    **dict.fromkeys(("cusp", "fagcn", "gat", "gnrf", "h2gcn", "hgat", "kappa-gcn"), _EDGE_WISE),
-    "linkx": "its weights belong to the nodes of one graph",
-}
+_REASONS = dict.fromkeys(("cusp", "fagcn", "gat", "gnrf", "h2gcn", "hgat", "kappa-gcn"), _EDGE_WISE)
 
 
 class _NodeProgram(nn.Module):
@@ -87,6 +84,9 @@ def exported(estimator: GraphEstimator) -> ExportedProgram:
     """The program of a fitted estimator, for any number of nodes, edges and pairs."""
     # A copy, since the caller's model must stay on its device.
     model, name = deepcopy(estimator.model_).cpu().eval(), estimator.settings_.spec.model
+    if model.node_parameters():
+        reason = "its weights belong to the nodes of one graph"
+        raise ConfigError(f"{name} cannot be exported: {reason}; argnn.load opens it")
     example = _example(estimator.n_features_in_)
     nodes, edges, pairs = Dim("nodes", min=2), Dim("edges", min=0), Dim("pairs", min=1)
     shapes: tuple[Any, ...] = ({0: nodes}, {1: edges}, {1: pairs})
