@@ -29,6 +29,8 @@ def recipes() -> Iterator[tuple[str, Recipe]]:
         for metric, rows in itertools.product(("fixed", "structure", "both"), (False, True)):
             if metric == "both" and not base.get("self_path", True):
                 continue  # it would bring the node's own features back
+            if rows and metric != "structure" and base["num_layers"] > 4:
+                continue
             name = f"{family}, {metric} metric{', adjacency rows' if rows else ''}"
             yield name, {**base, "metric": metric, "adjacency_rows": rows}
 
@@ -64,10 +66,11 @@ def _without_self() -> Iterator[tuple[str, Recipe]]:
 def _deep() -> Iterator[tuple[str, Recipe]]:
     base = {"jump": "last", "input_dropout": 0.0, "epochs": 500}
     for layers, width, norm, drop, rate, decay in (
+        (2, 512, "layer", 0.5, 1e-3, 5e-4),
         (4, 256, "layer", 0.5, 1e-3, 5e-4),
         (4, 128, "batch", 0.2, 5e-3, 0.0),
         (8, 128, "batch", 0.5, 5e-3, 5e-4),
-        (10, 64, "layer", 0.2, 5e-3, 0.0),
+        (12, 64, "batch", 0.2, 1e-2, 0.0),
     ):
         yield (
             f"{layers} deep layers of {width}, {norm} norm",
@@ -104,8 +107,10 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="+", required=True)
     parser.add_argument("--splits", nargs="+", type=int, default=[0])
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--share", default="0/1", help="2/6: this process takes the third sixth")
     parser.add_argument("--epochs", type=int, help="of every recipe, to try the script")
     given = parser.parse_args()
+    share, shares = map(int, given.share.split("/"))
     done = set()
     if given.out.exists():
         rows = map(json.loads, given.out.read_text().splitlines())
@@ -113,7 +118,8 @@ def main() -> None:
     with given.out.open("a") as file:
         for data in given.graphs:
             graph, name = load(data), Path(data).stem
-            for (recipe, settings), split in itertools.product(recipes(), given.splits):
+            jobs = list(itertools.product(recipes(), given.splits))
+            for (recipe, settings), split in jobs[share::shares]:
                 if (name, split, recipe) in done:
                     continue
                 settings = (

@@ -97,8 +97,11 @@ def one_thread(monkeypatch) -> None:
 
 @pytest.fixture
 def brief_trial(monkeypatch) -> None:
-    """Trials of two epochs."""
-    monkeypatch.setattr("argnn.runs.trial.TRIAL_EPOCHS", 2)
+    """Trials of a few recipes and two epochs."""
+    from argnn.runs import trial
+
+    monkeypatch.setattr(trial, "ROUNDS", ((1, 2), (2, 1)))
+    monkeypatch.setattr(trial, "RECIPES", trial.RECIPES[1:4])
 
 
 @pytest.fixture

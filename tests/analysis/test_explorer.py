@@ -523,7 +523,7 @@ def test_odd_subjects_open(opened, case):
     assert "Node n0" in seen.text("#detail")
     if case == "no metric":
         assert seen.js("document.getElementById('geometry-section').hidden")
-        assert "no learned metric" in seen.text("#lead")
+        assert "no metric" in seen.text("#lead")
 
 
 @needs_chromium

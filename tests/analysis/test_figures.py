@@ -148,7 +148,7 @@ class TestMetric:
         assert figure_bytes(metric_figure(graph, [layer]), "png")
 
     def test_without_a_metric_there_is_nothing_to_draw(self):
-        with pytest.raises(DataError, match="no learned metric"):
+        with pytest.raises(DataError, match="no metric to draw"):
             metric_figure(ring()[0], [])
 
 

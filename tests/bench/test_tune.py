@@ -186,7 +186,6 @@ def test_settings_that_do_not_go_together_are_not_tried(planned, searched, faked
     monkeypatch.setattr(MODELS["argnn"], "search_space", space)
     faked(lambda job: 0.5)
     request = {"model": "argnn", "preset": "default", "overrides": ("hops=2", "epochs=1")}
-    monkeypatch.setattr("argnn.runs.trial.TRIAL_EPOCHS", 1)
     records = searched(planned(4, **request))
     assert {record.params["modulation"] for record in records} == {"operator"}
     assert [record.state for record in records] == ["finished", "finished"]

@@ -245,6 +245,26 @@ def test_every_command_says_what_is_kept(
     assert signal.getsignal(number) == before
 
 
+def test_ctrl_c_in_a_trial_takes_the_best_so_far(
+    argnn, usual_handlers, small_npz, brief_trial, monkeypatch
+):
+    from argnn.runs import trial
+
+    train_one, begun = trial.train_one, []
+
+    def interrupted(*arguments, **more):
+        begun.append(arguments)
+        if len(begun) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return train_one(*arguments, **more)
+
+    monkeypatch.setattr(trial, "train_one", interrupted)
+    done = argnn("train", small_npz(), "--epochs=2", "--out=run")
+    assert (done.code, done.err, len(begun)) == (0, "", 2)
+    assert "self path, rw: the best of 1 recipes when the user ended the trial" in done.out
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_moments_are_of_all_commands():
     from argnn.cli import app
 

@@ -60,7 +60,7 @@ def test_metric_field_of_argnn(graph):
 
 def test_trial_chooses_the_switches(graph, brief_trial):
     clf = ARGNNClassifier(epochs=2, model_options={"hidden_channels": 8}, device="cpu").fit(graph)
-    assert "short runs on validation" in clf.settings_.source
+    assert "chosen on validation from" in clf.settings_.source
     assert clf.settings_.spec.options["hidden_channels"] == 8
 
 

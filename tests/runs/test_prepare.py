@@ -6,6 +6,7 @@ import torch
 from argnn.data import load
 from argnn.errors import ConfigError, DataError, DivergenceError, RunError
 from argnn.runs.machine import core_count, threads_for
+from argnn.runs.pool import StopEarly
 from argnn.runs.prepare import Request, draft, prepare, reopen, settled, worker_count
 
 TINY = ("hidden_channels=4", "epochs=2")
@@ -33,13 +34,15 @@ def test_unknown_graph_gets_a_trial(small_npz, brief_trial):
     request = Request(str(small_npz()), split="1", overrides=("num_layers=1",))
     config = prepare(request, lambda job, epoch, *course: seen.append((job.split, epoch))).config
     assert config.trial["split"] == 1
-    runs = len(config.trial["runs"])
-    assert seen == [(1, epoch) for epoch in range(1, 2 * runs + 1)]
-    best = max(config.trial["runs"], key=lambda run: (run["val_score"], -run["val_loss"]))
+    runs, spent = config.trial["runs"], config.trial["epochs"]
+    assert spent == sum(run["epochs"] for run in runs)
+    assert seen == [(1, epoch) for epoch in range(1, spent + 1)]
+    last = [run for run in runs if run["epochs"] == 2]
+    best = max(last, key=lambda run: (run["val_score"], -run["val_loss"]))
     assert config.trial["chosen"] == best["name"]
     expected = {**best["model"], "num_layers": 1}
     assert {name: config.options[name] for name in expected} == expected
-    assert f"{runs} short runs on validation: {best['name']}" in config.source
+    assert f"from {len(runs)} recipes in {spent} epochs: {best['name']}" in config.source
 
 
 def test_directed_trial_tries_directions(small_npz, brief_trial):
@@ -50,7 +53,7 @@ def test_directed_trial_tries_directions(small_npz, brief_trial):
 
 
 def test_bad_override_is_found_before_the_trial(small_npz, monkeypatch):
-    monkeypatch.setattr("argnn.runs.trial.choose_switches", None)
+    monkeypatch.setattr("argnn.runs.trial.Halving", None)
     with pytest.raises(ConfigError, match="lr must be positive"):
         prepare(Request(str(small_npz()), overrides=("lr=-1",)))
 
@@ -118,20 +121,22 @@ def test_recipe_that_diverges_is_shown_and_not_chosen(small_npz, brief_trial, mo
     from argnn.runs import trial
     from argnn.runs.tables import trial_table
 
-    whole = trial._short_run
+    whole, seen = trial.train_one, []
 
-    def first_one_fails(recipe, *rest):
-        if recipe is trial.RECIPES[0]:
+    def first_one_fails(config, *rest, **more):
+        seen.append(config)
+        if len(seen) == 1:
             raise DivergenceError("the loss became nan in epoch 1")
-        return whole(recipe, *rest)
+        return whole(config, *rest, **more)
 
-    monkeypatch.setattr(trial, "_short_run", first_one_fails)
+    monkeypatch.setattr(trial, "train_one", first_one_fails)
     config = prepare(Request(str(small_npz()))).config
     failed = config.trial["runs"][0]
     assert (failed["val_score"], failed["val_loss"]) == (None, None)
     assert config.trial["chosen"] != failed["name"]
     assert fingerprint(config.to_json())  # strict JSON: no infinity in it
-    assert "diverged" in list(trial_table(config.trial).columns[3].cells)
+    shown = {**config.trial, "runs": config.trial["runs"][:1]}
+    assert list(trial_table(shown).columns[4].cells) == ["diverged"]
 
 
 @pytest.mark.usefixtures("plain_seeds", "forked_workers")
@@ -174,3 +179,24 @@ def test_trials_in_other_processes_see_no_test_label(small_npz):
         return [run["val_loss"] for run in plan.config.for_split(0).trial["runs"]]
 
     assert losses("test") == losses(None) != losses("train")
+
+
+@pytest.mark.usefixtures("plain_seeds", "forked_workers")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_all_trials_end_with_the_best_so_far_where_the_user_wants(small_npz, workers):
+    request = Request(str(small_npz()), split="all", device="cpu", workers=workers)
+    made = draft(request)
+    raised = []
+
+    def tell(job, epoch, *course):
+        if not raised and epoch >= 21:  # one recipe is over
+            raised.append(job.split)
+            raise StopEarly
+
+    [plan] = settled([made], tell=tell)
+    trials = [plan.config.per_split[str(split)]["trial"] for split in (0, 1, 2)]
+    assert all(found["stopped"] for found in trials)
+    assert all(found["epochs"] < made.jobs[0].most_epochs() for found in trials)
+    assert trials[raised[0]]["runs"]
+    assert trials[2]["runs"] == []
+    assert trials[2]["chosen"] == made.jobs[2].recipes[0].name

@@ -1,23 +1,28 @@
-"""The short trial: its budget, what it tries, and that it is a training like any other."""
+"""The trial: its budget, what it tries, and that it is a training like any other."""
 
+import math
+import signal
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from argnn.errors import ConfigError
 from argnn.runs import trial
-from argnn.runs.train_one import TrainedModel
-from argnn.runs.trial import Recipe, Trial, TrialJob, TrialReport, choose_switches
+from argnn.runs.machine import noting_ctrl_c
+from argnn.runs.pool import StopEarly
+from argnn.runs.tables import metric_sentence, trial_table
+from argnn.runs.train_one import TrainedModel, train_one
+from argnn.runs.trial import Halving, Recipe, Trial, TrialJob, best_of
 from argnn.settings.options import Overrides
 from argnn.settings.resolve import IN_MEMORY, PRESET, Request, resolve
-from argnn.train import FitResult
+from argnn.train import FitResult, Snapshot
 from train.cases import task_of, two_blocks
 
 GRAPH = two_blocks()
 
 
-def tried(graph=GRAPH, seed=0, *, directed, on_epoch=None):
-    """The trial on a graph in memory."""
+def job_of(graph=GRAPH, seed=0, *, directed=False, **held):
     config = resolve(
         Request(IN_MEMORY, seed=seed),
         Overrides(),
@@ -27,22 +32,35 @@ def tried(graph=GRAPH, seed=0, *, directed, on_epoch=None):
         device="cpu",
         threads=1,
     )
-    job = TrialJob(config, 0, directed, trial.TRIAL_EPOCHS)
-    return choose_switches(job, graph, task_of(graph), on_epoch)
+    return TrialJob(config, 0, directed, Overrides(**held))
+
+
+def tried(job, graph=GRAPH, on_epoch=None):
+    """The trials of a job on a graph in memory."""
+    halving = Halving(job, graph, task_of(graph), on_epoch)
+    halving.run()
+    return halving.trials
 
 
 class Recorder:
     """Stands in for `train_one`: notes the configurations and answers with scripted scores."""
 
     def __init__(self, score):
-        self.score, self.calls = score, []
+        self.score, self.calls, self.epochs = score, [], 0
 
-    def __call__(self, config, visible, task, on_epoch):
+    def __call__(self, config, visible, task, *, on_epoch, save, resume_from):
         form = SimpleNamespace(**config.options)
-        self.calls.append((form, config.train))
+        begin = 0 if resume_from is None else resume_from.values["epoch"]
+        self.calls.append((form, config.train, begin))
+        self.epochs += config.train.epochs - begin
         score, loss = self.score(form)
+        save(Snapshot({}, {"epoch": config.train.epochs}))
         result = FitResult(1, score, loss, config.train.epochs, "epochs", {}, [], 0.1)
         return TrainedModel(None, result, None)
+
+    def forms(self, epochs):
+        """Those that were trained up to some epoch."""
+        return [form for form, train, _ in self.calls if train.epochs == epochs]
 
 
 @pytest.fixture
@@ -67,81 +85,166 @@ def no_self_path_wins(form):
 @pytest.mark.parametrize("score", [self_path_wins, no_self_path_wins])
 def test_trial_keeps_to_its_budget(recorded, directed, score):
     recorder = recorded(score)
-    report = tried(directed=directed)
-    assert len(report.trials) == len(recorder.calls) <= trial.MAX_TRIALS
-    assert {train.epochs for _, train in recorder.calls} == {trial.TRIAL_EPOCHS}
-    assert trial.MAX_TRIALS * trial.TRIAL_EPOCHS <= 600
+    job = job_of(directed=directed)
+    trials = tried(job)
+    assert recorder.epochs == sum(t.epochs for t in trials) <= job.most_epochs() <= 2000
+    # Only the variations of a metric without a self path are fewer.
+    assert job.most_epochs() - recorder.epochs in (0, trial.ROUNDS[-1][0])
+
+
+def test_the_best_go_on_from_where_they_stopped(recorded):
+    recorder = recorded(self_path_wins)
+    trials = tried(job_of())
+    begins = {
+        train.epochs: {b for _, t, b in recorder.calls if t == train}
+        for _, train, _ in recorder.calls
+    }
+    (first, eight), (second, three), (last, _) = trial.ROUNDS
+    assert begins[first] == {0}
+    assert begins[second] == {first}
+    assert begins[last] == {0, second}  # variations of the winner begin at the start
+    counts = [sum(t.epochs == epochs for t in trials) for epochs in (first, second)]
+    assert counts == [len(trial.RECIPES) - eight, eight - three]
+    assert all(t.snapshot is None for t in trials if t.epochs < last)
+
+
+def test_continued_training_has_the_bits_of_one_without_a_stop(monkeypatch):
+    monkeypatch.setattr(trial, "RECIPES", trial.RECIPES[:1])
+    found = []
+    for rounds in (((2, 1), (5, 1)), ((5, 1),)):
+        monkeypatch.setattr(trial, "ROUNDS", rounds)
+        found.append(tried(job_of())[0])
+    for one, other in zip(*(t.snapshot.tensors.items() for t in found), strict=True):
+        assert one[0] == other[0]
+        assert torch.equal(one[1], other[1])
+    assert found[0].key == found[1].key
 
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_trial_tries_directions_on_directed_graphs_only(recorded, directed):
     recorder = recorded(self_path_wins)
-    tried(directed=directed)
-    directions = {form.direction for form, _ in recorder.calls}
+    tried(job_of(directed=directed))
+    directions = {form.direction for form, *_ in recorder.calls}
     assert directions == ({"undirected", "out", "both"} if directed else {"undirected"})
 
 
 @pytest.mark.parametrize("score", [self_path_wins, no_self_path_wins])
-def test_second_round_varies_the_winner_of_the_first(recorded, score):
+def test_last_round_varies_the_winner(recorded, score):
     recorder = recorded(score)
-    tried(directed=True)
-    first = [form for form, _ in recorder.calls[: len(trial.RECIPES)]]
-    second = [form for form, _ in recorder.calls[len(trial.RECIPES) :]]
-    winner = max(first, key=score)
-    assert len(second) >= 3
-    assert {form.self_path for form in second} == {winner.self_path}
-    assert {form.normalization for form in second} == {winner.normalization}
-    assert "fixed" in {form.metric for form in second}
-    assert winner not in second
+    tried(job_of(directed=True))
+    final = recorder.forms(trial.ROUNDS[-1][0])
+    winner, varied = final[0], final[trial.ROUNDS[-2][1] :]
+    assert score(winner)[0] == 0.9
+    assert len(varied) >= 3
+    assert {form.self_path for form in varied} == {winner.self_path}
+    assert {form.normalization for form in varied} == {winner.normalization}
+    assert "fixed" in {form.metric for form in varied}
+    assert winner not in varied
 
 
 def test_without_self_path_the_metric_never_sees_the_features(recorded):
     recorder = recorded(no_self_path_wins)
-    tried(directed=True)
-    seen = {form.metric for form, _ in recorder.calls if not form.self_path}
+    tried(job_of(directed=True))
+    seen = {form.metric for form, *_ in recorder.calls if not form.self_path}
     assert seen == {"structure", "fixed"}
 
 
-def test_first_round_covers_self_path_and_normalisation(recorded):
+def test_recipes_cover_shallow_and_deep_with_and_without_rows(recorded):
     recorder = recorded(self_path_wins)
-    tried(directed=False)
-    seen = {(form.self_path, form.normalization) for form, _ in recorder.calls}
-    assert {(True, "sym"), (True, "rw"), (True, "sum"), (False, "sym"), (False, "rw")} <= seen
+    tried(job_of())
+    first = recorder.forms(trial.ROUNDS[0][0])
+    assert {form.num_layers for form in first} == {1, 2, 4, 8, 12}
+    assert {form.adjacency_rows for form in first} == {False, True}
+    assert {(f.self_path, f.normalization) for f in first} >= {
+        (True, "sym"),
+        (True, "rw"),
+        (True, "sum"),
+        (False, "sym"),
+        (False, "rw"),
+    }
 
 
-def test_chosen_recipe_has_the_best_validation_then_the_smaller_loss_then_is_the_earlier():
-    def trials(*results):
-        return TrialReport(
-            [Trial(Recipe(str(i)), score, loss, 0.0) for i, (score, loss) in enumerate(results)]
-        )
+def test_settings_of_the_user_hold_in_every_run(recorded):
+    recorder = recorded(self_path_wins)
+    options = {"num_layers": 3, "metric": "structure", "adjacency_rows": False}
+    held = {"options": options, "train": {"lr": 0.02}}
+    job = job_of(**held)
+    trials = tried(job)
+    assert {form.num_layers for form, *_ in recorder.calls} == {3}
+    assert {form.metric for form, *_ in recorder.calls} == {"structure"}
+    assert {train.lr for _, train, _ in recorder.calls} == {0.02}
+    # What became the same is tried once.
+    assert len(recorder.forms(trial.ROUNDS[0][0])) < len(trial.RECIPES)
+    settings = [sorted(vars(form).items()) for form in recorder.forms(trial.ROUNDS[0][0])]
+    trains = [t for _, t, _ in recorder.calls[: len(settings)]]
+    pairs = list(zip(settings, trains, strict=True))
+    assert all(pair not in pairs[:i] for i, pair in enumerate(pairs))
+    assert job.chosen(trials).trial["metric"] == {
+        "chosen": "structure",
+        "learned": 0.9,
+        "fixed": None,
+    }
 
-    assert trials((0.5, 1.0), (0.9, 5.0), (0.8, 0.1)).chosen.name == "1"
-    assert trials((0.9, 1.0), (0.9, 0.5), (0.9, 0.7)).chosen.name == "1"
-    assert trials((0.1, 1.0), (0.9, 0.5), (0.9, 0.5)).chosen.name == "1"
+
+def test_no_run_is_longer_than_the_user_wants(recorded):
+    recorder = recorded(self_path_wins)
+    job = job_of(train={"epochs": 7})
+    tried(job)
+    assert {train.epochs for _, train, _ in recorder.calls} == {7}
+    assert recorder.epochs <= job.most_epochs() == 7 * (len(trial.RECIPES) + 2)
 
 
-def test_choice_is_the_best_of_both_rounds(recorded):
+def test_recipes_that_do_not_fit_the_settings_of_the_user_are_left_out(recorded):
+    recorder = recorded(self_path_wins)
+    tried(job_of(options={"modulation": "scalar"}))
+    assert {form.modulation for form, *_ in recorder.calls} == {"scalar"}
+    with pytest.raises(ConfigError, match="dropout must be in"):
+        tried(job_of(options={"dropout": 2.0}))
+
+
+def test_rows_of_a_large_graph_are_not_tried_unless_the_user_wants_them(recorded, monkeypatch):
+    monkeypatch.setattr(trial, "MAX_ROW_WEIGHTS", 64 * GRAPH.num_nodes)
+    recorder = recorded(self_path_wins)
+    tried(job_of())
+    widths = {form.hidden_channels for form, *_ in recorder.calls if form.adjacency_rows}
+    assert widths == {64}
+    tried(job_of(options={"adjacency_rows": True}))
+    assert {form.hidden_channels for form, *_ in recorder.calls if form.adjacency_rows} > {64}
+
+
+def named(*results):
+    return [Trial(Recipe(str(i)), *result, 0.0) for i, result in enumerate(results)]
+
+
+def test_choice_is_the_best_score_then_the_smaller_loss_then_the_earlier():
+    assert best_of(named((0.5, 1.0, 9), (0.9, 5.0, 9), (0.8, 0.1, 9))).name == "1"
+    assert best_of(named((0.9, 1.0, 9), (0.9, 0.5, 9), (0.9, 0.7, 9))).name == "1"
+    assert best_of(named((0.1, 1.0, 9), (0.9, 0.5, 9), (0.9, 0.5, 9))).name == "1"
+
+
+def test_choice_is_among_those_with_the_most_epochs_that_did_not_diverge():
+    assert best_of(named((0.9, 1.0, 3), (0.7, 1.0, 9), (-math.inf, math.inf, 9))).name == "1"
+    assert best_of(named((0.9, 1.0, 3), (-math.inf, math.inf, 9))).name == "0"
+
+
+def test_choice_may_be_a_variation(recorded):
     def score(form):
         return (0.9 if form.metric == "fixed" else 0.8 if form.normalization == "sum" else 0.5), 1.0
 
     recorded(score)
-    report = tried(directed=False)
-    assert report.chosen.model["metric"] == "fixed"
-    assert report.chosen.model["normalization"] == "sum"
-    assert report.chosen.name == "self path, sum, fixed metric"
+    job = job_of()
+    chosen = job.chosen(tried(job))
+    assert chosen.options["metric"] == "fixed"
+    assert chosen.options["normalization"] == "sum"
+    assert chosen.trial["chosen"] == "self path, sum, fixed metric"
+    assert chosen.trial["metric"] == {"chosen": "fixed", "learned": 0.8, "fixed": 0.9}
+    assert "learned from" not in metric_sentence(chosen.trial)
 
 
 def test_every_recipe_has_its_own_name(recorded):
     recorded(self_path_wins)
-    names = [t.recipe.name for t in tried(directed=True).trials]
+    names = [t.recipe.name for t in tried(job_of(directed=True))]
     assert len(set(names)) == len(names)
-
-
-@pytest.mark.usefixtures("short")
-def test_epochs_of_all_short_runs_are_counted_through():
-    seen = []
-    report = tried(directed=False, on_epoch=lambda record: seen.append(record.epoch))
-    assert seen == list(range(1, 3 * len(report.trials) + 1))
 
 
 def test_recipes_are_not_changed_by_a_variation():
@@ -156,32 +259,88 @@ def test_recipes_are_not_changed_by_a_variation():
 
 @pytest.fixture
 def short(monkeypatch):
-    monkeypatch.setattr(trial, "TRIAL_EPOCHS", 3)
+    monkeypatch.setattr(trial, "ROUNDS", ((1, 4), (3, 1)))
 
 
 @pytest.mark.usefixtures("short")
+def test_epochs_of_all_runs_are_counted_through():
+    seen = []
+    job = job_of()
+    trials = tried(job, on_epoch=lambda record: seen.append(record.epoch))
+    assert seen == list(range(1, sum(t.epochs for t in trials) + 1))
+    assert len(seen) <= job.most_epochs()
+
+
+@pytest.mark.usefixtures("brief_trial")
 def test_trial_really_trains_repeats_with_the_seed_and_leaves_the_random_state_alone():
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    first = tried(directed=True, seed=1)
+    first = tried(job_of(directed=True, seed=1))
     assert torch.equal(torch.get_rng_state(), before)
-    second = tried(directed=True, seed=1)
-    assert len(first.trials) > len(trial.RECIPES)
-    for one, other in zip(first.trials, second.trials, strict=True):
-        assert (one.recipe, one.val_score, one.val_loss) == (
-            other.recipe,
-            other.val_score,
-            other.val_loss,
-        )
-    best = max(t.val_score for t in first.trials)
-    assert [t.val_score for t in first.trials if t.recipe == first.chosen] == [best]
+    second = tried(job_of(directed=True, seed=1))
+    assert len(first) > len(trial.RECIPES)
+    for one, other in zip(first, second, strict=True):
+        assert (one.recipe, one.key) == (other.recipe, other.key)
 
 
-@pytest.mark.usefixtures("short")
+@pytest.mark.usefixtures("brief_trial")
 def test_replacing_every_test_label_does_not_change_the_trial():
     other = GRAPH.clone()
     other.y = torch.where(other.test_mask, 1 - other.y, other.y)
-    reports = [tried(graph, directed=False) for graph in (GRAPH, other)]
-    results = [[(t.recipe, t.val_score, t.val_loss) for t in r.trials] for r in reports]
+    results = [[(t.recipe, t.key) for t in tried(job_of(), graph)] for graph in (GRAPH, other)]
     assert results[0] == results[1]
-    assert reports[0].chosen == reports[1].chosen
+
+
+class Impatient:
+    """Wants the trial to end after some epochs."""
+
+    def __init__(self, epochs):
+        self.epochs = epochs
+
+    def __call__(self, record):
+        if record.epoch >= self.epochs:
+            raise StopEarly
+
+
+def split_graph():
+    graph = GRAPH.clone()
+    for name in ("train_mask", "val_mask", "test_mask"):
+        graph[name] = graph[name].unsqueeze(1)
+    return graph
+
+
+@pytest.mark.usefixtures("short")
+def test_trial_that_is_stopped_gives_the_best_so_far():
+    job = job_of()
+    found = job.run(split_graph(), Impatient(5))
+    runs = found.trial["runs"]
+    assert [run["epochs"] for run in runs] == [1] * 4
+    best = max(runs, key=lambda run: (run["val_score"], -run["val_loss"]))
+    assert (found.trial["chosen"], found.trial["stopped"]) == (best["name"], True)
+    assert found.source == f"{best['name']}: the best of 4 recipes when the user ended the trial"
+    assert "has not compared" in metric_sentence(found.trial)
+    assert trial_table(found.trial).row_count == 4
+
+
+@pytest.mark.usefixtures("short")
+def test_trial_that_is_stopped_at_once_gives_the_first_recipe():
+    found = job_of(options={"num_layers": 3}).run(split_graph(), Impatient(1))
+    assert found.trial["runs"] == []
+    assert found.options == {**trial.RECIPES[0].model, "num_layers": 3}
+
+
+def test_first_ctrl_c_is_noted_and_the_second_interrupts():
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with noting_ctrl_c() as noted:
+            signal.raise_signal(signal.SIGINT)
+            assert noted == [signal.SIGINT]
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def test_train_one_is_what_the_trial_calls():
+    assert trial.train_one is train_one

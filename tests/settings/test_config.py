@@ -277,3 +277,11 @@ def test_values_that_a_parser_trips_over(name, value):
     with pytest.raises(ConfigError) as caught:
         parse_overrides([f"{name}={value}"], "gcn")
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "patience"),
+    [({}, 0), ({"epochs": 500}, 0), ({"epochs": 501}, 100), ({"epochs": 501, "patience": 0}, 0)],
+)
+def test_many_epochs_have_a_patience_unless_one_is_named(changes, patience):
+    assert resolve_train("gcn", "default", 0, changes).patience == patience

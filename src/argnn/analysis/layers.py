@@ -18,6 +18,13 @@ def learned_metrics(model: AbstractNodeModel, graph: Data) -> list[Tensor]:
     return metrics
 
 
+def metric_kind(model: AbstractNodeModel) -> str:
+    """``"learned"``, ``"fixed"`` for a metric that training does not change, or ``"none"``."""
+    if not isinstance(model, ARGNN):
+        return "none"
+    return "fixed" if model.formulation.metric == "fixed" else "learned"
+
+
 @dataclass(frozen=True)
 class Layer:
     """Points, and the metrics that measure the distances between them.

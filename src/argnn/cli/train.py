@@ -14,7 +14,7 @@ from argnn.errors import ConfigError
 
 if TYPE_CHECKING:
     from argnn.runs.pool import Tell
-    from argnn.runs.prepare import Plan
+    from argnn.runs.prepare import Draft, Plan
     from argnn.runs.trial import TrialJob
     from argnn.settings.resolve import Request
     from argnn.store.results import Row
@@ -130,14 +130,13 @@ def _refuse_settings(context: typer.Context) -> None:
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
-    from argnn.runs.prepare import prepare
-    from argnn.runs.tables import chosen_table, trial_table
+    from argnn.runs.prepare import draft
+    from argnn.runs.tables import chosen_table, metric_sentence, trial_table
     from argnn.store.run_folder import create_run, default_run_path, require_free
 
     if out is not None:
         require_free(out)
-    with CountingBar(console, "short runs") as counting:
-        plan = prepare(request, _trial_teller(console, counting))
+    plan = _settled(draft(request), console)
     config = plan.config
     for note in plan.graph.notes:
         say(console, f"Note: {note}")
@@ -148,26 +147,46 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
         say(console, f"Settings: {config.source}")
         if config.trial is not None:
             console.print(trial_table(config.trial))
+            say(console, metric_sentence(config.trial))
     path = out or default_run_path(config.graph["name"], config.model, config.preset)
     return create_run(path, config.to_json()), plan
 
 
-def _trial_teller(console: Console, counting: CountingBar) -> "Tell":
-    """Say once why there are short runs, and how far they are."""
-    from argnn.runs.trial import MAX_TRIALS
+def _settled(made: "Draft", console: Console) -> "Plan":
+    """The plan, with trials where there must be some; a Ctrl-C ends them with the best so far."""
+    from argnn.runs.machine import noting_ctrl_c
+    from argnn.runs.prepare import settled
+
+    if not made.jobs:
+        return made.plan
+    with CountingBar(console, "epochs of the trial") as counting, noting_ctrl_c() as noted:
+        [plan] = settled([made], tell=_trial_teller(console, counting, noted))
+    if noted:  # too late for the trials
+        raise KeyboardInterrupt
+    return plan
+
+
+def _trial_teller(console: Console, counting: CountingBar, noted: list[int]) -> "Tell":
+    """Say once what is tried, and how far it is; stop when a Ctrl-C was noted."""
+    from argnn.runs.pool import StopEarly
 
     done: dict[int, int] = {}
 
     def tell(job: "TrialJob", epoch: int, loss: float, val_score: float) -> None:
+        most = job.most_epochs()
         if not done:
             say(
                 console,
-                "No stored settings for this graph: the switches of each split are chosen by at "
-                f"most {MAX_TRIALS} runs of {job.epochs} epochs, on its validation nodes.",
+                "No stored settings for this graph: recipes are tried on the validation nodes of "
+                f"each split, in at most {most} epochs. Ctrl-C takes the best so far; a second one "
+                "ends the command.",
             )
         done[job.split] = epoch
-        total = len(job.config.splits) * MAX_TRIALS * job.epochs
+        total = len(job.config.splits) * most
         counting(min(sum(done.values()), total), total)
+        if noted:
+            noted.clear()
+            raise StopEarly
 
     return tell
 

@@ -75,20 +75,24 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         self, request: Request, graph: Data, classes: int, base: BaseSettings
     ) -> RunConfig:
         """The complete configuration: a base with the user's changes on top."""
-        changes = Overrides(dict(self.model_options or {}), dict(self.train_options or {}))
-        if "seed" in changes.train:
-            raise ConfigError("the seed is set with random_state")
-        if self.epochs is not None:
-            changes.train["epochs"] = self.epochs
         return resolve(
             request,
-            changes,
+            self._changes(),
             [base],
             splits=(0,),
             graph={**graph_facts(graph), "classes": classes},
             device=resolve_device(self.device),
             threads=torch.get_num_threads(),
         )
+
+    def _changes(self) -> Overrides:
+        """Single settings of the user."""
+        changes = Overrides(dict(self.model_options or {}), dict(self.train_options or {}))
+        if "seed" in changes.train:
+            raise ConfigError("the seed is set with random_state")
+        if self.epochs is not None:
+            changes.train["epochs"] = self.epochs
+        return changes
 
     # ---- training ------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from argnn.estimators.base import GraphEstimator, drawn_seed
 from argnn.estimators.labels import as_mask, as_objects, class_table, encode
 from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
 from argnn.nn import AbstractNodeModel
-from argnn.runs import trial
 from argnn.runs.problems import node_score_values
 from argnn.runs.trial import TrialJob
 from argnn.settings.resolve import PRESET, Request, base_settings, is_directed
@@ -147,7 +146,7 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         visible = Data(x=graph.x, edge_index=graph.edge_index).to(device)
         task = NodeClassification(codes.to(device), train.to(device), val.to(device))
         if base is None and self.trial:
-            job = TrialJob(config, 0, is_directed(request), trial.TRIAL_EPOCHS)
+            job = TrialJob(config, 0, is_directed(request), self._changes())
             base = job.settings(visible, task)
             config = self._resolved(request, graph, len(classes), base)
         self._train(visible, task, config)

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from argnn.analysis.explorer import Subject, document, page
 from argnn.analysis.figures.training import CURVES
-from argnn.analysis.layers import learned_layers
+from argnn.analysis.layers import learned_layers, metric_kind
 from argnn.analysis.properties import class_names
 from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_bytes
 from argnn.data import split_masks
@@ -246,7 +246,7 @@ def _notes(
         )
     if not isinstance(model, ARGNN):
         notes.append(f"{config.model} learns no metric: there is no geometry to show.")
-    elif model.formulation.metric == "fixed":
+    elif metric_kind(model) == "fixed":
         notes.append("The metric of this run is fixed: all nodes have the same.")
     absent = (row["test"] or {}).get("absent_classes")
     if absent:

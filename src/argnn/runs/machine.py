@@ -127,6 +127,27 @@ def ending_as_interrupts() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def noting_ctrl_c() -> Iterator[list[int]]:
+    """Only note the first Ctrl-C, in the list that is given; the next one interrupts as usual."""
+    came: list[int] = []
+    usual = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: object) -> None:
+        came.append(number)
+        signal.signal(signal.SIGINT, usual)
+
+    # What the user switched off stays so. Only the main thread may set handlers.
+    if usual in (signal.SIG_IGN, None) or current_thread() is not main_thread():
+        yield came
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
 def _interrupt_again(lost: Any) -> None:
     """Interrupt once more where Python lost it: in callbacks of objects that are removed."""
     if isinstance(lost.exc_value, KeyboardInterrupt) and current_thread() is main_thread():

@@ -40,9 +40,14 @@ _FACTS = ("name", "class_count", "class_names", "schema")
 _POLL_SECONDS = 0.1
 _EPOCH_SECONDS = 3
 _PATIENCE_SECONDS = 10
+_STOP = "stop early"
 
 #: Is told a job, its epoch, loss and validation score.
 Tell = Callable[[Any, int, float, float], None]
+
+
+class StopEarly(Exception):  # noqa: N818 (a request, no error)
+    """A job is to end with what it has; ``tell`` may raise it."""
 
 
 class PoolJob(Protocol):
@@ -109,6 +114,16 @@ class Pool(ABC):
             self.submit(job)
         for _ in jobs:
             yield self.next_done()
+
+    def withdrawn(self) -> list[Any]:
+        """The jobs that have not begun; they are not run any more."""
+        jobs = [job for job, _ in self.waiting]
+        self.waiting.clear()
+        return jobs
+
+    def stop_early(self) -> None:
+        """Raise :class:`StopEarly` in the jobs that run."""
+        raise KeyboardInterrupt  # this pool cannot do it
 
     def _fill(self) -> None:
         while self.waiting and len(self.running) < self.workers:
@@ -200,6 +215,12 @@ class _Here(Pool):
         super().__init__(1, 1, tell)
         self.graphs = graphs
 
+    def withdrawn(self) -> list[Any]:
+        """A job begins when its result is asked for: the next one, too, has not begun."""
+        following = [job for job, _ in self.running.values()]
+        self.running.clear()
+        return [*following, *super().withdrawn()]
+
     def _start(self, job: PoolJob) -> None:
         return None
 
@@ -242,6 +263,12 @@ class _Processes(Pool):
             for worker in self.running:
                 if worker.pipe in ready:
                     return worker, self._result(worker)
+
+    def stop_early(self) -> None:
+        """Tell the workers; each job learns of it at its next epoch."""
+        for worker in self.running:
+            with suppress(OSError):
+                worker.pipe.send(_STOP)
 
     def _result(self, worker: "_Worker") -> Any:
         try:
@@ -296,17 +323,24 @@ def _work(pipe: connection.Connection, course: Any, folder: Path, parent: int) -
     """What a worker process does: one job after the other, as long as its parent lives."""
 
     def tell(record: EpochRecord) -> None:
-        if pipe.poll():  # closed: the pool ends or was killed; no file is half written now
-            shutil.rmtree(folder, ignore_errors=True)
-            sys.exit(1)
         course[:] = _course(record)
+        if pipe.poll():
+            try:
+                pipe.recv()
+            except (EOFError, OSError):
+                # The pool ends or was killed; no file is half written now.
+                shutil.rmtree(folder, ignore_errors=True)
+                sys.exit(1)
+            raise StopEarly
 
     keep_freed_memory()
     graphs = graphs_for_worker(folder, parent)
     try:
         with suppress(EOFError, OSError):  # the parent has left, perhaps without tidying up
             while True:
-                pipe.send(result_of(pipe.recv(), graphs, tell))
+                job = pipe.recv()
+                if job != _STOP:  # which came too late for the last job
+                    pipe.send(result_of(job, graphs, tell))
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         # Python may take long to end. There is nothing left to tidy up, so a signal just ends it.

@@ -1,6 +1,6 @@
 """From what a user asked for to a complete configuration and a graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,12 +12,11 @@ from argnn.data.import_options import Columns
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
-from argnn.runs import trial
 from argnn.runs.machine import core_count, threads_for
-from argnn.runs.pool import Tell, ignore, open_pool
+from argnn.runs.pool import Pool, StopEarly, Tell, ignore, open_pool
 from argnn.runs.problems import divided_links
 from argnn.runs.trial import TrialJob
-from argnn.settings.options import parse_overrides, resolve_options, resolve_train
+from argnn.settings.options import Overrides, parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
     PRESET,
     BaseSettings,
@@ -99,21 +98,21 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     config = settle([base or PRESET])
     if config.link is not None:
         _check_link_splits(graph, splits, config.link)
-    jobs = _trial_jobs(config, request) if base is None else []
+    jobs = _trial_jobs(config, request, changes) if base is None else []
     return Draft(Plan(config, graph, workers), jobs, settle)
 
 
-def _trial_jobs(config: RunConfig, request: Request) -> list[TrialJob]:
+def _trial_jobs(config: RunConfig, request: Request, held: Overrides) -> list[TrialJob]:
     """The trials use all threads: their bits must not depend on the number of workers."""
     config = replace(config, threads=threads_for(1))
-    directed, epochs = is_directed(request), trial.TRIAL_EPOCHS
-    return [TrialJob(config, split, directed, epochs) for split in config.splits]
+    return [TrialJob(config, split, is_directed(request), held) for split in config.splits]
 
 
 def prepare(request: Request, tell: Tell = ignore, graph: Data | None = None) -> Plan:
     """Check a request, load its graph, and settle every setting, with a trial where needed.
 
-    ``tell`` is told the epochs of the trial; see :class:`argnn.runs.pool.Pool`.
+    ``tell`` is told the epochs of the trial; see :class:`argnn.runs.pool.Pool`. It may raise
+    :class:`~argnn.runs.pool.StopEarly`: then every trial ends with its best recipe so far.
     """
     return settled([draft(request, graph)], tell=tell)[0]
 
@@ -144,11 +143,31 @@ def settled(
         graphs = {plan.config.graph["digest"]: plan.graph for plan in plans}
         count = max(1, min(workers or drafts[0].plan.workers, len(jobs)))
         with open_pool(graphs, count, executor, tell=tell) as pool:
-            for job, result in pool.run(jobs):
+            for job, result in _tried(pool, jobs):
                 if isinstance(result, Exception):
                     raise result
                 found[id(job)] = result
     return [draft.settled([found[id(job)] for job in draft.jobs]) for draft in drafts]
+
+
+def _tried(pool: Pool, jobs: Sequence[TrialJob]) -> Iterator[tuple[TrialJob, Any]]:
+    """The trials and what they chose; all end with the best so far where ``tell`` says so."""
+    for job in jobs:
+        pool.submit(job)
+    left = len(jobs)
+    while left:
+        try:
+            job, result = pool.next_done()
+        except StopEarly:
+            pool.stop_early()
+            stopped = True
+        else:
+            left -= 1
+            yield job, result
+            stopped = isinstance(result, BaseSettings) and (result.trial or {})["stopped"]
+        for job in pool.withdrawn() if stopped else ():
+            left -= 1
+            yield job, job.chosen([], stopped=True)
 
 
 def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Plan:

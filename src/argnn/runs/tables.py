@@ -78,31 +78,62 @@ def twin_sentence(summary: Mapping[str, Any]) -> str | None:
 
 
 def trial_table(trial: Mapping[str, Any]) -> Table:
-    """The short runs that chose the switches; the choice is marked."""
+    """The recipes of a trial that went furthest, best first; the choice is marked."""
+    runs = sorted(trial["runs"], key=lambda run: (-run["epochs"], -(run["val_score"] or -1.0)))
+    fewest = min((run["epochs"] for run in runs), default=0)
+    shown = [run for run in runs if run["epochs"] > fewest] or runs
     rows = [
         (
             "*" if run["name"] == trial["chosen"] else "",
             run["name"],
+            str(run["epochs"]),
             per_cent(run["val_score"]),
             "diverged" if run["val_loss"] is None else f"{run['val_loss']:.3f}",
             f"{run['seconds']:.1f}",
         )
-        for run in trial["runs"]
+        for run in shown
     ]
-    header = ("", "switches", "validation accuracy, %", "loss", "s")
-    return rich_table(header, rows, left=header[:2], title="short runs on validation")
+    header = ("", "recipe", "epochs", "validation, %", "loss", "s")
+    table = rich_table(header, rows, left=header[:2], title="trial on validation")
+    others = len(runs) - len(shown)
+    table.caption = f"{others} other recipes ended after {fewest} epochs" if others else None
+    return table
+
+
+def metric_sentence(trial: Mapping[str, Any]) -> str:
+    """Whether a trial chose a learned metric, and what that was worth on validation.
+
+    Example:
+        >>> metric_sentence({"metric": {"chosen": "fixed", "learned": 0.71, "fixed": 0.714}})
+        'Metric: fixed, the same at every node. On validation 71.40 %, with a learned one 71.00 %.'
+    """
+    metric = trial["metric"]
+    kind, other = ("fixed", "learned") if metric["chosen"] == "fixed" else ("learned", "fixed")
+    words = {
+        "fixed": "fixed, the same at every node",
+        "features": "learned from features",
+        "structure": "learned from the structure of the graph",
+        "both": "learned from features and structure",
+    }
+    sentence = f"Metric: {words.get(metric['chosen'], metric['chosen'])}."
+    if metric[kind] is None or metric[other] is None:
+        return f"{sentence} The trial has not compared it with a {other} one."
+    return (
+        f"{sentence} On validation {per_cent(metric[kind])} %, "
+        f"with a {other} one {per_cent(metric[other])} %."
+    )
 
 
 def chosen_table(trials: Sequence[Mapping[str, Any]]) -> Table:
-    """What the trial of each split chose."""
-    rows = [
-        (str(trial["split"]), run["name"], per_cent(run["val_score"]))
-        for trial in trials
-        for run in trial["runs"]
-        if run["name"] == trial["chosen"]
-    ]
-    header = ("split", "switches", "validation accuracy, %")
-    return rich_table(header, rows, left=header[1:2], title="chosen by short runs on validation")
+    """What the trial of each split chose, and the worth of a learned metric there."""
+    rows = []
+    for trial in trials:
+        scores = [r["val_score"] for r in trial["runs"] if r["name"] == trial["chosen"]]
+        metric = trial["metric"]
+        found = (*scores[:1], metric["learned"], metric["fixed"]) if scores else (None, None, None)
+        rows.append((str(trial["split"]), trial["chosen"], *(per_cent(score) for score in found)))
+    header = ("split", "recipe", "validation, %", "learned metric, %", "fixed metric, %")
+    return rich_table(header, rows, left=header[1:2], title="chosen by trials on validation")
 
 
 def dataset_table(rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -1,27 +1,31 @@
-"""Choose the switches of ARGNN for a graph without stored settings: a short trial on validation.
+"""Choose the settings of ARGNN for a graph without stored ones: a trial on validation.
 
-Two rounds of short runs on one split. The first compares whole recipes, the second varies
-the winner's metric and, on a directed graph, its edge directions. The budget is fixed:
-at most :data:`MAX_TRIALS` runs of :data:`TRIAL_EPOCHS` epochs.
+Successive halving on one split: all recipes train for some epochs, and only those with the best
+validation scores go on (:data:`ROUNDS`). In the end the metric of the winner is varied and, on a
+directed graph, the direction of its messages. The user's own settings hold in every run.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
-from argnn.errors import DivergenceError
+from argnn.errors import ConfigError, DivergenceError
+from argnn.runs.pool import StopEarly
 from argnn.runs.problems import pose_problem
 from argnn.runs.train_one import OnEpoch, train_one
-from argnn.settings.options import resolve_options, resolve_train
+from argnn.settings.options import Overrides, resolve_options, resolve_train
 from argnn.settings.resolve import BaseSettings
 from argnn.settings.run_config import RunConfig
-from argnn.train import EpochRecord, Task
+from argnn.train import EpochRecord, Snapshot, Task
 
-TRIAL_EPOCHS = 60
-MAX_TRIALS = 9
+#: After so many epochs in all, so many recipes are left.
+ROUNDS: tuple[tuple[int, int], ...] = ((20, 8), (60, 3), (180, 1))
+#: Rows of the adjacency matrix are tried if they need at most so many weights.
+MAX_ROW_WEIGHTS = 2**25
 
 
 @dataclass(frozen=True)
@@ -36,47 +40,89 @@ class Recipe:
         """The same recipe with some switches of the model changed."""
         return Recipe(f"{self.name}, {name}", {**self.model, **model}, self.train)
 
+    def holding(self, held: Overrides) -> "Recipe":
+        """The same recipe with the settings of the user."""
+        return Recipe(self.name, {**self.model, **held.options}, {**self.train, **held.train})
+
 
 @dataclass(frozen=True)
 class Trial:
-    """One short run and its validation score, minus infinity where it diverged."""
+    """A recipe and its validation score so far, minus infinity where it diverged."""
 
     recipe: Recipe
     val_score: float
     val_loss: float
+    epochs: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class TrialReport:
-    """All short runs, and the recipe with the best validation score."""
-
-    trials: list[Trial]
+    snapshot: Snapshot | None = field(default=None, repr=False)
 
     @property
-    def chosen(self) -> Recipe:
-        """The winner; ties go to the smaller validation loss, then to the earlier run."""
-        return max(self.trials, key=lambda trial: (trial.val_score, -trial.val_loss)).recipe
+    def key(self) -> tuple[float, float]:
+        """A larger one is better: the score, then the smaller loss."""
+        return (self.val_score, -self.val_loss)
 
 
-_WITH_SELF: dict[str, Any] = {"hidden_channels": 128, "num_layers": 2, "metric": "both"}
-_WITHOUT_SELF: dict[str, Any] = {
-    "hidden_channels": 64,
+#: Long runs, ended by patience: some graphs need many epochs, and most do not.
+_LENGTH = {"epochs": 1000, "patience": 100}
+_PLAIN = {"lr": 0.01, "weight_decay": 0.0, **_LENGTH}
+_SHALLOW = {"hidden_channels": 128, "num_layers": 2, "metric": "both"}
+_WITHOUT_SELF = {
     "num_layers": 4,
     "metric": "structure",
     "self_path": False,
     "dropout": 0.0,
     "input_dropout": 0.0,
 }
-_UNREGULARIZED = {"lr": 0.01, "weight_decay": 0.0}
+_DEEP = {"metric": "both", "jump": "last", "input_dropout": 0.0}
 
-#: The first round: what the project's search found to matter most.
+_FAMILIES: tuple[Recipe, ...] = (
+    Recipe("self path, sym", {**_SHALLOW, "normalization": "sym"}, _LENGTH),
+    Recipe("self path, rw", {**_SHALLOW, "normalization": "rw"}, _LENGTH),
+    Recipe("self path, sum", {**_SHALLOW, "normalization": "sum"}, _LENGTH),
+    Recipe(
+        "self path, less dropout",
+        {**_SHALLOW, "dropout": 0.5, "input_dropout": 0.0},
+        {"lr": 0.01, "weight_decay": 5e-4, **_LENGTH},
+    ),
+    Recipe("one layer", {**_SHALLOW, "num_layers": 1, "dropout": 0.7}, _LENGTH),
+    Recipe(
+        "wide",
+        {**_DEEP, "num_layers": 2, "hidden_channels": 512, "norm": "layer", "dropout": 0.5},
+        {"lr": 1e-3, "weight_decay": 5e-4, **_LENGTH},
+    ),
+    Recipe(
+        "wide and deep",
+        {**_DEEP, "num_layers": 4, "hidden_channels": 256, "norm": "layer", "dropout": 0.5},
+        {"lr": 1e-3, "weight_decay": 5e-4, **_LENGTH},
+    ),
+    Recipe(
+        "no self path, rw",
+        {**_WITHOUT_SELF, "hidden_channels": 64, "normalization": "rw"},
+        _PLAIN,
+    ),
+    Recipe(
+        "no self path, sym",
+        {**_WITHOUT_SELF, "hidden_channels": 128, "norm": "batch", "normalization": "sym"},
+        _PLAIN,
+    ),
+)
+_DEEPEST: tuple[Recipe, ...] = (
+    Recipe(
+        "deep",
+        {**_DEEP, "num_layers": 8, "hidden_channels": 128, "norm": "batch", "dropout": 0.5},
+        {"weight_decay": 5e-4, **_LENGTH},
+    ),
+    Recipe(
+        "deepest",
+        {**_DEEP, "num_layers": 12, "hidden_channels": 64, "norm": "batch", "dropout": 0.2},
+        _PLAIN,
+    ),
+)
+#: Where the halving starts. ``scripts/try_recipes.py`` has measured these and others.
 RECIPES: tuple[Recipe, ...] = (
-    Recipe("self path, sym", {**_WITH_SELF, "normalization": "sym"}),
-    Recipe("self path, rw", {**_WITH_SELF, "normalization": "rw"}),
-    Recipe("self path, sum", {**_WITH_SELF, "normalization": "sum"}),
-    Recipe("no self path, sym", {**_WITHOUT_SELF, "normalization": "sym"}, _UNREGULARIZED),
-    Recipe("no self path, rw", {**_WITHOUT_SELF, "normalization": "rw"}, _UNREGULARIZED),
+    *_FAMILIES,
+    *_DEEPEST,
+    *(recipe.varied("adjacency rows", adjacency_rows=True) for recipe in _FAMILIES),
 )
 
 
@@ -89,91 +135,216 @@ class TrialJob:
             are tried.
         split: Number of the split.
         directed: Whether the edges have directions worth trying.
-        epochs: Of each short run.
+        held: Settings of the user, which every run has.
+        recipes: Where the halving starts.
+        rounds: After so many epochs in all, so many recipes are left.
     """
 
     config: RunConfig
     split: int
     directed: bool
-    epochs: int
+    held: Overrides = Overrides()
+    recipes: tuple[Recipe, ...] = field(default_factory=lambda: RECIPES)
+    rounds: tuple[tuple[int, int], ...] = field(default_factory=lambda: ROUNDS)
+
+    def wanted_rounds(self) -> list[tuple[int, int]]:
+        """The rounds, with no more epochs than the user wants."""
+        most = self.held.train.get("epochs", math.inf)
+        return [(min(epochs, most), left) for epochs, left in self.rounds]
+
+    def most_epochs(self) -> int:
+        """The budget: no trial of this job has more epochs."""
+        total, done, count = 0, 0, len(self.recipes)
+        for epochs, left in self.wanted_rounds():
+            total, done, count = total + count * (epochs - done), epochs, left
+        return total + done * (4 if self.directed else 2)
 
     def run(self, graph: Data, on_epoch: OnEpoch | None = None) -> BaseSettings:
-        """The settings that the short runs choose; they see no test label."""
+        """The settings that the trial chooses; it sees no test label.
+
+        ``on_epoch`` may raise ``StopEarly``: then the best recipe so far is chosen.
+        """
         problem = pose_problem(graph, self.split, self.config.device)
-        return self.settings(problem.visible, problem.task, on_epoch)
+        halving = Halving(self, problem.visible, problem.task, on_epoch)
+        try:
+            halving.run()
+        except StopEarly:
+            return self.chosen(halving.trials, stopped=True)
+        return self.chosen(halving.trials)
 
     def failed(self, error: Exception, seconds: float) -> Exception:
         """The error: without settings there is nothing to run."""
         return error
 
-    def settings(self, visible: Data, task: Task, on_epoch: OnEpoch | None = None) -> BaseSettings:
-        """The settings that the short runs choose, with a record of all of them.
+    def settings(self, visible: Data, task: Task) -> BaseSettings:
+        """The settings that the trial chooses for a problem that is posed already."""
+        halving = Halving(self, visible, task)
+        halving.run()
+        return self.chosen(halving.trials)
+
+    def chosen(self, trials: Sequence[Trial], stopped: bool = False) -> BaseSettings:
+        """The settings of the best recipe, with a record of all; of the first, if none was tried.
 
         Args:
-            visible: Features and edges.
-            task: Loss and validation score; it holds no test label.
-            on_epoch: Is told the epochs of all short runs, counted through.
+            trials: What is known of each recipe.
+            stopped: Whether the user ended the trial early.
         """
-        report = choose_switches(self, visible, task, on_epoch)
-        source = f"chosen by {len(report.trials)} short runs on validation: {report.chosen.name}"
+        best = best_of(trials) if trials else self.recipes[0].holding(self.held)
+        spent = sum(trial.epochs for trial in trials)
+        source = f"chosen on validation from {len(trials)} recipes in {spent} epochs: {best.name}"
+        if stopped:
+            source = f"{best.name}: the best of {len(trials)} recipes when the user ended the trial"
         facts = {
             "split": self.split,
-            "epochs": self.epochs,
+            "epochs": spent,
             "threads": torch.get_num_threads(),
-            "chosen": report.chosen.name,
-            "runs": [_recorded(trial) for trial in report.trials],
+            "chosen": best.name,
+            "stopped": stopped,
+            "metric": _worth_of_metric(best, trials),
+            "runs": [_recorded(trial) for trial in trials],
         }
-        return BaseSettings(report.chosen.model, report.chosen.train, source, trial=facts)
+        return BaseSettings(best.model, best.train, source, trial=facts)
 
 
 def _recorded(trial: Trial) -> dict[str, Any]:
-    """A short run as JSON, which has no infinity: null where it diverged."""
-    scores = {"val_score": trial.val_score, "val_loss": trial.val_loss}
-    finite = {name: value if math.isfinite(value) else None for name, value in scores.items()}
-    return {**asdict(trial.recipe), **finite, "seconds": trial.seconds}
+    """A run as JSON, which has no infinity: null where it diverged."""
+    known = {**asdict(trial.recipe), "epochs": trial.epochs, "seconds": trial.seconds}
+    return {**known, "val_score": _finite(trial.val_score), "val_loss": _finite(trial.val_loss)}
 
 
-def choose_switches(
-    job: TrialJob, visible: Data, task: Task, on_epoch: OnEpoch | None = None
-) -> TrialReport:
-    """Run the trial; the arguments are those of :meth:`TrialJob.settings`."""
-    trials: list[Trial] = []
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
-    def tell(record: EpochRecord) -> None:
-        if on_epoch is not None:
-            on_epoch(replace(record, epoch=len(trials) * job.epochs + record.epoch))
 
-    def run(recipe: Recipe) -> None:
+def _worth_of_metric(chosen: Recipe, trials: Sequence[Trial]) -> dict[str, Any]:
+    """The metric of the choice, and the best scores with a learned and with a fixed one."""
+    best: dict[str, float | None] = {"learned": None, "fixed": None}
+    for trial in sorted(_finalists(trials), key=lambda trial: trial.key):
+        kind = "fixed" if trial.recipe.model["metric"] == "fixed" else "learned"
+        best[kind] = _finite(trial.val_score)
+    return {"chosen": chosen.model["metric"], **best}
+
+
+def best_of(trials: Sequence[Trial]) -> Recipe:
+    """The best of those with the most epochs; ties go to the smaller loss, then to the earlier.
+
+    Scores after different numbers of epochs do not compare.
+    """
+    return max(_finalists(trials), key=lambda trial: trial.key).recipe
+
+
+def _finalists(trials: Sequence[Trial]) -> list[Trial]:
+    """Those with the most epochs that did not diverge, or all where all did."""
+    sound = [trial for trial in trials if trial.val_score > -math.inf] or trials
+    most = max((trial.epochs for trial in sound), default=0)
+    return [trial for trial in sound if trial.epochs == most]
+
+
+class Halving:
+    """A trial: successive halving, then variations of the winner.
+
+    Args:
+        job: What is tried.
+        visible: Features and edges, on the device of the job.
+        task: Loss and validation score; it holds no test label.
+        on_epoch: Is told the epochs of all runs, counted through.
+    """
+
+    def __init__(
+        self, job: TrialJob, visible: Data, task: Task, on_epoch: OnEpoch | None = None
+    ) -> None:
+        self.job, self.visible, self.task, self.on_epoch = job, visible, task, on_epoch
+        self.spent = 0
+        self._last: dict[str, Trial] = {}
+
+    @property
+    def trials(self) -> list[Trial]:
+        """What is known of every recipe so far."""
+        return list(self._last.values())
+
+    def run(self) -> None:
+        """Try everything."""
+        left = _compatible(self.job, self.job.recipes, self.visible.x.size(0))
+        for epochs, count in self.job.wanted_rounds():
+            ranked = sorted((self._trained(recipe, epochs) for recipe in left), key=_order)
+            left = [trial.recipe for trial in ranked[:count]]
+            for trial in ranked[count:]:  # nobody will continue it
+                self._last[trial.recipe.name] = replace(trial, snapshot=None)
+        winner = left[0]
+        for recipe in _compatible(self.job, [winner, *_variations(winner, self.job.directed)]):
+            self._trained(recipe, epochs)
+
+    def _trained(self, recipe: Recipe, epochs: int) -> Trial:
+        """Train a recipe up to some epoch, from where it stopped."""
+        old = self._last.get(recipe.name, Trial(recipe, -math.inf, math.inf, 0, 0.0))
+        if old.epochs < epochs:
+            self._last[recipe.name] = self._continued(old, epochs)
+            self.spent += epochs - old.epochs
+        return self._last[recipe.name]
+
+    def _continued(self, old: Trial, epochs: int) -> Trial:
+        job, recipe, saved = self.job, old.recipe, list[Snapshot]()
+        length = {"epochs": epochs, "checkpoint_every": epochs, "patience": 0}
+        config = replace(
+            job.config,
+            options=resolve_options(job.config.model, job.config.preset, recipe.model),
+            train=resolve_train(
+                job.config.model, job.config.preset, job.config.seed, recipe.train, length
+            ),
+        )
+
+        def tell(record: EpochRecord) -> None:
+            if self.on_epoch is not None:
+                self.on_epoch(replace(record, epoch=self.spent + record.epoch - old.epochs))
+
         try:
-            trials.append(_short_run(recipe, job, visible, task, tell))
+            result = train_one(
+                config,
+                self.visible,
+                self.task,
+                on_epoch=tell,
+                save=saved.append,
+                resume_from=old.snapshot,
+            ).result
         except DivergenceError:  # a recipe that fails on this graph is not chosen
-            trials.append(Trial(recipe, -math.inf, math.inf, 0.0))
+            return Trial(recipe, -math.inf, math.inf, epochs, old.seconds)
+        seconds = old.seconds + result.seconds
+        return Trial(recipe, result.val_score, result.val_loss, epochs, seconds, saved[-1])
 
-    for recipe in RECIPES:
-        run(recipe)
-    for recipe in _variations(TrialReport(trials).chosen, job.directed):
-        run(recipe)
-    assert len(trials) <= MAX_TRIALS
-    return TrialReport(trials)
+
+def _order(trial: Trial) -> tuple[float, float]:
+    return (-trial.val_score, trial.val_loss)
+
+
+def _compatible(job: TrialJob, recipes: Sequence[Recipe], num_nodes: int = 0) -> list[Recipe]:
+    """The recipes with the user's settings, without repeats and what does not go together."""
+    found: list[Recipe] = []
+    known: list[tuple[Any, ...]] = []
+    error: ConfigError | None = None
+    for recipe in (recipe.holding(job.held) for recipe in recipes):
+        weights = num_nodes * recipe.model["hidden_channels"]
+        rows = recipe.model.get("adjacency_rows") and "adjacency_rows" not in job.held.options
+        if rows and weights > MAX_ROW_WEIGHTS:
+            continue
+        try:
+            options = resolve_options(job.config.model, job.config.preset, recipe.model)
+        except ConfigError as problem:
+            error = error or problem
+            continue
+        if (options, recipe.train) not in known:
+            known.append((options, recipe.train))
+            found.append(recipe)
+    if error is not None and not found:
+        raise error
+    return found
 
 
 def _variations(recipe: Recipe, directed: bool) -> list[Recipe]:
-    other = "structure" if recipe.model["metric"] == "both" else "both"
-    metrics = ["fixed", other] if recipe.model.get("self_path", True) else ["fixed"]
-    varied = [recipe.varied(f"{metric} metric", metric=metric) for metric in metrics]
+    """The recipe with other metrics, and on a directed graph with other directions."""
+    own, with_self = recipe.model["metric"], recipe.model.get("self_path", True)
+    # Without a self path, a metric that reads features would bring the node's own features back.
+    metrics = ("fixed", "structure", "both") if with_self else ("fixed", "structure")
+    varied = [recipe.varied(f"{name} metric", metric=name) for name in metrics if name != own]
     if directed:
-        varied += [recipe.varied(f"{d} edges", direction=d) for d in ("out", "both")]
+        varied += [recipe.varied(f"{name} edges", direction=name) for name in ("out", "both")]
     return varied
-
-
-def _short_run(
-    recipe: Recipe, job: TrialJob, visible: Data, task: Task, on_epoch: OnEpoch
-) -> Trial:
-    config, length = job.config, {"epochs": job.epochs, "checkpoint_every": 0}
-    short = replace(
-        config,
-        options=resolve_options(config.model, config.preset, recipe.model),
-        train=resolve_train(config.model, config.preset, config.seed, recipe.train, length),
-    )
-    result = train_one(short, visible, task, on_epoch=on_epoch).result
-    return Trial(recipe, result.val_score, result.val_loss, result.seconds)

@@ -100,6 +100,8 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 CHECKPOINT_EVERY = 25
+#: Whoever asks for more epochs and names no patience gets this one.
+MANY_EPOCHS, PATIENCE = 500, 100
 #: Options that came after results were stored, with the value that changes nothing. At that value
 #: the record leaves them out: fingerprints of finished runs and cells stay what they were.
 _LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -206,4 +208,6 @@ def resolve_train(model: str, preset: str, seed: int, *layers: Mapping[str, Any]
     for layer in layers:
         for name, value in layer.items():
             merged[name] = checked_value(name, value, types[name]) if name in types else value
+    if merged.get("epochs", 0) > MANY_EPOCHS:
+        merged.setdefault("patience", PATIENCE)
     return train_config(preset, merged)

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from argnn import functional as AF
 from argnn.analysis.explorer.packing import Packed, pack_columns, pack_floats, pack_integers
 from argnn.analysis.geometry import field_nrmd, metric_statistics
-from argnn.analysis.layers import Layer, learned_layers
+from argnn.analysis.layers import Layer, learned_layers, metric_kind
 from argnn.analysis.messages import Messages, layer_messages, ordered_pairs
 from argnn.analysis.projection import project
 from argnn.analysis.properties import (
@@ -115,6 +115,7 @@ def document(subject: Subject) -> dict[str, Any]:
             "source": pack_integers(source.numpy()),
         },
         "rewired": _rewired(subject, layers, sample),
+        "metric": metric_kind(subject.model),
         "layers": _layers(subject, layers, sample),
     }
 

@@ -127,7 +127,7 @@ def hull_figure(graph: Data, layer: Layer, *, seed: int = 0, jobs: int = 1) -> "
     ax.set_box_aspect(sides, zoom=0.88 * float(np.linalg.norm(sides) / sides.max()))
     ax.view_init(elev=20, azim=-60)
     bar = figure.colorbar(colors, ax=ax, shrink=0.62, pad=0.02)
-    bar.set_label("mean learned curvature κ (violet flat, yellow curved)")
+    bar.set_label("mean curvature κ of the metric (violet flat, yellow curved)")
     style.class_legend(figure, ax)
     return figure
 

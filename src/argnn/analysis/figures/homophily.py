@@ -72,7 +72,11 @@ def homophily_figure(points: Sequence[DataPoint]) -> "Figure":
         x, y, s=_sizes(nrmd), c=nrmd, cmap=style.CURVATURE_COLORS,
         edgecolors="#333333", linewidths=0.6, zorder=2,
     )  # fmt: skip
-    ax.set(xlabel="edge homophily", ylabel="mean learned curvature κ, last layer", xlim=(-0.1, 1.1))
+    ax.set(
+        xlabel="edge homophily",
+        ylabel="mean curvature κ of the metric, last layer",
+        xlim=(-0.1, 1.1),
+    )
     ax.set_xticks(np.linspace(0, 1, 6))
     if len(known) >= _FEWEST_FOR_CORRELATION:
         ax.set_title(

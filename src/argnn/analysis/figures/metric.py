@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from argnn.analysis.figures import style
 from argnn.analysis.geometry import metric_statistics
-from argnn.analysis.layers import Layer, learned_metrics
+from argnn.analysis.layers import Layer, learned_metrics, metric_kind
 from argnn.errors import DataError
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import AbstractNodeModel
@@ -39,7 +39,7 @@ def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     from matplotlib.ticker import MaxNLocator
 
     if not layers:
-        raise DataError("the model has no learned metric to draw")
+        raise DataError("the model has no metric to draw")
     shown = list(enumerate(layers, start=1))[-_MAX_LAYERS:]
     labels = style.label_array(graph)
     figure = style.new_figure(1.3 + 2.3 * len(shown), 4.4)
@@ -140,7 +140,7 @@ def geometry_figure(graph: Data, model: AbstractNodeModel) -> "Figure":
 
     Groups are those of ``geometry`` where the graph has one, else the classes.
     """
-    g = learned_metrics(model, graph)[-1]
+    g, kind = learned_metrics(model, graph)[-1], metric_kind(model).capitalize()
     variation = metric_statistics(g, graph.edge_index).main_variation
     points, known = layout(graph), "geometry" in graph
     if known:
@@ -154,11 +154,11 @@ def geometry_figure(graph: Data, model: AbstractNodeModel) -> "Figure":
     for index, name in enumerate(names):
         groups.scatter([], [], s=20, c=_color(index), label=name)
     groups.legend(loc="best", frameon=False, fontsize=8, ncols=1 + (len(names) > 5))
-    field.set_title("Learned metric: log g along its main direction")
+    field.set_title(f"{kind} metric: log g along its main direction")
     color = {"c": variation.numpy(), "cmap": style.FIELD_COLORS}
     dots = _draw_graph(points, graph.edge_index, field, **color)
     figure.colorbar(dots, ax=field, shrink=0.7)
-    rows.set_title("Learned metric: log g, one row per node")
+    rows.set_title(f"{kind} metric: log g, one row per node")
     figure.colorbar(_draw_rows(g, group, names, rows), ax=rows, shrink=0.7)
     boxes.set_title("Main direction by " + ("geometry" if known else "class"))
     _draw_boxes(variation, group, names, boxes)

@@ -117,7 +117,7 @@ function showRewiring() {
   const heldOut = found.held_out
     ? `; between nodes that were not trained on ${change(found.held_out)}`
     : "";
-  at("rewiring").textContent = "Rewired along learned distances, every degree kept: "
+  at("rewiring").textContent = "Rewired along distances under the metric, every degree kept: "
     + `${whole(newEdges)} of ${whole(neighborOf.length / 2)} edges are new (orange). `
     + `Homophily ${change(found.homophily)}${heldOut}.`;
 }

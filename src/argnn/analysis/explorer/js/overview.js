@@ -12,8 +12,8 @@ const CURVE_NAMES = {
 function showOverview() {
   const sizes = [`${whole(count)} nodes`, `${whole(neighborOf.length / 2)} edges`];
   if (classes.length) sizes.push(`${classes.length} classes`);
-  const learned = layers.length === 1 ? "1 learned layer" : `${layers.length} learned layers`;
-  sizes.push(layers.length ? learned : "no learned metric");
+  const layered = layers.length === 1 ? "1 layer" : `${layers.length} layers`;
+  sizes.push(layers.length ? `${layered} with a ${data.metric} metric` : "no metric");
   at("title").textContent = data.title;
   at("lead").textContent = sizes.join(", ");
   if (data.facts) addPairs(at("facts"), data.facts);
