@@ -17,7 +17,9 @@ from argnn.functional.neighborhood import (
     NORMALIZATIONS,
     Edges,
     Neighborhood,
+    needs_gradient,
     neighborhood,
+    plain_path,
 )
 from argnn.nn.conv.edge_masks import message_mask
 from argnn.nn.conv.message_forms import MESSAGE_FORMS, MessageForm
@@ -49,6 +51,9 @@ class ARConv(MessagePassing):
     PyG's explainers work: an edge mask multiplies the messages of its edge. Constant weights, and
     what the metric network reads from neighbours, are not masked.
 
+    Weights of edges are a part of :math:`w^r_{ij}`, and degrees are sums of weights; a weight of
+    zero is no edge. Where weights need a gradient, plain operations compute it.
+
     Args:
         in_channels: Size of the node features.
         out_channels: Size of the result.
@@ -68,7 +73,7 @@ class ARConv(MessagePassing):
         bias: Whether to add a bias.
 
     Shapes:
-        - **input:** features ``[N, in_channels]``, edges ``[2, E]``, optionally a metric
+        - **input:** features ``[N, in_channels]``, edges ``[2, E]``, optionally weights ``[E]``
         - **output:** ``[N, out_channels]``
     """
 
@@ -141,14 +146,31 @@ class ARConv(MessagePassing):
         """The relations whose messages are summed, in the order of ``lins_neighbor``."""
         return ("in", "out") if self.direction == "both" else (self.direction,)
 
-    def metric(self, x: Tensor, edge_index: Edges) -> Tensor:
+    def metric(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         """Metric of every node, ``[N, metric_channels]``."""
-        g: Tensor = self.metric_net(x, prepared_edges(edge_index, x))
+        g: Tensor = self.metric_net(x, prepared_edges(edge_index, x.size(0), edge_weight))
         return g
 
-    def forward(self, x: Tensor, edge_index: Edges, g: Tensor | None = None) -> Tensor:
-        """The result under the metric ``g``, or under the learned metric if it is None."""
-        hood = prepared_edges(edge_index, x)
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Edges,
+        edge_weight: Tensor | None = None,
+        *,
+        g: Tensor | None = None,
+    ) -> Tensor:
+        """The result under the metric ``g``, or under the learned metric if it is None.
+
+        Args:
+            x: Node features, ``[N, in_channels]``.
+            edge_index: Source and target of each edge, ``[2, E]``, or a transposed sparse
+                adjacency of PyG, whose values are the weights.
+            edge_weight: Weight of each edge, finite and not negative, ``[E]``.
+            g: A metric to use instead of the learned one, ``[N, metric_channels]``.
+        """
+        if torch.compiler.is_compiling() and needs_gradient(edge_weight):
+            return self._uncompiled(x, edge_index, edge_weight, g=g)
+        hood = prepared_edges(edge_index, x.size(0), edge_weight)
         if g is None:
             g = self.metric(x, hood)
         elif g.shape != (x.size(0), self.metric_channels):
@@ -157,6 +179,10 @@ class ARConv(MessagePassing):
         if self.explain:
             return self._masked(x, g, hood)
         return self.message_form.convolved(self, x, g, hood)
+
+    @plain_path
+    def _uncompiled(self, *arguments: Any, **options: Any) -> Tensor:
+        return self.forward(*arguments, **options)
 
     def _self_part(self, x: Tensor) -> Tensor | None:
         """The part that does not depend on neighbours."""
@@ -186,11 +212,13 @@ class ARConv(MessagePassing):
         )
 
 
-def prepared_edges(edge_index: Edges, x: Tensor) -> Neighborhood:
+def prepared_edges(
+    edge_index: Edges, num_nodes: int, edge_weight: Tensor | None = None
+) -> Neighborhood:
     """Edges in the form that layers share, from a list or a transposed sparse adjacency of PyG."""
     if isinstance(edge_index, Tensor) and is_sparse(edge_index):
-        target_source, value = to_edge_index(edge_index)
-        if not bool((value == 1).all()):
-            raise ValueError("ARConv has no edge weights: the adjacency must hold ones only")
+        if edge_weight is not None:
+            raise ValueError("the values of a sparse adjacency are its weights: give no others")
+        target_source, edge_weight = to_edge_index(edge_index)
         edge_index = target_source.flip(0)
-    return neighborhood(edge_index, x.size(0))
+    return neighborhood(edge_index, num_nodes, edge_weight)
