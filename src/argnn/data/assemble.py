@@ -73,6 +73,27 @@ def assemble(
     return graph
 
 
+def features_and_edges(graph: Data) -> Data:
+    """What a model computes from: features, edges and their weights, without labels."""
+    names = ("x", "edge_index", "edge_weight")
+    return Data(**{name: graph[name] for name in names if graph.get(name) is not None})
+
+
+def without_weightless_edges(source: Data, origin: str) -> list[str]:
+    """Take out edges whose weight is zero, which are none, and say so.
+
+    ``source`` holds ``edge_weight`` and ``keep_weight``.
+    """
+    with error_prefix(f"{origin}:"):
+        weight = _weight(source, _integers(source, "edge_index"))
+    if weight is None or bool((weight != 0).all()):
+        return []
+    kept = weight != 0
+    source.edge_index = source.edge_index[:, kept]
+    source.edge_weight = source.edge_weight.flatten()[kept]
+    return [f"{int((~kept).sum())} edges of weight 0 left out"]
+
+
 def _first(wrong: Tensor) -> list[int] | None:
     """Where the first true entry is; none if all are false."""
     places = wrong.nonzero()
@@ -227,6 +248,7 @@ def _edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
     """What was done to the edges, in words."""
     directions = "directions kept" if keeps_directions else "both directions listed"
     rule = f"self-loops removed, {directions}, duplicates merged"
+    rule += ", weights kept (of duplicates the mean)" if source.get("keep_weight") else ""
     rule += " (the source is undirected)" if said and not keeps_directions else ""
     # After duplicates are merged there is no single value per edge, and no model would use it.
     dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
@@ -257,6 +279,9 @@ def _weight(source: Data, edge_index: Tensor) -> Tensor | None:
     if place := _first(~torch.isfinite(weight.float())):
         (row,) = place
         raise DataError(f"edge_weight[{row}] is not finite (got {weight[row].item()})")
+    if place := _first(weight < 0):
+        (row,) = place
+        raise DataError(f"edge_weight[{row}] is negative (got {weight[row].item()})")
     return weight.float()
 
 

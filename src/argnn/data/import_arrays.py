@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.assemble import arranged_edges
+from argnn.data.assemble import arranged_edges, without_weightless_edges
 from argnn.data.import_graph import ImportedGraph, check_width, structure_rule, written_schema
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId
@@ -42,7 +42,7 @@ def import_arrays(
         _forget_unknown_labels(data, schema)
     node_ids, names = _node_ids(data, origin), _feature_names(data)
     structure = None if schema is not None else _made_before(data, options, origin)
-    _choose_weights(data, options.weight, notes, origin)
+    _choose_weights(data, options.weight, notes, origin, any_name=schema is not None)
     scaling: dict[str, Any] = {"center": None, "scale": None}
     if schema is not None and _is_encoded(data, schema):
         if schema["structure"] is not None:
@@ -79,16 +79,19 @@ def _is_encoded(data: Data, schema: Schema) -> bool:
     return is_full and schema["structure"] is not None
 
 
-def _choose_weights(data: Data, asked: str | None, notes: list[str], origin: str) -> None:
-    """Keep the weights of the edges if that was asked for."""
+def _choose_weights(
+    data: Data, asked: str | None, notes: list[str], origin: str, any_name: bool
+) -> None:
+    """Keep the weights of the edges if that was asked for; a model may know another name."""
     has_weights = data.get("edge_weight") is not None
     if asked is None:
         notes += ["edge weights ignored (not asked for)"] if has_weights else []
         return
-    if asked not in _WEIGHT_NAMES or not has_weights:
+    if not has_weights or not (any_name or asked in _WEIGHT_NAMES):
         what = f"they are called {_WEIGHT_NAMES[0]} here" if has_weights else "it has none"
         raise DataError(f"{origin}: no edge weights '{asked}'; {what}")
     data.keep_weight = True
+    notes += without_weightless_edges(data, origin)
 
 
 def _standardize(

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data import targets
-from argnn.data.assemble import arranged_edges
+from argnn.data.assemble import arranged_edges, without_weightless_edges
 from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, learned_rules
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_nodes, shown
@@ -63,6 +63,8 @@ def import_tables(
     id_column = None if nodes is None else _id_column(nodes, options, schema)
     node_ids, edge_index, weight = _read_edges(tables, id_column, options.weight, notes)
     data = Data(edge_index=edge_index, **weight)
+    notes += without_weightless_edges(data, edges.origin)
+    edge_index = data.edge_index
     label, label_column = None, None
     if schema is not None:
         label = schema["label"]
@@ -213,6 +215,8 @@ def _weights(edges: Table, column: str) -> NDArray[np.float64]:
             weights[row] = np.nan
         if not np.isfinite(weights[row]):
             raise edges.error(row, column, f"a weight must be a finite number (got {shown(cell)})")
+        if weights[row] < 0:
+            raise edges.error(row, column, f"a weight must not be negative (got {shown(cell)})")
     return weights
 
 

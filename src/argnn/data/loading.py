@@ -70,7 +70,8 @@ def load(
         label: Node column of the classes; ``label`` or ``y`` if not given.
         node_id: Node column of the ids; ``id`` or the first one if not given.
         weight: Edge column of the weights, kept as ``edge_weight``; left out if not given. Where
-            there is only one and it has no name, it is called ``weight``.
+            there is only one and it has no name, it is called ``weight``. Weights must be finite
+            and not negative; an edge of weight zero is left out.
         drop: Node columns to leave out.
         standardize: Shift and scale every number column to mean 0 and deviation 1.
         max_categories: Most different words in a column that becomes one feature per word.
@@ -112,7 +113,7 @@ def load(
     if schema is not None:
         check_schema(schema)
         stored = {name: schema[name] for name in ("directed", "row_normalize")}
-        options = replace(options, **stored)
+        options = replace(options, **stored, weight=weight or schema.get("weight"))
     name, origin, imported = _imported(source, root, options, schema)
     if imported.parts:
         imported.data.x = torch.from_numpy(side_by_side(imported.parts))

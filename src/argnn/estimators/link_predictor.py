@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import LinkSplit, split_links, with_edges
+from argnn.data import LinkSplit, features_and_edges, split_links, with_edges
 from argnn.data.links import RATIOS
 from argnn.errors import ConfigError
 from argnn.estimators.base import GraphEstimator, drawn_seed
@@ -111,7 +111,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         config = self._resolved(request, read, 0, base_settings(request) or PRESET)
         device = config.device
         seen = with_edges(read, split.edge_index)
-        observed = Data(x=seen.x, edge_index=seen.edge_index).to(device)
+        observed = features_and_edges(seen).to(device)
         task = LinkPrediction(
             split.train.to(device), split.val.to(device), split.val_negatives.to(device), nodes
         )

@@ -12,6 +12,7 @@ from argnn.data.import_options import Columns
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
+from argnn.nn import model_class
 from argnn.runs import trial
 from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Tell, ignore, open_pool
@@ -221,7 +222,9 @@ def worker_count(asked: int | None, num_splits: int, device: str) -> int:
 
 def graph_facts(graph: Data) -> dict[str, Any]:
     """Sizes, rules and checksum of a graph, for the record."""
-    names = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
+    names = ["x", "edge_index", "y", "train_mask", "val_mask", "test_mask"]
+    # Only where there are some: a graph without weights keeps its checksum.
+    names += ["edge_weight"] if graph.get("edge_weight") is not None else []
     return {
         "name": graph.name,
         "nodes": graph.x.size(0),
@@ -250,7 +253,8 @@ def _check_task(request: Request) -> None:
 
 def _check_weights(request: Request, model: str) -> None:
     """Weights that a model would not look at must not seem to matter."""
-    if request.columns.weight is not None and not request.ignore_weights:
+    asked = request.columns.weight is not None and not request.ignore_weights
+    if asked and not model_class(model).takes_edge_weight:
         raise ConfigError(
             f"{model} does not use edge weights: leave out --weight, or say --ignore-weights"
         )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import LinkSplit, split_links, split_masks, with_edges
+from argnn.data import LinkSplit, features_and_edges, split_links, split_masks, with_edges
 from argnn.functional import twin_counts, twin_groups
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.settings.run_config import LinkConfig
@@ -94,7 +94,7 @@ def divided_links(graph: Data, split: int, link: LinkConfig) -> LinkSplit:
 def _node_problem(graph: Data, split: int, device: str) -> Problem:
     train, val, test = split_masks(graph, split)
     return Problem(
-        visible=Data(x=graph.x, edge_index=graph.edge_index).to(device),
+        visible=features_and_edges(graph).to(device),
         task=NodeClassification(graph.y.to(device), train.to(device), val.to(device)),
         judge=_NodeJudge(graph.y, val, test, train, graph.edge_index),
         schema=graph.get("schema"),
@@ -105,7 +105,7 @@ def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Pro
     divided = divided_links(graph, split, link)
     seen = with_edges(graph, divided.edge_index)
     return Problem(
-        visible=Data(x=seen.x, edge_index=seen.edge_index).to(device),
+        visible=features_and_edges(seen).to(device),
         task=LinkPrediction(
             divided.train.to(device),
             divided.val.to(device),

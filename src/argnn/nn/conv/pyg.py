@@ -3,7 +3,7 @@
 Weights, their names, initialisation and results are PyG's. Only the sum over neighbours is computed
 in another way, without a tensor of edges x channels. One difference for edge lists with self-loops:
 ``SAGEConv`` and ``FAConv`` do not count a node as its own neighbour. Weights of edges come with
-prepared edges (:func:`~argnn.functional.neighborhood.neighborhood`): ``GATConv`` multiplies the
+prepared edges (``argnn.functional.neighborhood.neighborhood``): ``GATConv`` multiplies the
 exponential of its scores by them, the others their messages.
 """
 

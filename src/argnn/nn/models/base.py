@@ -118,8 +118,8 @@ class AbstractNodeModel(nn.Module, ABC):
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores, and the metric diagonals of each layer; an empty list without metrics.
 
-        Edges are a tensor, or prepared by :func:`~argnn.functional.neighborhood.neighborhood`
-        where they have weights.
+        Edges are a tensor, or where they have weights, what
+        ``argnn.functional.neighborhood.neighborhood`` prepares.
         """
 
     def set_sizes(
