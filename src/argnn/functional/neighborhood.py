@@ -13,7 +13,7 @@ from torch import Tensor
 from argnn.functional.precision import accumulation_dtype
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused, plain_path
-from argnn.kernels.contents import unchanged
+from argnn.kernels.contents import ContentCache, plain_tensor, unchanged
 from argnn.kernels.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -27,9 +27,9 @@ from argnn.kernels.neighborhood import (
 
 __all__ = [
     "DIRECTIONS", "NORMALIZATIONS", "Edges", "LinearOperator", "Neighborhood", "aggregate",
-    "csr_tensor", "edges_of", "kept", "needs_gradient", "neighbor_dispersion", "neighbor_mean",
-    "neighbor_moments", "neighbor_sum", "neighborhood", "plain_aggregate", "plain_path",
-    "row_starts", "unchanged",
+    "bipartite_neighborhood", "csr_tensor", "edges_of", "kept", "needs_gradient",
+    "neighbor_dispersion", "neighbor_mean", "neighbor_moments", "neighbor_sum", "neighborhood",
+    "plain_aggregate", "plain_path", "row_starts", "unchanged",
 ]  # fmt: skip
 
 
@@ -132,6 +132,41 @@ def _plain_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
     own = centred if hood.has_no_isolated_node else centred * has_neighbors
     dispersion = torch.addcmul(mean_square, own, torch.sub(own, mean, alpha=2)).clamp_min(0)
     return (mean + shift * has_neighbors).to(h.dtype), dispersion.to(h.dtype)
+
+
+_JOINED: ContentCache[Tensor] = ContentCache()
+
+
+def bipartite_neighborhood(
+    edge_index: Tensor, num_sources: int, num_targets: int, edge_weight: Tensor | None = None
+) -> Neighborhood:
+    """The one graph of some sources and, numbered after them, some targets.
+
+    Args:
+        edge_index: Source and target of each edge, each numbered from 0, ``[2, E]``.
+        num_sources: Number of sources.
+        num_targets: Number of targets.
+        edge_weight: Weight of each edge, ``[E]``.
+    """
+    edges = plain_tensor(edge_index)
+
+    def joined() -> Tensor:
+        for place, (ends, count) in enumerate(zip(edges, (num_sources, num_targets), strict=True)):
+            wrong = ends[(ends < 0) | (ends >= count)]
+            if wrong.numel():
+                known = f"but nodes are 0 to {count - 1}"
+                raise ValueError(f"edge_index[{place}] names node {int(wrong[0])}, {known}")
+        return _shifted(edges, num_sources)
+
+    if torch.compiler.is_compiling():
+        both = _shifted(edges, num_sources)
+    else:
+        both = _JOINED.of(edges, joined, key=(num_sources, num_targets))
+    return neighborhood(both, num_sources + num_targets, edge_weight)
+
+
+def _shifted(edge_index: Tensor, num_sources: int) -> Tensor:
+    return torch.stack([edge_index[0], edge_index[1] + num_sources])
 
 
 def edges_of(graph: Any) -> Edges:
