@@ -16,6 +16,7 @@ from argnn.data.structural_features import Structure, check_edges, structural_fe
 from argnn.errors import ConfigError, DataError
 
 _WEIGHT_NAMES = ("weight", "edge_weight")
+_TIME_NAMES = ("time", "edge_time")
 _MOST_NODES_PER_END = 100
 
 
@@ -42,6 +43,7 @@ def import_arrays(
         _forget_unknown_labels(data, schema)
     node_ids, names = _node_ids(data, origin), _feature_names(data)
     structure = None if schema is not None else _made_before(data, options, origin)
+    _choose_times(data, options.time, origin)
     _choose_weights(data, options.weight, notes, origin, any_name=schema is not None)
     scaling: dict[str, Any] = {"center": None, "scale": None}
     if schema is not None and _is_encoded(data, schema):
@@ -77,6 +79,16 @@ def _is_encoded(data: Data, schema: Schema) -> bool:
     x = _dense(data)
     is_full = x is not None and x.size(1) == schema["num_features"]
     return is_full and schema["structure"] is not None
+
+
+def _choose_times(data: Data, asked: str | None, origin: str) -> None:
+    """Keep the times of the edges if that was asked for."""
+    if asked is None:
+        return
+    if data.get("edge_time") is None or asked not in _TIME_NAMES:
+        what = "it has none" if data.get("edge_time") is None else "they are called time here"
+        raise DataError(f"{origin}: no times of edges '{asked}'; {what}")
+    data.keep_time = True
 
 
 def _choose_weights(

@@ -47,6 +47,7 @@ def load(
     label: str | None = None,
     node_id: str | None = None,
     weight: str | None = None,
+    time: str | None = None,
     drop: Sequence[str] = (),
     standardize: bool = False,
     max_categories: int = MAX_CATEGORIES,
@@ -72,6 +73,8 @@ def load(
         weight: Edge column of the weights, kept as ``edge_weight``; left out if not given. Where
             there is only one and it has no name, it is called ``weight``. Weights must be finite
             and not negative; an edge of weight zero is left out.
+        time: Edge column of time stamps, kept as ``edge_time``: numbers, or ISO dates, which become
+            seconds since 1970. Of duplicates the first in time counts.
         drop: Node columns to leave out.
         standardize: Shift and scale every number column to mean 0 and deviation 1.
         max_categories: Most different words in a column that becomes one feature per word.
@@ -87,7 +90,7 @@ def load(
         ``train_mask``, ``val_mask``, ``test_mask`` ``[N, S]``, ``name``, ``class_count``,
         ``class_names``, ``node_ids``, ``feature_names``, ``schema`` (plain JSON values), in words
         ``edge_rule``, ``feature_rule``, ``split_rule`` and ``notes``, and on request
-        ``edge_weight`` ``[E]``.
+        ``edge_weight`` and ``edge_time`` ``[E]``.
 
     Raises:
         DataError: A file is missing, damaged or contradicts itself.
@@ -105,6 +108,7 @@ def load(
         label=label,
         node_id=node_id,
         weight=weight,
+        time=time,
         drop=tuple(drop),
         standardize=standardize,
         max_categories=max_categories,

@@ -90,6 +90,8 @@ def with_edges(graph: Data, edge_index: Tensor) -> Data:
     seen.edge_index = edge_index
     if graph.get("edge_weight") is not None:
         seen.edge_weight = _weights_of(graph, edge_index)
+    if "edge_time" in seen:
+        del seen.edge_time  # is of the edges before
     rule = (graph.get("schema") or {}).get("structure")
     if rule is None or rule["kind"] not in _FROM_EDGES:
         return seen

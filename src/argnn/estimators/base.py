@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data import features_and_edges
-from argnn.data.links import RATIOS
+from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.reading import Reading
 from argnn.functional.neighborhood import edges_of
@@ -72,6 +72,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             ratio=getattr(self, "ratio", None),
             decoder=getattr(self, "decoder", None),
             spanning_forest=getattr(self, "spanning_forest", False),
+            split_by=getattr(self, "split_by", None),
         )
 
     def _resolved(
@@ -255,7 +256,8 @@ def _stored_config(checkpoint: Checkpoint) -> RunConfig:
     link = None
     if spec.decoder is not None:
         ratio, forest = params.get("ratio", RATIOS[0]), params.get("spanning_forest", False)
-        link = LinkConfig(ratio, forest, spec.decoder)
+        by = params.get("split_by", SPLITS_BY[0])
+        link = LinkConfig(ratio, forest, spec.decoder, by)
     return RunConfig(
         data=str(facts["graph"].get("name")),
         task=checkpoint.task,

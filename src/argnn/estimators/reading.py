@@ -64,8 +64,10 @@ class Reading:
                 draw_split=False,
                 **self.options,
             )
+        # Times only divide pairs for training.
+        options = {name: value for name, value in self.options.items() if name != "time"}
         try:
-            return load(source, schema=self.schema, **self.options)
+            return load(source, schema=self.schema, **options)
         except ArgnnError:
             raise
         except _SCHEMA_ERRORS as error:

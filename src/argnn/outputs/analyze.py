@@ -184,6 +184,8 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
     if config.link is not None:
         drawn = "drawn with the number of the split as seed"
         split_rule = f"pairs of nodes at {config.link.ratio}, {drawn}"
+        if config.link.split_by == "time":
+            split_rule = f"{config.link.rule}; non-edges {drawn}"
     has_presets = len(model_class(config.model).preset_sizes) > 1
     facts = {
         "Data": config.data,

@@ -34,7 +34,10 @@ from argnn.train import EpochRecord
 
 EXECUTORS = ("local", "ray")
 #: What a graph is made of.
-TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask", "edge_weight")
+TENSORS = (
+    *("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"),
+    *("edge_weight", "edge_time"),
+)
 #: What is said about it; ``schema`` tells which features have to be made again for links.
 _FACTS = ("name", "class_count", "class_names", "schema")
 _POLL_SECONDS = 0.1

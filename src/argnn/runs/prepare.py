@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from argnn.data import load, split_masks
 from argnn.data.import_options import Columns
-from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
+from argnn.data.links import NUM_LINK_SPLITS, RATIOS, SPLITS_BY, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
 from argnn.nn import model_class
@@ -29,7 +29,7 @@ from argnn.settings.resolve import (
     names_of,
     resolve,
 )
-from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig
+from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig, check_split_by
 from argnn.train.devices import resolve_device
 
 __all__ = ["Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled"]
@@ -224,7 +224,7 @@ def graph_facts(graph: Data) -> dict[str, Any]:
     """Sizes, rules and checksum of a graph, for the record."""
     names = ["x", "edge_index", "y", "train_mask", "val_mask", "test_mask"]
     # Only where there are some: a graph without weights keeps its checksum.
-    names += ["edge_weight"] if graph.get("edge_weight") is not None else []
+    names += [name for name in ("edge_weight", "edge_time") if graph.get(name) is not None]
     return {
         "name": graph.name,
         "nodes": graph.x.size(0),
@@ -245,10 +245,24 @@ def _check_task(request: Request) -> None:
         parse_ratio(request.ratio or RATIOS[0])
         if request.directed:
             raise ConfigError("--directed belongs to --task node: pairs of links have no direction")
+        _check_times(request)
         return
-    for name in ("ratio", "decoder", "spanning_forest"):
+    if request.columns.time is not None:
+        raise ConfigError("--time belongs to --task link")
+    for name in ("ratio", "decoder", "spanning_forest", "split_by"):
         if getattr(request, name) not in (None, False):
             raise ConfigError(f"--{name.replace('_', '-')} belongs to --task link")
+
+
+def _check_times(request: Request) -> None:
+    """Times and a split by time belong together."""
+    check_split_by(request.split_by or SPLITS_BY[0])
+    if request.split_by == "time" and request.spanning_forest:
+        raise ConfigError("--spanning-forest would put new edges into training: leave it out")
+    if request.split_by == "time" and request.columns.time is None:
+        raise ConfigError("--split-by time needs --time COLUMN, the edge column of time stamps")
+    if request.split_by != "time" and request.columns.time is not None:
+        raise ConfigError("--time belongs to --split-by time")
 
 
 def _check_weights(request: Request, model: str) -> None:

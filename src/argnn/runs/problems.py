@@ -88,7 +88,8 @@ def observed_graph(graph: Data, split: int, link: LinkConfig | None) -> Data:
 def divided_links(graph: Data, split: int, link: LinkConfig) -> LinkSplit:
     """The pairs of one split."""
     nodes, forest = graph.x.size(0), link.spanning_forest
-    return split_links(graph.edge_index, nodes, link.ratio, split, spanning_forest=forest)
+    time = {"edge_time": graph.edge_time} if link.split_by == "time" else {}
+    return split_links(graph.edge_index, nodes, link.ratio, split, spanning_forest=forest, **time)
 
 
 def _node_problem(graph: Data, split: int, device: str) -> Problem:

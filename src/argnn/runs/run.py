@@ -274,7 +274,7 @@ def _params(config: RunConfig) -> dict[str, Any]:
     }
     if config.link is None:
         return {**params, "directed": config.directed, "trial": False}
-    return {**params, **asdict(config.link)}
+    return {**params, **config.link.to_json()}
 
 
 def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
         "graph": {name: value for name, value in config.graph.items() if name != "digest"},
         "split_rule": f"{config.graph['split_rule']}; split {row['split']}"
         if config.link is None
-        else f"unordered pairs at {config.link.ratio}, split {row['split']}",
+        else f"{config.link.rule}, split {row['split']}",
         "counts": {},
         "best_epoch": row["chosen_epoch"],
         "epochs_run": row["epochs_run"],

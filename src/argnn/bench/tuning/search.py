@@ -174,6 +174,7 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
     y = graph.y if config.task == "link" else torch.where(seen, graph.y, -1)
     return Data(
         **features_and_edges(graph).to_dict(),
+        **({"edge_time": graph.edge_time} if "edge_time" in graph else {}),
         y=y,
         train_mask=graph.train_mask,
         val_mask=graph.val_mask,
