@@ -61,7 +61,7 @@ def test_messages_are_those_of_the_first_layer(form):
         assert row["message"] == pytest.approx(float(vector.norm()), rel=1e-4)
         assert row["message"] == pytest.approx(abs(row["weight"]) * float(sent.norm()), rel=1e-4)
     own = conv._self_part(h)[2]
-    torch.testing.assert_close(total + own, conv(h, EDGES, g)[2], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(total + own, conv(h, EDGES, g=g)[2], rtol=1e-4, atol=1e-5)
 
 
 def test_the_loudest_comes_first_and_shares_add_up():

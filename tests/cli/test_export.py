@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import argnn as package
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
@@ -171,8 +172,57 @@ def test_cleaned_edges_are_those_of_load(graphs):
     edges = torch.from_numpy(raw_edges)
     for directed in (False, True):
         expected = load((other.x.numpy(), raw_edges), directed=directed).edge_index
-        found = cleaned(edges, 40, directed)
+        found, weight = cleaned(edges, 40, directed)
         assert sorted(found.t().tolist()) == sorted(expected.t().tolist())
+        assert weight is None
+
+
+def test_cleaned_weights_are_those_of_load(graphs):
+    _, other, raw_edges = graphs
+    weight = np.random.default_rng(1).integers(0, 4, raw_edges.shape[1]).astype(np.float32)
+    data = Data(x=other.x, edge_index=torch.from_numpy(raw_edges), edge_weight=torch.tensor(weight))
+    for directed in (False, True):
+        expected = load(data, directed=directed, weight="edge_weight")
+        edges, found = cleaned(data.edge_index, 40, directed, data.edge_weight)
+        listed = torch.cat([edges, found.unsqueeze(0)]).t().tolist()
+        both = torch.cat([expected.edge_index, expected.edge_weight.unsqueeze(0)])
+        torch.testing.assert_close(torch.tensor(sorted(listed)), both.t())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "directed"),
+    [
+        ({"metric": "both"}, False),
+        ({"direction": "both", "metric": "structure"}, True),
+        ({"modulation": "scalar", "attention": True, "metric_init": "degree"}, True),
+    ],
+    ids=["default", "directed", "scalar"],
+)
+def test_a_model_with_weights_takes_them_as_its_last_input(graphs, options, directed):
+    torch.set_num_threads(1)
+    small, other, raw_edges = graphs
+    rng = np.random.default_rng(3)
+    draw = lambda edges: torch.tensor(rng.integers(0, 4, edges.size(1)) / 2)  # noqa: E731
+    small = Data(x=small.x, y=small.y, edge_index=small.edge_index)
+    small.edge_weight = draw(small.edge_index)
+    clf = ARGNNClassifier(
+        trial=False,
+        epochs=3,
+        directed=directed,
+        device="cpu",
+        model_options={"hidden_channels": 8, **options},
+        load_options={"weight": "edge_weight"},
+    ).fit(small)
+    program = exported(clf).module()
+    unlike = Data(x=other.x, edge_index=torch.from_numpy(raw_edges))
+    unlike.edge_weight = draw(unlike.edge_index)
+    for graph in (small, unlike):
+        found = program(graph.x, graph.edge_index, graph.edge_weight.float()).detach().numpy()
+        expected = clf.predict_proba(graph)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        graph.edge_weight = torch.ones_like(graph.edge_weight)
+        assert not np.allclose(expected, clf.predict_proba(graph), atol=1e-4)
 
 
 def test_facts_have_the_name_that_the_script_reads():

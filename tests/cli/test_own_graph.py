@@ -71,16 +71,83 @@ def test_runs_without_columns_are_stored_as_before(argnn):
     assert "columns" not in config_of()
 
 
-def test_weights_are_refused_until_they_are_ignored(argnn, shop):
-    done = argnn("train", shop, *CHOICE, "--weight=weight", *QUICK)
-    assert done.code == 2
-    assert done.err == (
-        "argnn: error: gcn does not use edge weights: leave out --weight, or say --ignore-weights\n"
-    )
-    assert not Path("run").exists()
-    done = argnn("train", shop, *CHOICE, "--weight=weight", "--ignore-weights", *QUICK)
+def test_weights_are_used_or_ignored(argnn, shop):
+    found = {}
+    for name, words in {
+        "without": (),
+        "with": ("--weight=weight",),
+        "ignored": ("--weight=weight", "--ignore-weights"),
+    }.items():
+        done = argnn("train", shop, *CHOICE, *words, *QUICK[:2], f"--out={name}")
+        assert (done.code, done.err) == (0, "")
+        assert argnn("predict", name, f"--out={name}.csv").code == 0
+        found[name] = Path(f"{name}.csv").read_text(), config_of(name)
+    assert found["without"] == found["ignored"]
+    assert found["with"][0] != found["without"][0]
+    assert found["with"][1]["columns"]["weight"] == "weight"
+    assert found["with"][1]["graph"]["digest"] != found["without"][1]["graph"]["digest"]
+
+
+def test_weights_of_one_give_the_same_bits(argnn, shop):
+    path = shop / "edges.csv"
+    rows = path.read_text().splitlines()
+    path.write_text("\n".join([rows[0], *(row.rsplit(",", 1)[0] + ",1" for row in rows[1:])]))
+    for name, words in {"without": (), "with": ("--weight=weight",)}.items():
+        argnn("train", shop, *CHOICE, *words, *QUICK[:2], f"--out={name}")
+        argnn("predict", name, f"--out={name}.csv")
+    assert Path("with.csv").read_text() == Path("without.csv").read_text()
+
+
+def test_a_model_with_weights_wants_them_again(argnn, shop):
+    argnn("train", shop, *CHOICE, "--weight=weight", *QUICK)
+    path = shop / "edges.csv"
+    path.write_text(path.read_text().replace(",weight", ",strength", 1))
+    done = argnn("predict", "run", shop, "--out=new.csv")
+    assert (done.code, done.out) == (2, "")
+    assert "edges.csv: no column 'weight' for the edge weights" in done.err
+    assert not Path("new.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        ("-1", "a weight must not be negative (got '-1')"),
+        ("", "a weight must be a finite number (got '')"),
+        ("much", "a weight must be a finite number (got 'much')"),
+    ],
+)
+def test_wrong_weights(refused, shop, cell, problem):
+    path = shop / "edges.csv"
+    rows = path.read_text().splitlines()
+    rows[3] = rows[3].rsplit(",", 1)[0] + f",{cell}"
+    path.write_text("\n".join(rows))
+    words = ("train", shop, *CHOICE, "--weight=weight", *QUICK)
+    refused(*words, message=f"edges.csv, line 4, column weight: {problem}")
+
+
+def test_edges_of_weight_zero_are_left_out(argnn, shop):
+    path = shop / "edges.csv"
+    rows = path.read_text().splitlines()
+    zero = [row if i % 4 else row.rsplit(",", 1)[0] + ",0" for i, row in enumerate(rows)]
+    for name, kept in {"zero": [rows[0], *zero[1:]], "gone": [rows[0], *zero[1:]]}.items():
+        chosen = [row for row in kept if name == "zero" or not row.endswith(",0")]
+        path.write_text("\n".join(chosen))
+        done = argnn("train", shop, *CHOICE, "--weight=weight", *QUICK[:2], f"--out={name}")
+        assert ("edges of weight 0 left out" in done.out) == (name == "zero")
+        argnn("predict", name, f"--out={name}.csv")
+    assert Path("zero.csv").read_text() == Path("gone.csv").read_text()
+
+
+def test_weights_of_links(argnn, shop):
+    words = ("--task=link", *CHOICE, *QUICK[:2])
+    done = argnn("train", shop, *words, "--weight=weight", "--out=with", "--json")
     assert (done.code, done.err) == (0, "")
-    assert "weight" not in config_of()["columns"]
+    argnn("train", shop, *words, "--out=without")
+    Path("pairs.csv").write_text("source,target\nc-1,c-2\nc-3,c-4\n")
+    for name in ("with", "without"):
+        done = argnn("predict", name, "--pairs=pairs.csv", f"--out={name}.csv")
+        assert (done.code, done.err) == (0, "")
+    assert Path("with.csv").read_text() != Path("without.csv").read_text()
 
 
 def test_edge_list_for_links(argnn):

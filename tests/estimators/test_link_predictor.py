@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.exceptions import NotFittedError
 
-from argnn import ARGNNLinkPredictor
+from argnn import ARGNNLinkPredictor, load
 from argnn.data import split_links
 from argnn.errors import ConfigError, DataError
 
@@ -111,3 +111,35 @@ def test_bad_parameters():
 def test_not_fitted():
     with pytest.raises(NotFittedError):
         ARGNNLinkPredictor().predict([(0, 1)])
+
+
+def test_the_newest_links_are_tested(graph, tmp_path):
+    graph.edge_time = torch.arange(graph.edge_index.size(1)) * 1.0
+    options = {"epochs": 2, "device": "cpu", "load_options": {"time": "edge_time"}}
+    lp = ARGNNLinkPredictor("gcn", split_by="time", **options).fit(graph)
+    assert lp.split_rule_ == (
+        "unordered pairs at 85/5/10, the newest for test, non-edges drawn with seed 0"
+    )
+    time = {}
+    for number, pair in enumerate(graph.edge_index.t().tolist()):
+        time.setdefault(tuple(sorted(pair)), number)
+    parts = lp.split_.train, lp.split_.val
+    ages = [[time[tuple(pair)] for pair in part.t().tolist()] for part in parts]
+    assert max(ages[0]) < min(ages[1])
+    assert lp.split_.edge_index.size(1) == 2 * len(ages[0])
+    lp.save(tmp_path / "links")
+    again = load(tmp_path / "links")
+    del graph.edge_time  # not needed for a prediction
+    pairs = [[0, 1], [2, 5]]
+    expected = lp.predict_proba(pairs, graph=graph)
+    assert np.array_equal(again.predict_proba(pairs, graph=graph), expected)
+
+
+def test_times_and_a_split_by_time_belong_together(graph):
+    with pytest.raises(ConfigError, match="belong together"):
+        ARGNNLinkPredictor("gcn", split_by="time", epochs=1).fit(graph)
+    graph.edge_time = torch.arange(graph.edge_index.size(1)) * 1.0
+    with pytest.raises(ConfigError, match="belong together"):
+        ARGNNLinkPredictor("gcn", epochs=1, load_options={"time": "edge_time"}).fit(graph)
+    with pytest.raises(ConfigError, match="split_by must be one of random, time"):
+        ARGNNLinkPredictor("gcn", split_by="age", epochs=1).fit(graph)

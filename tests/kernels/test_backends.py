@@ -93,6 +93,7 @@ class Case:
     right: bool = True
     eps0: float = 0.5
     features: str = "random"
+    weights: bool = False
 
     def __str__(self):
         changed = [v for k, v in vars(self).items() if v != getattr(Case, k)]
@@ -121,13 +122,20 @@ CASES = [
     Case(dtype=torch.bfloat16, C=3),
     Case(dtype=torch.bfloat16, target_norm=True, D=16),
     Case(dtype=torch.float16, D=33),
+    Case(weights=True),
+    Case(weights=True, attention=False, left=False, right=False, C=7),
+    Case(weights=True, target_norm=True, D=128, C=160),
+    Case(weights=True, graph="none"),
+    Case(weights=True, dtype=torch.bfloat16, D=16),
 ]
 
 
 def build(case, device):
     """Both matrices, the edges in float64's order, and the named inputs as stored."""
     source, target, count = edges(case.graph)
-    forward, back = csr_module.Csr.pair(source.to(device), target.to(device), count)
+    weight = torch.rand(source.numel(), dtype=torch.float64) + 0.5 if case.weights else None
+    weight = None if weight is None else weight.to(device)
+    forward, back = csr_module.Csr.pair(source.to(device), target.to(device), count, weight)
     torch.manual_seed(2)
     h, g = torch.randn(count, case.D), torch.randn(count, case.D).exp()
     if case.features == "equal":
@@ -180,6 +188,7 @@ def reference(case, forward, h, g, m, left, right, eps0, whole=True):
         weight = weight * torch.sigmoid(product / (norms if whole else norms.detach()))
     weight = weight if left is None else weight * left.double()[target]
     weight = weight if right is None else weight * right.double()[source]
+    weight = weight if forward.weight is None else weight * forward.weight
     messages = h if m is None else m
     out = torch.zeros_like(messages)
     return out.index_add(0, target, weight.unsqueeze(-1) * messages[source])
@@ -270,6 +279,11 @@ SUM_CASES = [
     Case(graph="none"),
     Case(dtype=torch.bfloat16),
     Case(dtype=torch.bfloat16, D=128),
+    Case(weights=True),
+    Case(weights=True, D=128, left=False),
+    Case(weights=True, graph="whole rows", D=3, right=False),
+    Case(weights=True, graph="single"),
+    Case(weights=True, dtype=torch.bfloat16),
 ]
 
 
@@ -282,15 +296,17 @@ def test_sums_over_neighbours_match_float64_and_autograd(backend, case):
     ones = torch.ones(h.size(0), device=backend.device, dtype=torch.float64)
     rows, columns = (ones if s is None else s.double() for s in (left, right))
     zero = torch.zeros_like(x)
+    entries = [x.new_ones(m.num_entries) if m.weight is None else m.weight for m in (forward, back)]
+    w, w_back = (weight.unsqueeze(-1) for weight in entries)
 
-    summed = rows[:, None] * zero.index_add(0, target, columns[source, None] * x[source])
+    summed = rows[:, None] * zero.index_add(0, target, w * columns[source, None] * x[source])
     assert_close(kernels.gather_sum(forward, h, left, right), summed.detach(), case.dtype)
     own = torch.rand_like(ones).float()
     with_own = (own.double()[:, None] * x + summed).detach()
     assert_close(kernels.gather_sum(forward, h, left, right, own), with_own, case.dtype)
     difference = y[target] - y[source]
-    curvature = rows[:, None] * zero.index_add(0, target, difference)
-    energy = torch.zeros_like(ones).index_add(0, target, difference.square().sum(-1))
+    curvature = rows[:, None] * zero.index_add(0, target, w * difference)
+    energy = torch.zeros_like(ones).index_add(0, target, (w * difference.square()).sum(-1))
     actual = kernels.laplacian(forward, g, left)
     assert_close(actual[0], curvature.detach(), case.dtype)
     assert_close(actual[1][:, 0], curvature.detach().square().sum(-1))
@@ -300,19 +316,20 @@ def test_sums_over_neighbours_match_float64_and_autograd(backend, case):
     assert_close(scaled, (factors * actual[1]).double())
     assert_close(kernels.metric_norm(h, g), (y * x * x).sum(-1).sqrt().detach())
 
-    degree = forward.rowptr.diff().to(torch.float32)
+    degree = torch.zeros_like(ones).index_add(0, target, entries[0]).float()
     inverse = torch.where(degree > 0, 1 / degree, 0.0)
     back_source, back_target = ends(back)
-    spread = zero.index_add(0, back_target, inverse[back_source, None] * x[back_source])
+    shared = w_back * inverse[back_source, None] * x[back_source]
+    spread = zero.index_add(0, back_target, shared)
     own = 2.0 * 3 + 8 * 0.5 * 0.25 * degree[:, None]
     grad = torch.tensor([2.0, 0.5], device=backend.device)
     actual = kernels.energy_gradient(back, h, degree, inverse, grad, (3.0, 0.25))
     assert_close(actual, (own * x - 2.0 * 3 * spread).detach(), case.dtype)
 
-    share = 1 / degree.double().clamp_min(1).unsqueeze(-1)
-    mean = share * zero.index_add(0, target, x[source])
-    dispersion = share * zero.index_add(0, target, (x[source] - x[target]).square())
-    actual = kernels.moments(forward, h)
+    share = inverse.double().unsqueeze(-1)
+    mean = share * zero.index_add(0, target, w * x[source])
+    dispersion = share * zero.index_add(0, target, w * (x[source] - x[target]).square())
+    actual = kernels.moments(forward, h, inverse if case.weights else None)
     assert_close(actual[0], mean.detach(), case.dtype)
     assert_close(actual[1], dispersion.detach(), case.dtype)
     torch.autograd.backward([mean, dispersion], [y.detach(), x.detach()])

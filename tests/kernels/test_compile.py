@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch_geometric import EdgeIndex
 
+from argnn.functional import structure
 from argnn.kernels import current_mode, fused, use
 from argnn.kernels import neighborhood as edges_module
 from argnn.kernels.neighborhood import neighborhood
@@ -27,6 +28,13 @@ def raw_edges():
     return torch.cat([edges, edges[:, :9], loops], 1)
 
 
+def weights():
+    """From 0 to 4 and not symmetric; some edges have no weight."""
+    generator = torch.Generator().manual_seed(7)
+    drawn = 5 * torch.rand(raw_edges().size(1), generator=generator) - 1
+    return drawn.clamp_min(0)
+
+
 class Penalized(nn.Module):
     """Scores and both penalties, as a training step wants them."""
 
@@ -40,7 +48,8 @@ class Penalized(nn.Module):
             ]
         )
 
-    def forward(self, x, edges):
+    def forward(self, x, edges, weight=None):
+        edges = edges if weight is None else neighborhood(edges, x.size(0), weight)
         scores, metrics = self.model.forward_with_metric(x, edges)
         return scores, total_penalty(self.penalties, metrics, edges)
 
@@ -88,6 +97,17 @@ def test_compiled_preset_is_one_graph_with_equal_results(preset, prepared):
     edges = neighborhood(edges, NUM_NODES) if prepared else edges
     x = torch.randn(NUM_NODES, 7, generator=torch.Generator().manual_seed(2))
     assert_compiled_is_eager(penalized(preset), (x, edges))
+
+
+@pytest.mark.parametrize("prepared", [False, True], ids=["edge_weight", "neighborhood"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_compiled_preset_does_not_forget_weights(preset, prepared):
+    edges, module = raw_edges(), penalized(preset)
+    x = torch.randn(NUM_NODES, 7, generator=torch.Generator().manual_seed(2))
+    inputs = (x, edges, weights())
+    inputs = (x, neighborhood(edges, NUM_NODES, weights())) if prepared else inputs
+    assert_compiled_is_eager(module, inputs)
+    assert not torch.allclose(module(*inputs)[0], module(x, edges)[0])
 
 
 @pytest.mark.slow
@@ -148,6 +168,24 @@ def test_compiled_conv_works_without_gradients(mode):
         torch.testing.assert_close(compiled(x, edges), conv(x, edges))
 
 
+@pytest.mark.parametrize("options", CONVS.values(), ids=CONVS.keys())
+def test_compiled_conv_uses_weights(options):
+    torch.manual_seed(3)
+    conv = ARConv(5, 6, **({"metric_options": {"spread": 1.0}} | options))
+    assert_compiled_is_eager(conv, (torch.randn(NUM_NODES, 5), raw_edges(), weights()))
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch's own access
+def test_compiled_conv_gives_gradients_of_weights():
+    conv, x, edges = ARConv(5, 6, metric="both"), torch.randn(NUM_NODES, 5), raw_edges()
+    compiled, found = torch.compile(conv, backend="aot_eager"), []
+    for function in (conv, compiled):
+        weight = (weights() + 0.1).requires_grad_()
+        found += torch.autograd.grad(function(x, edges, weight).square().sum(), weight)
+    torch.testing.assert_close(*found)
+    assert found[0].abs().max() > 0
+
+
 def test_compiled_conv_takes_an_edge_index_of_pyg():
     conv, x = ARConv(5, 6), torch.randn(NUM_NODES, 5)
     edges = EdgeIndex(raw_edges(), sparse_size=(NUM_NODES, NUM_NODES))
@@ -187,24 +225,38 @@ def tensors():
 
 def propagate_arguments(attention, separate, direction):
     h, g, m, eps0 = tensors()
-    rest = (direction, attention, False, "sym", 1e-8)
-    return h, g, m if separate else None, eps0, raw_edges(), *rest
+    rest = (attention, False, "sym", 1e-8)
+    return h, g, m if separate else None, eps0, *edges_in(direction), *rest
+
+
+def edges_in(direction, weighted=False):
+    """What an operator takes as its edges."""
+    return raw_edges(), direction, weights() if weighted else None
 
 
 OPERATORS = {
-    "degree": (edges_module._degree_op, lambda: (raw_edges(), NUM_NODES, "undirected")),
-    "num_pairs": (edges_module._num_pairs_op, lambda: (raw_edges(), NUM_NODES)),
+    "degree": (edges_module._degree_op, lambda: (*edges_in("undirected"), NUM_NODES)),
+    "weighted degree": (edges_module._degree_op, lambda: (*edges_in("out", True), NUM_NODES)),
+    "pairs": (edges_module._pair_total_op, lambda: (*edges_in("undirected"), NUM_NODES)),
+    "weight of pairs": (edges_module._pair_total_op, lambda: (*edges_in("in", True), NUM_NODES)),
     "aggregate": (
         fused._aggregate_op,
-        lambda: (tensors()[0], raw_edges(), "in", "sym", False),
+        lambda: (tensors()[0], *edges_in("in"), "sym", False),
     ),
     "aggregate transposed": (
         fused._aggregate_op,
-        lambda: (tensors()[0], raw_edges(), "out", "rw", True),
+        lambda: (tensors()[0], *edges_in("out"), "rw", True),
     ),
-    "moments": (fused._moments_op, lambda: (tensors()[0], raw_edges(), "undirected")),
-    "ricci": (fused._ricci_op, lambda: (tensors()[1], raw_edges(), "in")),
-    "energies": (fused._energies_op, lambda: (tensors()[1], raw_edges())),
+    "aggregate with weights": (
+        fused._aggregate_op,
+        lambda: (tensors()[0], *edges_in("undirected", True), "sym", False),
+    ),
+    "moments": (fused._moments_op, lambda: (tensors()[0], *edges_in("undirected"))),
+    "moments with weights": (fused._moments_op, lambda: (tensors()[0], *edges_in("in", True))),
+    "ricci": (fused._ricci_op, lambda: (tensors()[1], *edges_in("in"))),
+    "ricci with weights": (fused._ricci_op, lambda: (tensors()[1], *edges_in("out", True))),
+    "energies": (fused._energies_op, lambda: (tensors()[1], raw_edges(), None)),
+    "energies with weights": (fused._energies_op, lambda: (tensors()[1], raw_edges(), weights())),
     "propagate": (fused._propagate_op, lambda: propagate_arguments(True, True, "in")),
     "propagate features": (
         fused._propagate_op,
@@ -213,6 +265,14 @@ OPERATORS = {
     "propagate without attention": (
         fused._propagate_op,
         lambda: propagate_arguments(False, True, "out"),
+    ),
+    "propagate with weights": (
+        fused._propagate_op,
+        lambda: (*tensors(), *edges_in("undirected", True), True, True, "rw", 1e-8),
+    ),
+    "descriptor with weights": (
+        structure._descriptor_op,
+        lambda: (raw_edges(), weights(), NUM_NODES),
     ),
 }
 CHECKS = ("test_schema", "test_faketensor", "test_autograd_registration")
@@ -227,7 +287,7 @@ def test_operator_passes_the_checks_of_torch(operator, arguments):
 def test_operators_name_the_right_dtypes(dtype):
     h, g, m, eps0 = (x.detach().to(dtype).requires_grad_() for x in tensors())
     eps0 = eps0.detach().to(torch.float64 if dtype == torch.float64 else torch.float32)
-    rest = (raw_edges(), "in", True, True, "rw", 1e-8)
+    rest = (*edges_in("in"), True, True, "rw", 1e-8)
     torch.library.opcheck(fused._propagate_op, (h, g, m, eps0, *rest), test_utils=CHECKS)
-    torch.library.opcheck(fused._energies_op, (g, raw_edges()), test_utils=CHECKS)
-    torch.library.opcheck(fused._moments_op, (h, raw_edges(), "in"), test_utils=CHECKS)
+    torch.library.opcheck(fused._energies_op, (g, raw_edges(), None), test_utils=CHECKS)
+    torch.library.opcheck(fused._moments_op, (h, *edges_in("in")), test_utils=CHECKS)

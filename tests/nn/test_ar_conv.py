@@ -110,8 +110,8 @@ def test_conv_by_default_sends_messages_along_the_listed_edges_as_pyg_does():
 def test_conv_without_a_metric_uses_the_one_it_shows(modulation, metric):
     conv = conv_of(modulation=modulation, metric=metric)
     g = conv.metric(X, EDGE_INDEX)
-    torch.testing.assert_close(conv(X, EDGE_INDEX), conv(X, EDGE_INDEX, g))
-    other = conv(X, EDGE_INDEX, 3 * g)
+    torch.testing.assert_close(conv(X, EDGE_INDEX), conv(X, EDGE_INDEX, g=g))
+    other = conv(X, EDGE_INDEX, g=3 * g)
     assert not torch.allclose(conv(X, EDGE_INDEX), other)
 
 
@@ -120,7 +120,7 @@ def test_conv_without_a_metric_uses_the_one_it_shows(modulation, metric):
 def test_conv_refuses_a_metric_of_the_wrong_shape(modulation, shape):
     conv = conv_of(4, 4, modulation=modulation)
     with pytest.raises(ValueError, match=r"shape \[9, 4\] \(got \["):
-        conv(X, EDGE_INDEX, torch.ones(shape, dtype=torch.float64))
+        conv(X, EDGE_INDEX, g=torch.ones(shape, dtype=torch.float64))
 
 
 def test_conv_starts_away_from_the_metric_at_which_no_message_passes():
@@ -153,7 +153,7 @@ def test_scalar_conv_equals_the_loop_of_the_paper(direction, normalization, atte
     conv = conv_of(direction=direction, normalization=normalization, attention=attention, eps0=eps0)
     g = metric_for(conv)
     torch.testing.assert_close(
-        conv(X, EDGE_INDEX, g), slow_conv(conv, X, EDGES, g), rtol=1e-10, atol=1e-10
+        conv(X, EDGE_INDEX, g=g), slow_conv(conv, X, EDGES, g), rtol=1e-10, atol=1e-10
     )
 
 
@@ -162,7 +162,7 @@ def test_scalar_conv_measures_the_neighbour_in_the_stated_metric(neighbor_norm):
     conv = conv_of(neighbor_norm=neighbor_norm)
     g = metric_for(conv)
     torch.testing.assert_close(
-        conv(X, EDGE_INDEX, g), slow_conv(conv, X, EDGES, g), rtol=1e-10, atol=1e-10
+        conv(X, EDGE_INDEX, g=g), slow_conv(conv, X, EDGES, g), rtol=1e-10, atol=1e-10
     )
 
 
@@ -189,7 +189,7 @@ def test_operator_conv_equals_dense_matrices(direction, normalization, hops, eps
     assert len(conv.lins_neighbor) == hops * (2 if direction == "both" else 1)
     g = metric_for(conv)
     torch.testing.assert_close(
-        conv(X, EDGE_INDEX, g), slow_conv(conv, X, EDGES, g), rtol=1e-10, atol=1e-10
+        conv(X, EDGE_INDEX, g=g), slow_conv(conv, X, EDGES, g), rtol=1e-10, atol=1e-10
     )
 
 
@@ -199,7 +199,7 @@ def test_conv_without_self_path_has_only_messages(modulation, bias):
     conv = conv_of(modulation=modulation, self_path=False, bias=bias)
     assert conv.lin_self is None
     g = metric_for(conv)
-    out = conv(X, EDGE_INDEX, g)
+    out = conv(X, EDGE_INDEX, g=g)
     torch.testing.assert_close(out, slow_conv(conv, X, EDGES, g), rtol=1e-10, atol=1e-10)
     expected = conv.bias if bias else torch.zeros(6, dtype=torch.float64)
     assert torch.equal(out[8], expected), "an isolated node hears nothing"
@@ -211,7 +211,7 @@ def test_the_scalar_modulation_is_the_rayleigh_quotient_of_the_operator():
     operator = conv_of(1, 1, modulation="operator", direction="in")
     operator.load_state_dict(scalar.state_dict())
     x, g = features(NUM_NODES, 1), metrics(NUM_NODES, 1)
-    torch.testing.assert_close(scalar(x, EDGE_INDEX, g), operator(x, EDGE_INDEX, g))
+    torch.testing.assert_close(scalar(x, EDGE_INDEX, g=g), operator(x, EDGE_INDEX, g=g))
 
 
 # -- the Euclidean singularity --------------------------------------------------------------------
@@ -223,9 +223,9 @@ def test_conv_passes_no_message_at_metric_one_and_the_baseline_repairs_it(modula
     conv = conv_of(modulation=modulation, direction=direction)
     one = torch.ones(NUM_NODES, conv.metric_channels, dtype=torch.float64)
     own = X @ conv.lin_self.weight.t() + conv.bias
-    torch.testing.assert_close(conv(X, EDGE_INDEX, one), own, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(conv(X, EDGE_INDEX, g=one), own, rtol=1e-12, atol=1e-12)
     conv.eps0 = 0.2
-    repaired = conv(X, EDGE_INDEX, one)
+    repaired = conv(X, EDGE_INDEX, g=one)
     heard = (repaired - own).abs().sum(-1) > 1e-3
     torch.testing.assert_close(repaired, slow_conv(conv, X, EDGES, one), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(repaired[8], own[8])
@@ -236,7 +236,7 @@ def test_conv_passes_no_message_at_metric_one_and_the_baseline_repairs_it(modula
 def test_conv_messages_change_sign_with_the_inverse_metric(modulation):
     conv = conv_of(modulation=modulation, attention=False, self_path=False, bias=False)
     g = metric_for(conv)
-    torch.testing.assert_close(conv(X, EDGE_INDEX, g), -conv(X, EDGE_INDEX, 1 / g))
+    torch.testing.assert_close(conv(X, EDGE_INDEX, g=g), -conv(X, EDGE_INDEX, g=1 / g))
 
 
 # -- symmetries -----------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_out_direction_is_the_in_direction_of_the_reversed_graph(modulation):
     outward = conv_of(modulation=modulation, direction="out", normalization="sym")
     g = metric_for(inward)
     torch.testing.assert_close(
-        outward(X, EDGE_INDEX, g), inward(X, EDGE_INDEX.flip(0).contiguous(), g)
+        outward(X, EDGE_INDEX, g=g), inward(X, EDGE_INDEX.flip(0).contiguous(), g=g)
     )
 
 
@@ -436,4 +436,4 @@ def test_conv_gradients_pass_gradcheck(modulation):
     x = features(5, 3).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: conv(x, edge_index), (x,))
     g = metrics(5, conv.metric_channels).requires_grad_()
-    assert torch.autograd.gradcheck(lambda g: conv(x.detach(), edge_index, g), (g,))
+    assert torch.autograd.gradcheck(lambda g: conv(x.detach(), edge_index, g=g), (g,))

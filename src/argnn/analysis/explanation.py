@@ -26,7 +26,7 @@ from argnn.analysis.messages import message_gain
 from argnn.analysis.properties import node_names
 from argnn.analysis.tables import require_pandas
 from argnn.errors import DataError
-from argnn.functional.neighborhood import Neighborhood, neighborhood
+from argnn.functional.neighborhood import Neighborhood, edges_of, neighborhood
 from argnn.functional.structure import DESCRIPTOR_NAMES
 from argnn.nn import ARGNN, AbstractNodeModel, ARConv
 
@@ -91,9 +91,9 @@ def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplan
     if not 0 <= node < graph.num_nodes:
         raise DataError(f"no node {node} in a graph of {graph.num_nodes}")
     entered, states, metrics = observed(model, graph)
-    scores = model.read_out(states, graph.edge_index)
+    hood = neighborhood(edges_of(graph), graph.num_nodes)
+    scores = model.read_out(states, hood)
     names, chances = _class_names(graph, model), scores[node].softmax(-1).tolist()
-    hood = neighborhood(graph.edge_index, graph.num_nodes)
     rows: list[dict[str, Any]] = []
     axes: list[dict[str, Any]] = []
     layers = zip(model.convs, entered, metrics, strict=True)

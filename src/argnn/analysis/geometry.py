@@ -13,7 +13,7 @@ from torch import Tensor
 from argnn import functional as AF
 from argnn.analysis.layers import Layer
 from argnn.analysis.properties import mean_at_nodes
-from argnn.functional.neighborhood import Neighborhood, neighborhood
+from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 
 
 def mean_curvature(g: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ def main_variation(g: Tensor) -> Tensor:
     return coordinate
 
 
-def ricci_norm(g: Tensor, edge_index: Tensor) -> Tensor:
+def ricci_norm(g: Tensor, edge_index: Edges) -> Tensor:
     """Length of the discrete Ricci curvature of each node, ``[N]``.
 
     It measures the difference of a metric from the mean of its neighbours' metrics; see
@@ -111,7 +111,7 @@ def ricci_norm(g: Tensor, edge_index: Tensor) -> Tensor:
     return torch.where(both.degree > 0, length, torch.nan)
 
 
-def dispersion(g: Tensor, edge_index: Tensor) -> Tensor:
+def dispersion(g: Tensor, edge_index: Edges) -> Tensor:
     r"""Mean relative difference of each node's metric to its neighbours', ``[N]``.
 
     .. math::
@@ -127,7 +127,7 @@ def dispersion(g: Tensor, edge_index: Tensor) -> Tensor:
     return mean_at_nodes(torch.cat([terms, terms]), torch.cat([low, high]), both.num_nodes)
 
 
-def learned_curvature(layer: Layer, edge_index: Tensor, alpha: float = 0.5) -> Tensor:
+def learned_curvature(layer: Layer, edge_index: Edges, alpha: float = 0.5) -> Tensor:
     """Mean learned Ollivier-Ricci curvature of the edges at each node, ``[N]``.
 
     Each edge is measured with the metric of the node itself. Edges between equal points have no
@@ -139,12 +139,12 @@ def learned_curvature(layer: Layer, edge_index: Tensor, alpha: float = 0.5) -> T
         alpha: Laziness in [0, 1), see :func:`argnn.functional.learned_ollivier_ricci`.
     """
     both = _undirected(edge_index, layer.g.size(0))
-    curvature = AF.learned_ollivier_ricci(layer.h, layer.g, both.edge_index, alpha)
+    curvature = AF.learned_ollivier_ricci(layer.h, layer.g, both, alpha)
     defined = ~curvature.isnan()
     return mean_at_nodes(curvature[defined], both.target[defined], both.num_nodes)
 
 
-def field_nrmd(g: Tensor, edge_index: Tensor) -> float:
+def field_nrmd(g: Tensor, edge_index: Edges) -> float:
     """NRMD of the whole field; NaN where there are no edges to average over."""
     both = _undirected(edge_index, g.size(0))
     return float(AF.nrmd(g.double(), both)) if both.num_pairs else float("nan")
@@ -172,7 +172,7 @@ class MetricStatistics:
 STATISTICS = tuple(field.name for field in fields(MetricStatistics))
 
 
-def metric_statistics(g: Tensor, edge_index: Tensor) -> MetricStatistics:
+def metric_statistics(g: Tensor, edge_index: Edges) -> MetricStatistics:
     """All statistics of a metric field ``[N, D]``."""
     return MetricStatistics(
         kappa=mean_curvature(g),
@@ -219,5 +219,5 @@ def axis_statistics(g: Tensor, top: int = 5) -> AxisStatistics:
     )
 
 
-def _undirected(edge_index: Tensor, num_nodes: int) -> Neighborhood:
+def _undirected(edge_index: Edges, num_nodes: int) -> Neighborhood:
     return neighborhood(edge_index, num_nodes).relation("undirected")

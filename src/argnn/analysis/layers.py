@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.functional.neighborhood import edges_of
 from argnn.nn import ARGNN, AbstractNodeModel
 
 
@@ -13,7 +14,7 @@ from argnn.nn import ARGNN, AbstractNodeModel
 def learned_metrics(model: AbstractNodeModel, graph: Data) -> list[Tensor]:
     """Metric diagonals of every layer, ``[N, D]`` each; empty for a model without a metric."""
     training = model.training
-    metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
+    metrics = model.eval().forward_with_metric(graph.x, edges_of(graph))[1]
     model.train(training)
     return metrics
 
@@ -72,7 +73,7 @@ def observed(model: ARGNN, graph: Data) -> tuple[list[Tensor], list[Tensor], lis
     ]
     training = model.training
     try:
-        states, metrics = model.eval().hidden_states(graph.x, graph.edge_index)
+        states, metrics = model.eval().hidden_states(graph.x, edges_of(graph))
     finally:
         model.train(training)
         for hook in hooks:

@@ -12,7 +12,7 @@ from torch_geometric.utils import to_undirected
 
 from argnn import functional as AF
 from argnn.analysis.layers import Layer, learned_layers, observed
-from argnn.functional.neighborhood import neighborhood
+from argnn.functional.neighborhood import Edges, edges_of, neighborhood
 from argnn.nn import ARGNN, AbstractNodeModel
 
 # Edges at a time, so that temporary tensors stay small on large graphs.
@@ -37,7 +37,7 @@ class Messages:
     weight: Tensor
 
 
-def ordered_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
+def ordered_pairs(edge_index: Edges, num_nodes: int) -> Tensor:
     """Every pair of neighbours in both directions, sorted by target, ``[2, P]``.
 
     Example:
@@ -57,7 +57,7 @@ def layer_messages(model: AbstractNodeModel, graph: Data) -> list[Messages]:
     """
     if not isinstance(model, ARGNN):
         return []
-    pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
+    pairs = ordered_pairs(edges_of(graph), graph.num_nodes)
     entered = observed(model, graph)[0]
     parts = zip(model.convs, entered, learned_layers(model, graph), strict=True)
     return [_messages(conv, x, layer, pairs, graph) for conv, x, layer in parts]
@@ -99,7 +99,7 @@ def _gains(sent: Tensor, g: Tensor, eps0: float, edges: Tensor) -> Tensor:
 
 def _constant_weights(graph: Data, pairs: Tensor, direction: str, normalization: str) -> Tensor:
     """Constant weight of each ordered pair in one relation, 0 where the pair is not in it."""
-    hood = neighborhood(graph.edge_index, graph.num_nodes).relation(direction)
+    hood = neighborhood(edges_of(graph), graph.num_nodes).relation(direction)
     found = hood.edge_weight(normalization, torch.float32)
     weight = torch.zeros(pairs.size(1))
     if not pairs.numel():

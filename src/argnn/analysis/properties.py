@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.functional.neighborhood import neighborhood
+from argnn.functional.neighborhood import Edges, neighborhood
 
 
 def labels_of(graph: Data) -> Tensor:
@@ -35,12 +35,12 @@ def node_names(graph: Data, nodes: Iterable[int]) -> list[str]:
     return [str(node if ids is None else ids[node]) for node in nodes]
 
 
-def degree(edge_index: Tensor, num_nodes: int) -> Tensor:
+def degree(edge_index: Edges, num_nodes: int) -> Tensor:
     """Number of neighbours, ``[N]``."""
     return neighborhood(edge_index, num_nodes).relation("undirected").degree
 
 
-def local_homophily(edge_index: Tensor, y: Tensor) -> Tensor:
+def local_homophily(edge_index: Edges, y: Tensor) -> Tensor:
     """Share of a node's labelled neighbours with its own label, ``[N]``.
 
     NaN at nodes without a label (negative) or without a labelled neighbour. The mean is
@@ -65,13 +65,13 @@ def mean_at_nodes(values: Tensor, node: Tensor, num_nodes: int) -> Tensor:
     return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
 
 
-def clustering(edge_index: Tensor, num_nodes: int) -> Tensor:
+def clustering(edge_index: Edges, num_nodes: int) -> Tensor:
     """Clustering coefficient, NaN at nodes with fewer than two neighbours, ``[N]``."""
     found = AF.clustering_coefficient(edge_index, num_nodes)
     return torch.where(degree(edge_index, num_nodes) > 1, found, torch.nan)
 
 
-def graph_curvature(edge_index: Tensor, num_nodes: int) -> Tensor:
+def graph_curvature(edge_index: Edges, num_nodes: int) -> Tensor:
     """Mean Ollivier-Ricci curvature of the edges at each node, NaN where there is none, ``[N]``.
 
     By hop distances, without any metric: see :func:`argnn.functional.node_curvature`.

@@ -19,9 +19,10 @@ from argnn.analysis.geometry import STATISTICS
 from argnn.analysis.layers import Layer
 from argnn.analysis.properties import class_names, labels_of
 from argnn.csv_cells import safe_cell
+from argnn.data import features_and_edges
 from argnn.errors import ConfigError
 from argnn.files import write_output
-from argnn.functional.neighborhood import neighborhood
+from argnn.functional.neighborhood import edges_of, neighborhood
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -82,7 +83,7 @@ def node_table(
         graph_ollivier: Whether to add the mean Ollivier-Ricci curvature of a node's edges.
         learned_ollivier: Whether to add the same under the learned distances; slow.
     """
-    edges, num_nodes = graph.edge_index.cpu(), graph.num_nodes
+    edges, num_nodes = edges_of(features_and_edges(graph).cpu()), graph.num_nodes
     shared = _graph_columns(graph, graph_ollivier)
     requested = ["learned_ollivier"] if learned_ollivier else []
     parts = []
@@ -231,7 +232,7 @@ def check_format(kind: str) -> None:
 
 
 def _graph_columns(graph: Data, graph_ollivier: bool) -> dict[str, NDArray[Any]]:
-    edges, num_nodes = graph.edge_index.cpu(), graph.num_nodes
+    edges, num_nodes = edges_of(features_and_edges(graph).cpu()), graph.num_nodes
     names = dict(enumerate(class_names(graph)))
     shown = [names[label] if label >= 0 else None for label in labels_of(graph).tolist()]
     columns = {

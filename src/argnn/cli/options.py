@@ -48,6 +48,13 @@ Decoder = Annotated[
 SpanningForest = Annotated[
     bool, typer.Option("--spanning-forest", help="Keep one in training; for links.")
 ]
+SplitBy = Annotated[
+    str | None,
+    typer.Option(help="random if not given; time: the newest links are tested; for links."),
+]
+Time = Annotated[
+    str | None, typer.Option(help="Edge column of time stamps, numbers or dates; for links.")
+]
 Executor = Annotated[str, typer.Option(help="local or ray.")]
 Address = Annotated[
     str | None, typer.Option(help="Ray cluster: auto or ray://...; else one is started here.")

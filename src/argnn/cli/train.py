@@ -51,6 +51,8 @@ def train(
     ratio: options.Ratio = None,
     decoder: options.Decoder = None,
     spanning_forest: options.SpanningForest = False,
+    split_by: options.SplitBy = None,
+    time: options.Time = None,
     data_root: options.DataRoot = None,
     directed: options.Directed = False,
     row_normalize: options.RowNormalize = False,
@@ -90,7 +92,7 @@ def train(
         usual = Request(data) if settings_file is None else read_tuned(Path(settings_file))
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
         flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
-        columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
+        columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize, time)
         request = Request(
             data=data,
             model=model or usual.model,
@@ -107,6 +109,7 @@ def train(
             ratio=ratio,
             decoder=decoder,
             spanning_forest=spanning_forest,
+            split_by=split_by,
             settings_file=settings_file,
             columns=columns,
             ignore_weights=ignore_weights,

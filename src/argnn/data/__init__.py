@@ -1,5 +1,6 @@
 """Graphs: benchmark data sets, files of the user, planted graphs, and their splits."""
 
+from argnn.data.assemble import features_and_edges
 from argnn.data.digits import digits
 from argnn.data.links import LinkSplit, split_links
 from argnn.data.loading import load
@@ -9,6 +10,7 @@ from argnn.data.structural_features import with_edges
 from argnn.data.synthetic import clique, cycle, grid, mixed, tree
 
 __all__ = [
-    "DATASETS", "DatasetSpec", "LinkSplit", "check_masks", "clique", "cycle", "digits", "grid",
-    "load", "mixed", "split_links", "split_masks", "stratified_splits", "tree", "with_edges",
+    "DATASETS", "DatasetSpec", "LinkSplit", "check_masks", "clique", "cycle", "digits",
+    "features_and_edges", "grid", "load", "mixed", "split_links", "split_masks",
+    "stratified_splits", "tree", "with_edges",
 ]  # fmt: skip

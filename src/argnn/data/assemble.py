@@ -53,6 +53,7 @@ def assemble(
             _masks(source, y) if draw_split else _masks_if_usable(source, y)
         )
         weight = _weight(source, edge_index)
+        time = _time(source, edge_index)
         feature_rule = "as stored"
         if row_normalize:
             own, made = x.split([x.size(1) - made_features, made_features], dim=1)
@@ -60,17 +61,46 @@ def assemble(
             feature_rule = "rows scaled to sum 1, zero rows kept"
     notes = _edge_notes(edge_index, x.size(0))
     keeps_directions = directed and not undirected_source
-    edge_index, weight = _arranged(edge_index, weight, x.size(0), keeps_directions)
+    if time is None:
+        edge_index, weight = _arranged(edge_index, weight, x.size(0), keeps_directions)
+    else:
+        found = _first_in_time(edge_index, weight, time, x.size(0), keeps_directions)
+        edge_index, weight, time = found
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
     graph.edge_rule = _edge_rule(source, keeps_directions, said=directed)
     graph.feature_rule, graph.split_rule, graph.notes = feature_rule, split_rule, notes
     if weight is not None:
         graph.edge_weight = weight
+    if time is not None:
+        graph.edge_time = time
     for key in _KEPT:
         if key in source:
             graph[key] = source[key]
     return graph
+
+
+def features_and_edges(graph: Data) -> Data:
+    """What a model computes from: features, edges and their weights, without labels."""
+    names = ("x", "edge_index", "edge_weight")
+    return Data(**{name: graph[name] for name in names if graph.get(name) is not None})
+
+
+def without_weightless_edges(source: Data, origin: str) -> list[str]:
+    """Take out edges whose weight is zero, which are none, and say so.
+
+    ``source`` holds ``edge_weight`` and ``keep_weight``.
+    """
+    with error_prefix(f"{origin}:"):
+        weight = _weight(source, _integers(source, "edge_index"))
+    if weight is None or bool((weight != 0).all()):
+        return []
+    kept = weight != 0
+    source.edge_index = source.edge_index[:, kept]
+    source.edge_weight = source.edge_weight.flatten()[kept]
+    if source.get("keep_time"):
+        source.edge_time = source.edge_time[kept]
+    return [f"{int((~kept).sum())} edges of weight 0 left out"]
 
 
 def _first(wrong: Tensor) -> list[int] | None:
@@ -223,10 +253,37 @@ def _arranged(
     return edge_index.contiguous(), weight
 
 
+def _first_in_time(
+    edge_index: Tensor, weight: Tensor | None, time: Tensor, num_nodes: int, directed: bool
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """As :func:`_arranged`; merged edges have the time and weight of the first of them.
+
+    A later weight would tell a model about edges that it must not see yet.
+    """
+    place = (edge_index[0] != edge_index[1]).nonzero().squeeze(-1)
+    edges = edge_index[:, place]
+    if not directed:
+        edges, place = torch.cat([edges, edges.flip(0)], dim=1), place.repeat(2)
+    # Sorted by ends, then by time: the first of each run of equal ends is kept.
+    order = torch.argsort(time[place], stable=True)
+    key = (edges[0] * num_nodes + edges[1])[order]
+    by_ends = torch.argsort(key, stable=True)
+    key, order = key[by_ends], order[by_ends]
+    is_first = torch.ones_like(key, dtype=torch.bool)
+    is_first[1:] = key[1:] != key[:-1]
+    chosen = order[is_first]
+    weight = None if weight is None else weight[place[chosen]]
+    return edges[:, chosen].contiguous(), weight, time[place[chosen]]
+
+
 def _edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
     """What was done to the edges, in words."""
     directions = "directions kept" if keeps_directions else "both directions listed"
     rule = f"self-loops removed, {directions}, duplicates merged"
+    if source.get("keep_time"):
+        rule += ", times kept (of duplicates the first)"
+    elif source.get("keep_weight"):
+        rule += ", weights kept (of duplicates the mean)"
     rule += " (the source is undirected)" if said and not keeps_directions else ""
     # After duplicates are merged there is no single value per edge, and no model would use it.
     dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
@@ -257,7 +314,23 @@ def _weight(source: Data, edge_index: Tensor) -> Tensor | None:
     if place := _first(~torch.isfinite(weight.float())):
         (row,) = place
         raise DataError(f"edge_weight[{row}] is not finite (got {weight[row].item()})")
+    if place := _first(weight < 0):
+        (row,) = place
+        raise DataError(f"edge_weight[{row}] is negative (got {weight[row].item()})")
     return weight.float()
+
+
+def _time(source: Data, edge_index: Tensor) -> Tensor | None:
+    """The times of the edges, if the user asked for them."""
+    if not source.get("keep_time"):
+        return None
+    time = _tensor(source, "edge_time").double()
+    expected = f"[{edge_index.size(1)}], one per edge"
+    _check_shape("edge_time", time, time.shape == edge_index.shape[1:], expected)
+    if place := _first(~torch.isfinite(time)):
+        (row,) = place
+        raise DataError(f"edge_time[{row}] is not finite (got {time[row].item()})")
+    return time
 
 
 def _row_normalized(x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.assemble import arranged_edges
+from argnn.data.assemble import arranged_edges, without_weightless_edges
 from argnn.data.import_graph import ImportedGraph, check_width, structure_rule, written_schema
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId
@@ -16,6 +16,7 @@ from argnn.data.structural_features import Structure, check_edges, structural_fe
 from argnn.errors import ConfigError, DataError
 
 _WEIGHT_NAMES = ("weight", "edge_weight")
+_TIME_NAMES = ("time", "edge_time")
 _MOST_NODES_PER_END = 100
 
 
@@ -42,7 +43,8 @@ def import_arrays(
         _forget_unknown_labels(data, schema)
     node_ids, names = _node_ids(data, origin), _feature_names(data)
     structure = None if schema is not None else _made_before(data, options, origin)
-    _choose_weights(data, options.weight, notes, origin)
+    _choose_times(data, options.time, origin)
+    _choose_weights(data, options.weight, notes, origin, any_name=schema is not None)
     scaling: dict[str, Any] = {"center": None, "scale": None}
     if schema is not None and _is_encoded(data, schema):
         if schema["structure"] is not None:
@@ -79,16 +81,29 @@ def _is_encoded(data: Data, schema: Schema) -> bool:
     return is_full and schema["structure"] is not None
 
 
-def _choose_weights(data: Data, asked: str | None, notes: list[str], origin: str) -> None:
-    """Keep the weights of the edges if that was asked for."""
+def _choose_times(data: Data, asked: str | None, origin: str) -> None:
+    """Keep the times of the edges if that was asked for."""
+    if asked is None:
+        return
+    if data.get("edge_time") is None or asked not in _TIME_NAMES:
+        what = "it has none" if data.get("edge_time") is None else "they are called time here"
+        raise DataError(f"{origin}: no times of edges '{asked}'; {what}")
+    data.keep_time = True
+
+
+def _choose_weights(
+    data: Data, asked: str | None, notes: list[str], origin: str, any_name: bool
+) -> None:
+    """Keep the weights of the edges if that was asked for; a model may know another name."""
     has_weights = data.get("edge_weight") is not None
     if asked is None:
         notes += ["edge weights ignored (not asked for)"] if has_weights else []
         return
-    if asked not in _WEIGHT_NAMES or not has_weights:
+    if not has_weights or not (any_name or asked in _WEIGHT_NAMES):
         what = f"they are called {_WEIGHT_NAMES[0]} here" if has_weights else "it has none"
         raise DataError(f"{origin}: no edge weights '{asked}'; {what}")
     data.keep_weight = True
+    notes += without_weightless_edges(data, origin)
 
 
 def _standardize(

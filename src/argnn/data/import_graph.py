@@ -10,8 +10,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data import targets
-from argnn.data.assemble import arranged_edges
+from argnn.data.assemble import arranged_edges, without_weightless_edges
 from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, learned_rules
+from argnn.data.edge_times import read_times
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_nodes, shown
 from argnn.data.schema import SCHEMA_VERSION, Schema
@@ -61,8 +62,10 @@ def import_tables(
     if schema is None:
         _check_asked(tables, options)
     id_column = None if nodes is None else _id_column(nodes, options, schema)
-    node_ids, edge_index, weight = _read_edges(tables, id_column, options.weight, notes)
+    node_ids, edge_index, weight = _read_edges(tables, id_column, options, notes)
     data = Data(edge_index=edge_index, **weight)
+    notes += without_weightless_edges(data, edges.origin)
+    edge_index = data.edge_index
     label, label_column = None, None
     if schema is not None:
         label = schema["label"]
@@ -165,9 +168,9 @@ def _id_column(nodes: Table, options: ImportOptions, schema: Schema | None) -> s
 
 
 def _read_edges(
-    tables: GraphTables, id_column: str | None, weight: str | None, notes: list[str]
+    tables: GraphTables, id_column: str | None, options: ImportOptions, notes: list[str]
 ) -> tuple[list[NodeId], Tensor, dict[str, Any]]:
-    """The ids of the nodes, the ends of the edges ``[2, E]``, and on request their weights."""
+    """The ids of the nodes, the ends of the edges ``[2, E]``, on request weights and times."""
     nodes, edges = tables.nodes, tables.edges
     if nodes is not None and id_column is not None:
         node_ids, rows = rows_of_nodes(nodes, id_column)
@@ -179,17 +182,21 @@ def _read_edges(
             raise DataError(f"{edges.origin}: there are no edges, and no table of nodes")
         node_ids, edge_index = nodes_of_edges(edges, ends)
         notes.append("no table of nodes: the nodes are those of the edges")
-    others = [name for name in edges.columns if name not in (*ends, weight)]
-    weights = {}
+    weight, time = options.weight, options.time
+    others = [name for name in edges.columns if name not in (*ends, weight, time)]
+    asked: dict[str, Any] = {}
     if weight is not None:
         values = _weights(edges, edges.require(weight, "edge weights"))
-        weights = {"edge_weight": torch.from_numpy(values), "keep_weight": True}
+        asked |= {"edge_weight": torch.from_numpy(values), "keep_weight": True}
+    if time is not None:
+        moments = read_times(edges, edges.require(time, "times of edges"))
+        asked |= {"edge_time": torch.from_numpy(moments), "keep_time": True}
     if _WEIGHT in others:
         notes.append(f"{edges.origin}: column {_WEIGHT} ignored (not asked for)")
         others.remove(_WEIGHT)
     if others:
         notes.append(f"{edges.origin}: columns left out: {listed(others)}")
-    return node_ids, torch.from_numpy(edge_index), weights
+    return node_ids, torch.from_numpy(edge_index), asked
 
 
 def _end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
@@ -213,6 +220,8 @@ def _weights(edges: Table, column: str) -> NDArray[np.float64]:
             weights[row] = np.nan
         if not np.isfinite(weights[row]):
             raise edges.error(row, column, f"a weight must be a finite number (got {shown(cell)})")
+        if weights[row] < 0:
+            raise edges.error(row, column, f"a weight must not be negative (got {shown(cell)})")
     return weights
 
 

@@ -31,6 +31,7 @@ class Columns:
     weight: str | None = None
     drop: tuple[str, ...] = ()
     standardize: bool = False
+    time: str | None = None
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as plain JSON values."""

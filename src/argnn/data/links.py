@@ -15,6 +15,8 @@ from argnn.errors import ConfigError, DataError
 
 #: Shares of training, validation and test pairs: HGCN's, and the ARGNN paper's.
 RATIOS = ("85/5/10", "80/5/15")
+#: How pairs are divided: at random, or the newest ones last.
+SPLITS_BY = ("random", "time")
 #: How many numbered splits ``"all"`` means.
 NUM_LINK_SPLITS = 10
 
@@ -58,9 +60,15 @@ def parse_ratio(text: str) -> tuple[float, float, float]:
 
 
 def split_links(
-    edge_index: Tensor, num_nodes: int, ratio: str, seed: int, *, spanning_forest: bool = False
+    edge_index: Tensor,
+    num_nodes: int,
+    ratio: str,
+    seed: int,
+    *,
+    spanning_forest: bool = False,
+    edge_time: Tensor | None = None,
 ) -> LinkSplit:
-    """Divide the unordered pairs of a graph at random.
+    """Divide the unordered pairs of a graph at random, or by time.
 
     Directions, self-loops and duplicates are removed first, so that the two directions of an
     edge are always in the same part. Negatives are drawn uniformly from the pairs that are no
@@ -73,6 +81,9 @@ def split_links(
         seed: Fixes the split.
         spanning_forest: Keep a random spanning forest in training, so that every component of
             the graph stays connected.
+        edge_time: Time of each edge, ``[E]``. The newest pairs are test pairs, those before them
+            validation pairs; a pair is as old as its first edge. Pairs of one moment that fall
+            into two parts are divided at random, and seeds also differ in their non-edges.
 
     Raises:
         DataError: There are too few pairs or too few non-edges.
@@ -89,6 +100,12 @@ def split_links(
     order = rng.permutation(count)
     if spanning_forest:
         order = _forest_last(pairs, order, num_nodes, num_val + num_test, ratio)
+    if edge_time is not None:
+        if spanning_forest:
+            raise ConfigError("a spanning forest would put new edges into training")
+        newest = _newest_first(pairs, order, edge_index, edge_time, num_nodes)
+        test, val, train = np.split(newest, [num_test, num_test + num_val])
+        order = np.concatenate([val, test, train])
     negatives = _non_edges(pairs, num_nodes, num_val + num_test, rng)
     val, test, train = np.split(order, [num_val, num_val + num_test])
     observed = pairs[:, np.sort(train)]
@@ -100,6 +117,20 @@ def split_links(
         test=torch.from_numpy(pairs[:, test]),
         test_negatives=torch.from_numpy(negatives[:, num_val:]),
     )
+
+
+def _newest_first(
+    pairs: _Pairs, order: _Pairs, edge_index: Tensor, edge_time: Tensor, num_nodes: int
+) -> _Pairs:
+    """The pairs by the time of their first edge; of equal times, in the given order."""
+    ends = edge_index.cpu()
+    no_loop = (ends[0] != ends[1]).numpy()
+    keys = (torch.minimum(*ends) * num_nodes + torch.maximum(*ends)).numpy()
+    place = np.searchsorted(pairs[0] * num_nodes + pairs[1], keys[no_loop])
+    first = np.full(pairs.shape[1], np.inf)
+    np.minimum.at(first, place, edge_time.double().cpu().numpy()[no_loop])
+    newest: _Pairs = order[np.argsort(-first[order], kind="stable")]
+    return newest
 
 
 def _forest_last(

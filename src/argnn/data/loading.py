@@ -47,6 +47,7 @@ def load(
     label: str | None = None,
     node_id: str | None = None,
     weight: str | None = None,
+    time: str | None = None,
     drop: Sequence[str] = (),
     standardize: bool = False,
     max_categories: int = MAX_CATEGORIES,
@@ -70,7 +71,10 @@ def load(
         label: Node column of the classes; ``label`` or ``y`` if not given.
         node_id: Node column of the ids; ``id`` or the first one if not given.
         weight: Edge column of the weights, kept as ``edge_weight``; left out if not given. Where
-            there is only one and it has no name, it is called ``weight``.
+            there is only one and it has no name, it is called ``weight``. Weights must be finite
+            and not negative; an edge of weight zero is left out.
+        time: Edge column of time stamps, kept as ``edge_time``: numbers, or ISO dates, which become
+            seconds since 1970. Of duplicates the first in time counts.
         drop: Node columns to leave out.
         standardize: Shift and scale every number column to mean 0 and deviation 1.
         max_categories: Most different words in a column that becomes one feature per word.
@@ -86,7 +90,7 @@ def load(
         ``train_mask``, ``val_mask``, ``test_mask`` ``[N, S]``, ``name``, ``class_count``,
         ``class_names``, ``node_ids``, ``feature_names``, ``schema`` (plain JSON values), in words
         ``edge_rule``, ``feature_rule``, ``split_rule`` and ``notes``, and on request
-        ``edge_weight`` ``[E]``.
+        ``edge_weight`` and ``edge_time`` ``[E]``.
 
     Raises:
         DataError: A file is missing, damaged or contradicts itself.
@@ -104,6 +108,7 @@ def load(
         label=label,
         node_id=node_id,
         weight=weight,
+        time=time,
         drop=tuple(drop),
         standardize=standardize,
         max_categories=max_categories,
@@ -112,7 +117,7 @@ def load(
     if schema is not None:
         check_schema(schema)
         stored = {name: schema[name] for name in ("directed", "row_normalize")}
-        options = replace(options, **stored)
+        options = replace(options, **stored, weight=weight or schema.get("weight"))
     name, origin, imported = _imported(source, root, options, schema)
     if imported.parts:
         imported.data.x = torch.from_numpy(side_by_side(imported.parts))

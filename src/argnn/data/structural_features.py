@@ -88,6 +88,10 @@ def with_edges(graph: Data, edge_index: Tensor) -> Data:
     """
     seen = copy.copy(graph)  # of the object, not of its tensors
     seen.edge_index = edge_index
+    if graph.get("edge_weight") is not None:
+        seen.edge_weight = _weights_of(graph, edge_index)
+    if "edge_time" in seen:
+        del seen.edge_time  # is of the edges before
     rule = (graph.get("schema") or {}).get("structure")
     if rule is None or rule["kind"] not in _FROM_EDGES:
         return seen
@@ -99,6 +103,14 @@ def with_edges(graph: Data, edge_index: Tensor) -> Data:
     seen.x = torch.cat([own, torch.from_numpy(made).to(own)], dim=1)
     seen.schema = {**graph.schema, "structure": rule}
     return seen
+
+
+def _weights_of(graph: Data, edge_index: Tensor) -> Tensor:
+    """The weights that some of a graph's edges, which are sorted, have there, ``[E]``."""
+    nodes = graph.x.size(0)
+    known, wanted = (edges[0] * nodes + edges[1] for edges in (graph.edge_index, edge_index))
+    weight: Tensor = graph.edge_weight[torch.searchsorted(known, wanted)]
+    return weight
 
 
 def check_edges(rule: Structure, edge_index: Tensor, origin: str) -> None:

@@ -13,10 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.links import RATIOS
+from argnn.data import features_and_edges
+from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.reading import Reading
-from argnn.nn import ARGNN, AbstractNodeModel, model_name
+from argnn.functional.neighborhood import edges_of
+from argnn.nn import ARGNN, AbstractNodeModel, model_class, model_name
+from argnn.nn.models.base import require_weights_taken
 from argnn.runs.machine import versions
 from argnn.runs.train_one import train_one
 from argnn.settings.options import Overrides
@@ -69,12 +72,15 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             ratio=getattr(self, "ratio", None),
             decoder=getattr(self, "decoder", None),
             spanning_forest=getattr(self, "spanning_forest", False),
+            split_by=getattr(self, "split_by", None),
         )
 
     def _resolved(
         self, request: Request, graph: Data, classes: int, base: BaseSettings
     ) -> RunConfig:
         """The complete configuration: a base with the user's changes on top."""
+        if graph.get("edge_weight") is not None:
+            require_weights_taken(model_class(self.model))
         return resolve(
             request,
             self._changes(),
@@ -141,10 +147,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     def _outputs(self, graph: Data) -> tuple[Tensor, list[Tensor]]:
         """Raw outputs of the model and its metrics, on the CPU."""
         device = next(self.model_.parameters()).device
-        x, edges = graph.x.to(device), graph.edge_index.to(device)
+        seen = features_and_edges(graph).to(device)
         precision = self.settings_.train.precision
         try:
-            outputs, metrics = scores_and_metrics(self.model_.eval(), x, edges, precision)
+            outputs, metrics = scores_and_metrics(
+                self.model_.eval(), seen.x, edges_of(seen), precision
+            )
         except ValueError as error:  # a model that only works on the graph it was made for
             raise ConfigError(str(error)) from error
         return outputs.float().cpu(), [g.float().cpu() for g in metrics]
@@ -164,8 +172,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     def _embedding(self, graph: Data) -> Tensor:
         if isinstance(self.model_, ARGNN):
             device = next(self.model_.parameters()).device
-            x, edges = graph.x.to(device), graph.edge_index.to(device)
-            return self.model_.eval().hidden_states(x, edges)[0][-1].float().cpu()
+            seen = features_and_edges(graph).to(device)
+            states = self.model_.eval().hidden_states(seen.x, edges_of(seen))[0]
+            return states[-1].float().cpu()
         return self._outputs(graph)[0]
 
     def metric_field(self, graph: Any) -> list[NDArray[np.float32]]:
@@ -251,7 +260,8 @@ def _stored_config(checkpoint: Checkpoint) -> RunConfig:
     link = None
     if spec.decoder is not None:
         ratio, forest = params.get("ratio", RATIOS[0]), params.get("spanning_forest", False)
-        link = LinkConfig(ratio, forest, spec.decoder)
+        by = params.get("split_by", SPLITS_BY[0])
+        link = LinkConfig(ratio, forest, spec.decoder, by)
     return RunConfig(
         data=str(facts["graph"].get("name")),
         task=checkpoint.task,

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.data import features_and_edges
 from argnn.errors import ConfigError
 from argnn.estimators.base import GraphEstimator, drawn_seed
 from argnn.estimators.labels import as_mask, as_objects, class_table, encode
@@ -143,7 +144,7 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         # Settings are checked once before the trial: it must not end in a typing mistake.
         config = self._resolved(request, graph, len(classes), base or PRESET)
         device = config.device
-        visible = Data(x=graph.x, edge_index=graph.edge_index).to(device)
+        visible = features_and_edges(graph).to(device)
         task = NodeClassification(codes.to(device), train.to(device), val.to(device))
         if base is None and self.trial:
             job = TrialJob(config, 0, is_directed(request), self._changes())

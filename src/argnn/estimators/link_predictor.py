@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import LinkSplit, split_links, with_edges
-from argnn.data.links import RATIOS
+from argnn.data import LinkSplit, features_and_edges, with_edges
+from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.base import GraphEstimator, drawn_seed
 from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.runs.problems import divided_links
 from argnn.settings.resolve import PRESET, base_settings
+from argnn.settings.run_config import check_split_by
 from argnn.store.model_folder import Checkpoint
 from argnn.train import LinkPrediction, best_threshold, link_scores
 from argnn.train.calibration import calibrate, probabilities, two_class_logits
@@ -33,6 +35,8 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         decoder: A name in ``argnn.nn.DECODERS``; the usual one of the model where not given.
         ratio: Shares of training, validation and test pairs.
         spanning_forest: Keep a spanning forest of the graph in training.
+        split_by: ``"random"``, or ``"time"``: the newest pairs are tested. Edges then need times,
+            such as ``load_options={"time": "edge_time"}`` of a ``Data`` with that attribute.
         model_options: Options of the model that differ from its usual ones.
         train_options: Training settings that differ, by the names of ``argnn.train.TrainConfig``.
         epochs: Most epochs to train for.
@@ -71,6 +75,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         decoder: str | None = None,
         ratio: str = RATIOS[0],
         spanning_forest: bool = False,
+        split_by: str = SPLITS_BY[0],
         model_options: Mapping[str, Any] | None = None,
         train_options: Mapping[str, Any] | None = None,
         epochs: int | None = None,
@@ -85,6 +90,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         self.decoder = decoder
         self.ratio = ratio
         self.spanning_forest = spanning_forest
+        self.split_by = split_by
         self.model_options = model_options
         self.train_options = train_options
         self.epochs = epochs
@@ -103,15 +109,17 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         """
         seed = drawn_seed(self.random_state)
         read = self._reading().graph(graph)
+        check_split_by(self.split_by)
+        if (self.split_by == "time") != ("edge_time" in read):
+            raise ConfigError("split_by='time' and load_options={'time': ...} belong together")
         nodes = read.x.size(0)
-        split = split_links(
-            read.edge_index, nodes, self.ratio, seed, spanning_forest=self.spanning_forest
-        )
         request = self._request(graph, seed)
         config = self._resolved(request, read, 0, base_settings(request) or PRESET)
+        assert config.link is not None
+        split = divided_links(read, seed, config.link)
         device = config.device
         seen = with_edges(read, split.edge_index)
-        observed = Data(x=seen.x, edge_index=seen.edge_index).to(device)
+        observed = features_and_edges(seen).to(device)
         task = LinkPrediction(
             split.train.to(device), split.val.to(device), split.val_negatives.to(device), nodes
         )
@@ -120,7 +128,8 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         self.schema_ = seen.get("schema")
         self.classes_ = np.array([0, 1])
         self.split_, self.node_ids_ = split, _ids(read)
-        self.split_rule_ = f"unordered pairs at {self.ratio}, drawn with seed {seed}"
+        drawn = "drawn" if self.split_by == SPLITS_BY[0] else "non-edges drawn"
+        self.split_rule_ = f"{config.link.rule}, {drawn} with seed {seed}"
         self._judge(observed, split)
         return self
 

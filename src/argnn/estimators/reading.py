@@ -49,13 +49,7 @@ class Reading:
         """The graph, checked by ``argnn.data.load``; of a ``Data`` no label is looked at."""
         if isinstance(source, Data):
             source = Data(**{k: v for k, v in source.to_dict().items() if k not in _LABELS})
-        graph = self._loaded(source)
-        if graph.get("edge_weight") is not None:
-            raise ConfigError(
-                "no model here uses edge weights; leave them out, for instance with "
-                "load_options={'weight': None}"
-            )
-        return graph
+        return self._loaded(source)
 
     def _loaded(self, source: Any) -> Data:
         unknown = sorted(set(self.options) - _LOAD_OPTIONS)
@@ -70,8 +64,10 @@ class Reading:
                 draw_split=False,
                 **self.options,
             )
+        # Times only divide pairs for training.
+        options = {name: value for name, value in self.options.items() if name != "time"}
         try:
-            return load(source, schema=self.schema, **self.options)
+            return load(source, schema=self.schema, **options)
         except ArgnnError:
             raise
         except _SCHEMA_ERRORS as error:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from argnn.functional.edge_values import OrderedEdges, ordered_edges, sum_at_targets
-from argnn.functional.neighborhood import kept, neighborhood
+from argnn.functional.neighborhood import Edges, kept, neighborhood
 from argnn.functional.ollivier import pair_curvature
 from argnn.kernels.choice import plain_path
 
@@ -73,21 +73,24 @@ def normalized_weight(weight: Tensor, edges: OrderedEdges) -> Tensor:
 
 
 @plain_path
-def cusp_adjacency(edge_index: Tensor, num_nodes: int, dtype: torch.dtype, method: str) -> Tensor:
-    """Normalised :func:`cusp_weight` of closed edges, one at self-loops, ``[E + N]``; cached."""
+def cusp_adjacency(edge_index: Edges, num_nodes: int, dtype: torch.dtype, method: str) -> Tensor:
+    """Normalised :func:`cusp_weight` of closed edges, one at self-loops, ``[E + N]``; cached.
+
+    Before it is normalised, it is multiplied by the weights of the edges.
+    """
     hood = neighborhood(edge_index, num_nodes)
 
     def adjacency() -> Tensor:
         weight = cusp_weight(pair_curvature(edge_index, num_nodes, method=method))
-        spread = _at_closed_edges(weight, edge_index, num_nodes)
+        spread = _at_closed_edges(weight, hood, num_nodes)
         return normalized_weight(spread, ordered_edges(hood, num_nodes, closed=True)).to(dtype)
 
     return kept(hood, f"cusp adjacency, {method}, {dtype}", adjacency)
 
 
 @plain_path
-def kept_edges(edge_index: Tensor, num_nodes: int, chance: Tensor, dtype: torch.dtype) -> Tensor:
-    """One for each closed edge that is kept, zero for each that is dropped, ``[E + N]``.
+def kept_edges(edge_index: Edges, num_nodes: int, chance: Tensor, dtype: torch.dtype) -> Tensor:
+    """Weight of each closed edge that is kept, zero for each that is dropped, ``[E + N]``.
 
     Both directions and all duplicates of an edge share one random number, from torch's default
     generator; self-loops are kept.
@@ -99,12 +102,12 @@ def kept_edges(edge_index: Tensor, num_nodes: int, chance: Tensor, dtype: torch.
     return _at_closed_edges(stays.to(dtype), edge_index, num_nodes)
 
 
-def _at_closed_edges(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
-    """Values of pairs, ``[P]``, at the closed edges, ``[E + N]``; one at self-loops."""
+def _at_closed_edges(values: Tensor, edge_index: Edges, num_nodes: int) -> Tensor:
+    """Values of pairs, ``[P]``, times weights, at closed edges, ``[E + N]``; self-loops: one."""
     hood = neighborhood(edge_index, num_nodes)
+    edges = ordered_edges(hood, num_nodes, closed=True)
 
     def pair_of_edge() -> Tensor:
-        edges = ordered_edges(hood, num_nodes, closed=True)
         low = torch.minimum(edges.source, edges.target)
         high = torch.maximum(edges.source, edges.target)
         known = hood.pairs[0] * num_nodes + hood.pairs[1]
@@ -112,4 +115,4 @@ def _at_closed_edges(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tens
         return torch.where(low == high, hood.num_pairs, place)  # the last value is for self-loops
 
     place = kept(hood, "pair of closed edge", pair_of_edge)
-    return torch.cat([values, values.new_ones(1)])[place]
+    return edges.weighted(torch.cat([values, values.new_ones(1)])[place])

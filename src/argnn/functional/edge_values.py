@@ -27,6 +27,7 @@ class OrderedEdges:
         start: First edge into each node, and the number of edges, ``[N + 1]``.
         by_source: The order that sorts these edges by source, ``[E]``.
         start_by_source: First edge out of each node in that order, ``[N + 1]``.
+        weight: Weight of each edge in float64, ``[E]``; None where all are one.
     """
 
     source: Tensor
@@ -34,9 +35,12 @@ class OrderedEdges:
     start: Tensor
     by_source: Tensor
     start_by_source: Tensor
+    weight: Tensor | None = None
 
     @staticmethod
-    def of(source: Tensor, target: Tensor, num_nodes: int) -> "OrderedEdges":
+    def of(
+        source: Tensor, target: Tensor, num_nodes: int, weight: Tensor | None = None
+    ) -> "OrderedEdges":
         """The given edges in order; duplicates stay."""
         order = torch.argsort(target * num_nodes + source, stable=True)
         source, target = source[order], target[order]
@@ -46,6 +50,7 @@ class OrderedEdges:
             start=row_starts(target, num_nodes),
             by_source=torch.argsort(source, stable=True),
             start_by_source=row_starts(source, num_nodes),
+            weight=None if weight is None else weight[order],
         )
 
     @property
@@ -64,6 +69,17 @@ class OrderedEdges:
         return self.start.diff()
 
     @cached_property
+    def weighted_degree(self) -> Tensor:
+        """Sum of the weights of the edges into each node, ``[N]``; :attr:`degree` without."""
+        return self.degree if self.weight is None else sum_at_targets(self.weight, self)
+
+    def weighted(self, values: Tensor) -> Tensor:
+        """Values of the edges, ``[E, ...]``, times the weights of the edges."""
+        if self.weight is None:
+            return values
+        return values * self.weight.to(values.dtype).view((-1,) + (1,) * (values.dim() - 1))
+
+    @cached_property
     def target_by_source(self) -> Tensor:
         """Target of each edge, in the order of the sources, ``[E]``."""
         return self.target[self.by_source]
@@ -75,17 +91,19 @@ _CACHE: WeakKeyDictionary[Neighborhood, dict[bool, OrderedEdges]] = WeakKeyDicti
 def ordered_edges(edge_index: Edges, num_nodes: int, *, closed: bool = False) -> OrderedEdges:
     """The edges of a graph in order, without self-loops, prepared once.
 
-    With ``closed``, every node gets one edge to itself.
+    With ``closed``, every node gets one edge to itself, of weight one.
     """
     hood = neighborhood(edge_index, num_nodes)
     known = _CACHE.setdefault(hood, {})
     if closed not in known:
         with torch.inference_mode(False):
-            source, target = hood.source, hood.target
+            source, target, weight = hood.source, hood.target, hood.weight
             if closed:
                 own = torch.arange(num_nodes, device=source.device)
                 source, target = torch.cat([source, own]), torch.cat([target, own])
-            known[closed] = OrderedEdges.of(source, target, num_nodes)
+                if weight is not None:
+                    weight = torch.cat([weight, weight.new_ones(num_nodes)])
+            known[closed] = OrderedEdges.of(source, target, num_nodes, weight)
     return known[closed]
 
 
@@ -114,13 +132,14 @@ def sum_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
 
 
 def mean_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
-    """Mean of the values of the edges into each node, or zero, ``[E, ...] -> [N, ...]``."""
+    """Weighted mean over the edges into each node, or zero, ``[E, ...] -> [N, ...]``."""
     shape = (-1,) + (1,) * (values.dim() - 1)
-    return sum_at_targets(values, edges) / edges.degree.clamp_min(1).to(values.dtype).view(shape)
+    degree = torch.where(edges.weighted_degree > 0, edges.weighted_degree, 1)
+    return sum_at_targets(edges.weighted(values), edges) / degree.to(values.dtype).view(shape)
 
 
 def softmax_at_targets(scores: Tensor, edges: OrderedEdges) -> Tensor:
-    """Softmax over the edges into each node, ``[E, H]``.
+    """Softmax over the edges into each node, ``[E, H]``; exponentials are times the weights.
 
     Example:
         >>> edges = ordered_edges(torch.tensor([[0, 2], [1, 1]]), 3)
@@ -130,7 +149,7 @@ def softmax_at_targets(scores: Tensor, edges: OrderedEdges) -> Tensor:
     top = scores.detach().new_zeros(edges.num_nodes, *scores.shape[1:])
     index = edges.target.unsqueeze(-1).expand_as(scores)
     top = top.scatter_reduce(0, index, scores.detach(), "amax", include_self=False)
-    weight = (scores - top[edges.target]).exp()
+    weight = edges.weighted((scores - top[edges.target]).exp())
     return weight / at_targets(sum_at_targets(weight, edges), edges)
 
 

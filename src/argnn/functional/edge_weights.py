@@ -145,7 +145,7 @@ def propagate(
         \mathbf{o}_i = \sum_{j \in \mathcal{N}(i)} w_{ij}\,\tau'_{ij}\,
         \sigma(\alpha_{ij})\,\mathbf{m}_j
 
-    with :math:`w_{ij} = 1` in the paper. Self-loops are ignored.
+    with :math:`w_{ij} = 1` in the paper; weights of edges are a part of it. Self-loops are ignored.
 
     Args:
         h: Node features, ``[N, D]``.
@@ -163,7 +163,7 @@ def propagate(
         raise ValueError(f"neighbor_norm must be one of {NEIGHBOR_NORMS} (got {neighbor_norm!r})")
     hood = neighborhood(edge_index, h.size(0))
     dtype = accumulation_dtype(h.dtype)
-    if is_fused(h, g, messages, num_edges=hood.num_edges):
+    if is_fused(h, g, messages, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
         target_norm = attention and neighbor_norm == "target"
         weighing = fused.EdgeWeighting(attention, target_norm, normalization, default_eps(dtype))
         return fused.propagate(h, g, messages, _one_number(eps0, h), hood, weighing)
@@ -205,7 +205,7 @@ def message_weights(
     if attention:
         alpha = edge_attention(h, g, hood.edge_index, neighbor_norm=neighbor_norm)
         weight = weight * alpha.sigmoid()
-    if normalization != "sum":
+    if normalization != "sum" or hood.weight is not None:
         weight = weight * hood.edge_weight(normalization, weight.dtype)
     return weight
 

@@ -10,7 +10,7 @@ def edge_homophily(edge_index: Edges, y: Tensor) -> float:
     r"""Share of edges whose ends have the same label (:eq:`homophily`).
 
     Each unordered pair counts once; self-loops, and pairs with an unlabelled end (a negative
-    label), do not count.
+    label), do not count. Weights of edges do not matter.
 
     Args:
         edge_index: Source and target of each edge, ``[2, E]``.

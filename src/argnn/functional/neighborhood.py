@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from argnn.functional.precision import accumulation_dtype
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused, plain_path
-from argnn.kernels.contents import unchanged
+from argnn.kernels.contents import ContentCache, plain_tensor, unchanged
 from argnn.kernels.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -20,13 +21,15 @@ from argnn.kernels.neighborhood import (
     LinearOperator,
     Neighborhood,
     csr_tensor,
+    needs_gradient,
     neighborhood,
 )
 
 __all__ = [
     "DIRECTIONS", "NORMALIZATIONS", "Edges", "LinearOperator", "Neighborhood", "aggregate",
-    "csr_tensor", "kept", "neighbor_dispersion", "neighbor_mean", "neighbor_moments",
-    "neighbor_sum", "neighborhood", "row_starts", "unchanged",
+    "bipartite_neighborhood", "csr_tensor", "edges_of", "kept", "needs_gradient",
+    "neighbor_dispersion", "neighbor_mean", "neighbor_moments", "neighbor_sum", "neighborhood",
+    "plain_aggregate", "plain_path", "row_starts", "unchanged",
 ]  # fmt: skip
 
 
@@ -61,15 +64,19 @@ def aggregate(x: Tensor, edge_index: Edges, normalization: str = "sum") -> Tenso
         normalization: ``"sum"``, ``"sym"`` or ``"rw"``, see :meth:`Neighborhood.edge_weight`.
     """
     hood = neighborhood(edge_index, x.size(0))
-    if is_fused(x, num_edges=hood.num_edges):
+    if is_fused(x, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
         return fused.aggregate(x, hood, normalization)
-    return _plain_aggregate(x, hood, normalization)
+    return plain_aggregate(x, hood, normalization)
 
 
 @plain_path
-def _plain_aggregate(x: Tensor, edge_index: Edges, normalization: str) -> Tensor:
+def plain_aggregate(x: Tensor, edge_index: Edges, normalization: str) -> Tensor:
+    """:func:`aggregate` by torch's own operations."""
     hood = neighborhood(edge_index, x.size(0))
     dtype = accumulation_dtype(x.dtype)
+    if hood.learns_weight:
+        weight = hood.edge_weight(normalization, dtype).unsqueeze(-1)
+        return neighbor_sum(x.to(dtype).index_select(0, hood.source) * weight, hood).to(x.dtype)
     return (hood.operator(normalization, dtype) @ x.to(dtype)).to(x.dtype)
 
 
@@ -77,6 +84,8 @@ def neighbor_mean(h: Tensor, edge_index: Edges) -> Tensor:
     r"""Mean feature of the neighbours, zero at an isolated node (:eq:`neighbor_mean`).
 
     .. math:: \mathbf{a}_i = \frac{1}{|\mathcal{N}(i)|}\sum_{j \in \mathcal{N}(i)} \mathbf{h}_j
+
+    Edges with weights give a weighted mean.
 
     Args:
         h: Node features, ``[N, D]``.
@@ -107,7 +116,7 @@ def neighbor_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
     of size ``E x D`` appears, on features shifted to mean zero, so that less cancels.
     """
     hood = neighborhood(edge_index, h.size(0))
-    if is_fused(h, num_edges=hood.num_edges):
+    if is_fused(h, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
         return fused.moments(h, hood)
     return _plain_moments(h, hood)
 
@@ -119,7 +128,56 @@ def _plain_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
     shift = h.detach().to(dtype).mean(0)
     centred = h.to(dtype) - shift
     mean, mean_square = (aggregate(x, hood, "rw") for x in (centred, centred * centred))
-    has_neighbors = (hood.degree > 0).unsqueeze(-1)
+    has_neighbors = (hood.weighted_degree > 0).unsqueeze(-1)
     own = centred if hood.has_no_isolated_node else centred * has_neighbors
     dispersion = torch.addcmul(mean_square, own, torch.sub(own, mean, alpha=2)).clamp_min(0)
     return (mean + shift * has_neighbors).to(h.dtype), dispersion.to(h.dtype)
+
+
+_JOINED: ContentCache[Tensor] = ContentCache()
+
+
+def bipartite_neighborhood(
+    edge_index: Tensor, num_sources: int, num_targets: int, edge_weight: Tensor | None = None
+) -> Neighborhood:
+    """The one graph of some sources and, numbered after them, some targets.
+
+    Args:
+        edge_index: Source and target of each edge, each numbered from 0, ``[2, E]``.
+        num_sources: Number of sources.
+        num_targets: Number of targets.
+        edge_weight: Weight of each edge, ``[E]``.
+    """
+    edges = plain_tensor(edge_index)
+
+    def joined() -> Tensor:
+        for place, (ends, count) in enumerate(zip(edges, (num_sources, num_targets), strict=True)):
+            wrong = ends[(ends < 0) | (ends >= count)]
+            if wrong.numel():
+                known = f"but nodes are 0 to {count - 1}"
+                raise ValueError(f"edge_index[{place}] names node {int(wrong[0])}, {known}")
+        return _shifted(edges, num_sources)
+
+    if torch.compiler.is_compiling():
+        both = _shifted(edges, num_sources)
+    else:
+        both = _JOINED.of(edges, joined, key=(num_sources, num_targets))
+    return neighborhood(both, num_sources + num_targets, edge_weight)
+
+
+def _shifted(edge_index: Tensor, num_sources: int) -> Tensor:
+    return torch.stack([edge_index[0], edge_index[1] + num_sources])
+
+
+def edges_of(graph: Any) -> Edges:
+    """The edges of a graph as models take them: prepared with their weights, if it has some.
+
+    Args:
+        graph: A PyG ``Data``, or anything else with ``x``, ``edge_index`` and perhaps
+            ``edge_weight``.
+    """
+    weight = getattr(graph, "edge_weight", None)
+    if weight is None:
+        edges: Tensor = graph.edge_index
+        return edges
+    return neighborhood(graph.edge_index, graph.x.size(0), weight)

@@ -10,8 +10,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from argnn.errors import ConfigError
 from argnn.functional.metric import geodesic_distance
-from argnn.functional.neighborhood import Neighborhood, kept, neighborhood
+from argnn.functional.neighborhood import Edges, Neighborhood, kept, neighborhood
 from argnn.functional.structure import shared_neighbors
 from argnn.kernels.choice import current_mode, plain_path
 
@@ -32,15 +33,16 @@ _SMALL = 2**17
 @plain_path
 @torch.no_grad()
 def ollivier_ricci(
-    edge_index: Tensor, num_nodes: int, alpha: float = 0.5, *, method: str = "exact"
+    edge_index: Edges, num_nodes: int, alpha: float = 0.5, *, method: str = "exact"
 ) -> Tensor:
     r"""Ollivier-Ricci curvature of every edge of the undirected graph, ``[E]`` (:eq:`ollivier`).
 
     .. math:: \kappa_{ij} = 1 - W_1(\mu_i, \mu_j) / d(i, j)
 
     with the lazy measure :math:`\mu_i` that keeps mass :math:`\alpha` at :math:`i` and spreads
-    the rest evenly over its neighbours, and hop distances. Directions and duplicates do not
-    matter; the curvature of a self-loop is not defined and is NaN.
+    the rest over its neighbours, evenly or in proportion to the weights of the edges, and hop
+    distances. Directions and duplicates do not matter; the curvature of a self-loop, or of an edge
+    of weight zero, is not defined and is NaN.
 
     Args:
         edge_index: Source and target of each edge, ``[2, E]``.
@@ -59,11 +61,11 @@ def ollivier_ricci(
 @plain_path
 @torch.no_grad()
 def node_curvature(
-    edge_index: Tensor, num_nodes: int, alpha: float = 0.5, *, method: str = "exact"
+    edge_index: Edges, num_nodes: int, alpha: float = 0.5, *, method: str = "exact"
 ) -> Tensor:
     """Mean Ollivier-Ricci curvature of the edges at each node, zero where there is none, ``[N]``.
 
-    See :func:`ollivier_ricci`.
+    A weighted mean where edges have weights. See :func:`ollivier_ricci`.
 
     Example:
         >>> path = torch.tensor([[0, 1], [1, 2]])
@@ -74,13 +76,14 @@ def node_curvature(
 
     def mean() -> Tensor:
         # On the CPU, since the order of sums on a GPU may change.
-        values = pair_curvature(edge_index, num_nodes, alpha, method).cpu()
-        pairs = hood.pairs.cpu()
-        total = values.new_zeros(num_nodes)
+        values = pair_curvature(hood, num_nodes, alpha, method).cpu()
+        pairs, weight = hood.pairs.cpu(), hood.pair_weight
+        total, count = values.new_zeros(num_nodes), values.new_zeros(num_nodes)
+        weight = torch.ones_like(values) if weight is None else weight.cpu()
         for ends in pairs:
-            total.index_add_(0, ends, values)
-        count = torch.bincount(pairs.flatten(), minlength=num_nodes)
-        return (total / count.clamp_min(1)).to(edge_index.device)
+            total.index_add_(0, ends, values * weight)
+            count.index_add_(0, ends, weight)
+        return (total / torch.where(count > 0, count, 1.0)).to(hood.source.device)
 
     return kept(hood, f"{_key(alpha, method)}, by node", mean).clone()
 
@@ -88,7 +91,7 @@ def node_curvature(
 @plain_path
 @torch.no_grad()
 def ollivier_ricci_bounds(
-    edge_index: Tensor, num_nodes: int, alpha: float = 0.5
+    edge_index: Edges, num_nodes: int, alpha: float = 0.5
 ) -> tuple[Tensor, Tensor]:
     r"""Bounds of :func:`ollivier_ricci` from degrees and triangles alone, ``[E]`` each.
 
@@ -107,6 +110,8 @@ def ollivier_ricci_bounds(
     :math:`\alpha`, the lower bound is that of 0 and the upper that of 1/2, both scaled by
     :math:`1 - \alpha`.
 
+    There are none for edges with weights.
+
     Args:
         edge_index: Source and target of each edge, ``[2, E]``.
         num_nodes: Number of nodes.
@@ -124,7 +129,7 @@ def ollivier_ricci_bounds(
 
 
 @torch.no_grad()
-def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Tensor, alpha: float = 0.5) -> Tensor:
+def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Edges, alpha: float = 0.5) -> Tensor:
     r"""Ollivier-Ricci curvature under the learned metric of the target, ``[E]``.
 
     .. math::
@@ -134,7 +139,7 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Tensor, alpha: floa
     (:eq:`learned_ollivier`). The ground cost between two supporting nodes is their distance
     under the metric of node :math:`i`, the target of the edge, so that numerator and
     denominator share one geometry; the paper leaves this open. Where both ends have equal
-    features the curvature is not defined and is NaN.
+    features, at self-loops and for weights of zero the curvature is not defined and is NaN.
 
     Args:
         h: Node features, ``[N, D]``.
@@ -143,9 +148,9 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Tensor, alpha: floa
         alpha: Laziness in [0, 1).
     """
     _check_alpha(alpha)
-    both = neighborhood(edge_index, h.size(0)).relation("undirected")
+    hood = neighborhood(edge_index, h.size(0))
     points, metric = h.double().cpu(), g.double().cpu()
-    source, target = edge_index.cpu()
+    source, target = hood.edge_index.cpu()
 
     def geodesics(center: int, first: Tensor, second: Tensor) -> Tensor:
         return geodesic_distance(
@@ -153,13 +158,14 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Tensor, alpha: floa
         )
 
     length = geodesic_distance(points[source], points[target], metric[target])
-    neighbors = [torch.tensor(sorted(near), dtype=torch.int64) for near in _neighbor_sets(both)]
-    curvature = torch.full((edge_index.size(1),), torch.nan, dtype=torch.float64)
-    for edge, (j, i) in enumerate(edge_index.t().tolist()):
-        if i != j and length[edge] > 0:
-            transport = _transport(i, j, neighbors, geodesics, alpha)
-            curvature[edge] = 1 - transport / length[edge]
-    return curvature.to(edge_index.device)
+    walks = _walks(hood.relation("undirected"))
+    found = torch.full((hood.num_edges,), torch.nan, dtype=torch.float64)
+    for edge, (j, i) in enumerate(hood.edge_index.t().tolist()):
+        if length[edge] > 0:
+            found[edge] = 1 - _transport(i, j, walks, geodesics, alpha) / length[edge]
+    curvature = torch.full((hood.is_neighbor.numel(),), torch.nan, dtype=torch.float64)
+    curvature[hood.is_neighbor.cpu()] = found
+    return curvature.to(hood.source.device)
 
 
 # --- pairs ------------------------------------------------------------------------------------
@@ -167,7 +173,7 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Tensor, alpha: floa
 
 @torch.no_grad()
 def pair_curvature(
-    edge_index: Tensor,
+    edge_index: Edges,
     num_nodes: int,
     alpha: float = 0.5,
     method: str = "exact",
@@ -182,36 +188,38 @@ def pair_curvature(
     hood = neighborhood(edge_index, num_nodes)
 
     def found() -> Tensor:
-        return _pair_curvature(hood, alpha, method, on_progress).to(edge_index.device)
+        return _pair_curvature(hood, alpha, method, on_progress).to(hood.source.device)
 
     return kept(hood, _key(alpha, method), found)
 
 
 def keep_pair_curvature(
-    edge_index: Tensor, num_nodes: int, values: Tensor, alpha: float = 0.5, method: str = "exact"
+    edge_index: Edges, num_nodes: int, values: Tensor, alpha: float = 0.5, method: str = "exact"
 ) -> None:
     """Make :func:`pair_curvature` return these values, from an earlier computation."""
     hood = neighborhood(edge_index, num_nodes)
     if values.shape != (hood.num_pairs,):
         raise ValueError(f"values must be one per pair, {hood.num_pairs} (got {values.numel()})")
-    hood.derived[_key(alpha, method)] = values.to(edge_index.device, torch.float64)
+    hood.derived[_key(alpha, method)] = values.to(hood.source.device, torch.float64)
     hood.derived.pop(f"{_key(alpha, method)}, by node", None)
 
 
-def is_estimated(edge_index: Tensor, num_nodes: int, method: str) -> Tensor:
+def is_estimated(edge_index: Edges, num_nodes: int, method: str) -> Tensor:
     """Whether ``method`` estimates a pair by the middle of its bounds, ``[P]``."""
     _check_method(method)
     both = neighborhood(edge_index, num_nodes).relation("undirected")
-    if method == "auto":
+    if method == "auto" and both.weight is None:
         return _cells(both) > MAX_CELLS
-    return torch.full((both.num_pairs,), method == "bounds", device=edge_index.device)
+    return torch.full((both.num_pairs,), method == "bounds", device=both.source.device)
 
 
 def _pair_curvature(
     hood: Neighborhood, alpha: float, method: str, on_progress: OnProgress | None
 ) -> Tensor:
-    both = Neighborhood(hood.relation("undirected").edge_index.cpu(), hood.num_nodes)
-    estimated = is_estimated(both.edge_index, both.num_nodes, method)
+    both = hood.relation("undirected")
+    weight = None if both.weight is None else both.weight.detach().cpu()
+    both = Neighborhood(both.edge_index.cpu(), hood.num_nodes, weight)
+    estimated = is_estimated(both, both.num_nodes, method)
     curvature = torch.empty(both.num_pairs, dtype=torch.float64)
     if estimated.any():
         lower, upper = _pair_bounds(both, alpha)
@@ -236,6 +244,8 @@ def _is_plain(cells: int) -> bool:
 
 
 def _pair_bounds(both: Neighborhood, alpha: float) -> tuple[Tensor, Tensor]:
+    if both.weight is not None:
+        raise ConfigError("curvatures of weighted edges have no bounds: use 'auto' or 'exact'")
     ends = both.degree[both.pairs].double()
     a, b = ends.amin(0), ends.amax(0)
     triangles = shared_neighbors(both).double()
@@ -257,12 +267,12 @@ def _cells(both: Neighborhood) -> Tensor:
     return (both.degree[both.pairs] + 1).prod(0)
 
 
-def _by_edge(edge_index: Tensor, num_nodes: int, values: Tensor) -> Tensor:
-    """The value of each edge's pair, NaN at self-loops."""
+def _by_edge(edge_index: Edges, num_nodes: int, values: Tensor) -> Tensor:
+    """The value of each edge's pair, NaN at self-loops and where the weight is zero."""
     hood = neighborhood(edge_index, num_nodes)
     low, high = hood.edge_index.amin(0), hood.edge_index.amax(0)
     known = hood.pairs[0] * num_nodes + hood.pairs[1]
-    out = values.new_full((edge_index.size(1),), torch.nan)
+    out = values.new_full((hood.is_neighbor.numel(),), torch.nan)
     out[hood.is_neighbor] = values[torch.searchsorted(known, low * num_nodes + high)]
     return out
 
@@ -287,26 +297,35 @@ def _check_method(method: str) -> None:
 
 
 def _plain_costs(both: Neighborhood, pairs: Tensor, alpha: float) -> Tensor:
-    adjacency = _neighbor_sets(both)
-    neighbors = [torch.tensor(sorted(near), dtype=torch.int64) for near in adjacency]
+    walks = _walks(both)
+    adjacency = [set(walk) for walk in walks]
 
     def hops(_: int, first: Tensor, second: Tensor) -> Tensor:
         rows = [[_hop_distance(u, v, adjacency) for v in second.tolist()] for u in first.tolist()]
         return torch.tensor(rows, dtype=torch.float64)
 
-    costs = [_transport(i, j, neighbors, hops, alpha) for i, j in pairs.t().tolist()]
+    costs = [_transport(i, j, walks, hops, alpha) for i, j in pairs.t().tolist()]
     return torch.tensor(costs, dtype=torch.float64)
 
 
-def _transport(i: int, j: int, neighbors: list[Tensor], cost: Cost, alpha: float) -> float:
+def _walks(both: Neighborhood) -> list[dict[int, float]]:
+    """The neighbours of every node, in order, with the weights of their edges."""
+    weight = both.edge_weight("sum", torch.float64).tolist()
+    walks: list[dict[int, float]] = [{} for _ in range(both.num_nodes)]
+    for (j, i), of_edge in sorted(zip(both.edge_index.t().tolist(), weight, strict=True)):
+        walks[i][j] = of_edge
+    return walks
+
+
+def _transport(i: int, j: int, walks: list[dict[int, float]], cost: Cost, alpha: float) -> float:
     """Cost of moving the lazy measure of ``i`` to that of ``j``."""
     ot = _optimal_transport()
     surplus: dict[int, float] = {}
     for sign, node in ((1.0, i), (-1.0, j)):
         surplus[node] = surplus.get(node, 0.0) + sign * alpha
-        share = sign * (1 - alpha) / neighbors[node].numel()
-        for near in neighbors[node].tolist():
-            surplus[near] = surplus.get(near, 0.0) + share
+        total = sum(walks[node].values())
+        for near, weight in walks[node].items():
+            surplus[near] = surplus.get(near, 0.0) + sign * (1 - alpha) * weight / total
     # Mass that both measures have at a node does not move, so only the difference is transported.
     send = {node: mass for node, mass in surplus.items() if mass > 1e-15}
     receive = {node: -mass for node, mass in surplus.items() if mass < -1e-15}
@@ -315,9 +334,9 @@ def _transport(i: int, j: int, neighbors: list[Tensor], cost: Cost, alpha: float
     ground = cost(i, torch.tensor(list(send)), torch.tensor(list(receive)))
     supply = torch.tensor(list(send.values()), dtype=torch.float64)
     demand = torch.tensor(list(receive.values()), dtype=torch.float64)
-    total = float(supply.sum())
-    plan_cost = ot.emd2((supply / total).numpy(), (demand / demand.sum()).numpy(), ground.numpy())
-    return total * float(plan_cost)
+    moved = float(supply.sum())
+    plan_cost = ot.emd2((supply / moved).numpy(), (demand / demand.sum()).numpy(), ground.numpy())
+    return moved * float(plan_cost)
 
 
 def _has_optimal_transport() -> bool:
@@ -336,13 +355,6 @@ def _optimal_transport():  # type: ignore[no-untyped-def]
             "Ollivier-Ricci curvature needs POT: pip install argnn[baselines]"
         ) from error
     return ot
-
-
-def _neighbor_sets(both: Neighborhood) -> list[set[int]]:
-    sets: list[set[int]] = [set() for _ in range(both.num_nodes)]
-    for j, i in both.edge_index.t().tolist():
-        sets[i].add(j)
-    return sets
 
 
 def _hop_distance(u: int, v: int, adjacency: list[set[int]]) -> float:

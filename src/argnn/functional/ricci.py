@@ -18,7 +18,8 @@ def discrete_ricci(g: Tensor, edge_index: Edges) -> Tensor:
         \mathrm{Ric}_{ik} = \frac{1}{2\,|\mathcal{N}(i)|}
         \sum_{j \in \mathcal{N}(i)} (g_{ik} - g_{jk})
 
-    Exactly zero for a constant metric and at isolated nodes.
+    Exactly zero for a constant metric and at isolated nodes. Edges with weights give a weighted
+    mean of the differences.
 
     Args:
         g: Metric diagonals, ``[N, D]``.
@@ -30,7 +31,7 @@ def discrete_ricci(g: Tensor, edge_index: Edges) -> Tensor:
         [-1.0, 1.0]
     """
     hood = neighborhood(edge_index, g.size(0))
-    if is_fused(g, num_edges=hood.num_edges):
+    if is_fused(g, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
         return fused.discrete_ricci(g, hood)
     return _plain_ricci(g, hood)
 
@@ -40,6 +41,10 @@ def _plain_ricci(g: Tensor, edge_index: Edges) -> Tensor:
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
     difference = g_.index_select(0, hood.target) - g_.index_select(0, hood.source)
+    if hood.weight is not None:
+        difference = difference * hood.weight.to(g_.dtype).unsqueeze(-1)
+        share = hood.inverse_degree(g_.dtype).unsqueeze(-1)
+        return (0.5 * neighbor_sum(difference, hood) * share).to(g.dtype)
     degree = hood.degree.clamp_min(1).to(g_.dtype).unsqueeze(-1)
     return (0.5 * neighbor_sum(difference, hood) / degree).to(g.dtype)
 
@@ -56,7 +61,7 @@ def ricci_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor
     """
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
-    if is_fused(g_, num_edges=hood.num_edges) and hood.is_simple:
+    if is_fused(g_, num_edges=hood.num_edges, learns_weight=hood.learns_weight) and hood.is_simple:
         total = fused.energies([g_], hood, [(1.0, 0.0)])[0]
         return reduced_sum(total, g.numel(), reduction).to(g.dtype)
     return reduce_energy(discrete_ricci(g_, hood).square(), reduction).to(g.dtype)
@@ -72,7 +77,9 @@ def reduced_sum(total: Tensor, count: int | Tensor, reduction: str) -> Tensor:
     check_reduction(reduction)
     if reduction == "sum":
         return total
-    return total / (count.clamp_min(1) if isinstance(count, Tensor) else max(count, 1))
+    if isinstance(count, Tensor):  # perhaps a sum of weights
+        return total / torch.where(count > 0, count, 1).to(total.dtype)
+    return total / max(count, 1)
 
 
 def check_reduction(reduction: str) -> None:

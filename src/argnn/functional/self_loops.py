@@ -14,7 +14,8 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
     .. math::
         \mathbf{y}_i = \sum_{j \in \mathcal{N}(i) \cup \{i\}} a_{ij}\,\mathbf{x}_j
 
-    With :math:`\tilde d_i` one more than the number of edges into a node, self-loops not counted,
+    With :math:`\tilde d_i` one more than the number of edges into a node, self-loops not counted
+    (with weights: than their sum, and :math:`a_{ij}` is multiplied by the weight of the edge),
     ``"sym"`` has :math:`a_{ij} = 1/\sqrt{\tilde d_i \tilde d_j}`, the normalised adjacency of graph
     convolutional networks, and ``"rw"`` has :math:`a_{ij} = 1/\tilde d_i`, the mean. No number per
     edge is stored.
@@ -29,7 +30,7 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
             f"normalization must be one of {CLOSED_NORMALIZATIONS} (got {normalization!r})"
         )
     hood = neighborhood(edge_index, x.size(0))
-    size = (hood.degree + 1).to(x.dtype).unsqueeze(-1)
+    size = (hood.weighted_degree + 1).to(x.dtype).unsqueeze(-1)
     if normalization == "rw":
         return (aggregate(x, hood) + x) / size
     scale = size.rsqrt()
@@ -42,7 +43,7 @@ def closed_row_sum(edge_index: Edges, num_nodes: int, dtype: torch.dtype) -> Ten
     hood = neighborhood(edge_index, num_nodes)
 
     def summed() -> Tensor:
-        one = hood.degree.new_ones(num_nodes, 1, dtype=dtype)
+        one = hood.weighted_degree.new_ones(num_nodes, 1, dtype=dtype)
         return closed_aggregate(one, hood).squeeze(-1)
 
     return hood.vector("closed row sum", dtype, summed).unsqueeze(-1)

@@ -19,7 +19,7 @@ def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> T
         \mathcal{L}_{\mathrm{smooth}} =
         \sum_{\{i,j\} \in \mathcal{E}} \|\mathbf{g}_i - \mathbf{g}_j\|^2
 
-    Each unordered pair counts once.
+    Each unordered pair counts once, times its weight if edges have weights.
 
     Args:
         g: Metric diagonals, ``[N, D]``.
@@ -34,16 +34,21 @@ def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> T
     """
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
-    if is_fused(g_, num_edges=hood.num_edges):
+    if is_fused(g_, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
         both = hood.relation("undirected")
         total = fused.energies([g_], both, [(0.0, 0.5)])[1]
-        return reduced_sum(total, both.num_pairs * g.size(1), reduction).to(g.dtype)
+        return reduced_sum(total, both.pair_total * g.size(1), reduction).to(g.dtype)
     return _plain_smoothness(g_, hood, reduction).to(g.dtype)
 
 
 @plain_path
 def _plain_smoothness(g: Tensor, edge_index: Edges, reduction: str) -> Tensor:
-    return reduce_energy(_pair_difference(g, edge_index)[0].square(), reduction)
+    hood = neighborhood(edge_index, g.size(0))
+    squares = _pair_difference(g, hood)[0].square()
+    if hood.pair_weight is None:
+        return reduce_energy(squares, reduction)
+    total = (squares * hood.pair_weight.to(squares.dtype).unsqueeze(-1)).sum()
+    return reduced_sum(total, hood.pair_total * g.size(1), reduction)
 
 
 def metric_energies(
@@ -60,7 +65,9 @@ def metric_energies(
         reduction: See :func:`ricci_energy` and :func:`smoothness_energy`.
     """
     both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")
-    if torch.compiler.is_compiling() or not is_fused(*metrics, num_edges=both.num_edges):
+    if torch.compiler.is_compiling() or not is_fused(
+        *metrics, num_edges=both.num_edges, learns_weight=both.learns_weight
+    ):
         ricci = [ricci_energy(g, both, reduction) for g in metrics]
         smooth = [smoothness_energy(g, both, reduction) for g in metrics]
         return torch.stack(ricci).sum(), torch.stack(smooth).sum()
@@ -74,7 +81,7 @@ def _factors(g: Tensor, both: Neighborhood, reduction: str) -> tuple[float, floa
     check_reduction(reduction)
     if reduction == "sum":
         return 1.0, 0.5
-    return 1 / max(g.numel(), 1), 0.5 / max(both.num_pairs * g.size(1), 1)
+    return 1 / max(g.numel(), 1), 0.5 / (float(both.pair_total * g.size(1)) or 1.0)
 
 
 def nrmd(g: Tensor, edge_index: Edges) -> Tensor:
@@ -84,7 +91,7 @@ def nrmd(g: Tensor, edge_index: Edges) -> Tensor:
         \frac{1}{|\mathcal{E}|} \sum_{\{i,j\}}
         \frac{\|\mathbf{g}_i - \mathbf{g}_j\|}{\frac{1}{2}(\|\mathbf{g}_i\| + \|\mathbf{g}_j\|)}
 
-    Zero where there are no edges. Each unordered pair counts once.
+    Zero where there are no edges. Each unordered pair counts once; weights of edges do not matter.
     """
     # In float64, since the squares of metrics of 1e30 overflow in float32.
     wide = g.to(accumulation_dtype(g.dtype)).double()

@@ -5,7 +5,14 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from argnn.functional.neighborhood import Edges, Neighborhood, kept, neighborhood, row_starts
+from argnn.functional.neighborhood import (
+    Edges,
+    Neighborhood,
+    kept,
+    neighborhood,
+    plain_aggregate,
+    row_starts,
+)
 
 #: Columns of :func:`structural_descriptor`.
 DESCRIPTOR_NAMES = ("log_degree", "log_in", "log_out", "neighbor_log_degree", "clustering")
@@ -22,34 +29,35 @@ def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     """Five numbers per node, ``[N, 5]`` in float64; they depend on nodes within two hops only.
 
     The logarithms of one plus the number of neighbours, of edges in and of edges out, the
-    mean of the first over the neighbours, and the clustering coefficient.
+    mean of the first over the neighbours, and the clustering coefficient. Edges with weights count
+    by their weights, except for the clustering coefficient.
     """
     hood = neighborhood(edge_index, num_nodes)
     if torch.compiler.is_compiling():
-        traced: Tensor = _descriptor_op(hood.edge_index, num_nodes)
+        traced: Tensor = _descriptor_op(hood.edge_index, hood.weight, num_nodes)
         return traced
     found = kept(hood, "structural_descriptor", lambda: _descriptor(hood))
     return found.clone()  # the caller may write into it
 
 
 @torch.library.custom_op("argnn::structural_descriptor", mutates_args=())
-def _descriptor_op(edge_index: Tensor, num_nodes: int) -> Tensor:
-    return structural_descriptor(edge_index, num_nodes)
+def _descriptor_op(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> Tensor:
+    return structural_descriptor(neighborhood(edge_index, num_nodes, edge_weight), num_nodes)
 
 
 @_descriptor_op.register_fake
-def _(edge_index, num_nodes):  # type: ignore[no-untyped-def]
+def _(edge_index, edge_weight, num_nodes):  # type: ignore[no-untyped-def]
     return edge_index.new_empty(num_nodes, NUM_DESCRIPTORS, dtype=torch.float64)
 
 
 def _descriptor(hood: Neighborhood) -> Tensor:
     both = hood.relation("undirected")
-    log_degree = both.degree.double().log1p()
+    log_degree = both.weighted_degree.double().log1p()
     columns = [
         log_degree,
-        hood.degree.double().log1p(),
-        hood.out_degree.double().log1p(),
-        (both.operator("rw", torch.float64) @ log_degree.unsqueeze(-1)).squeeze(-1),
+        hood.weighted_degree.double().log1p(),
+        hood.weighted_out_degree.double().log1p(),
+        plain_aggregate(log_degree.unsqueeze(-1), both, "rw").squeeze(-1),
         clustering_coefficient(hood, hood.num_nodes),
     ]
     return torch.stack(columns, dim=-1)
@@ -76,7 +84,7 @@ def standardized(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
 def clustering_coefficient(edge_index: Edges, num_nodes: int) -> Tensor:
     """Share of pairs of a node's neighbours that have an edge, ``[N]`` in float64.
 
-    Zero for nodes with fewer than two neighbours. Directions and duplicates do not matter.
+    Zero for nodes with fewer than two neighbours. Directions, duplicates and weights do not matter.
 
     Example:
         >>> square = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])  # with one diagonal

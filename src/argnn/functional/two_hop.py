@@ -9,7 +9,8 @@ from argnn.functional.neighborhood import Edges, Neighborhood, csr_tensor, neigh
 def two_hop(edge_index: Edges, num_nodes: int) -> Neighborhood:
     """The graph that joins nodes at distance exactly two, prepared once.
 
-    Directions and duplicates do not matter: the distance is that of the undirected graph.
+    Directions, duplicates and weights do not matter: the distance is the number of hops in the
+    undirected graph.
 
     Example:
         >>> path = torch.tensor([[0, 1], [1, 2]])

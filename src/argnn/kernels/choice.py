@@ -63,19 +63,21 @@ def current_mode() -> str:
     return _mode
 
 
-def is_fused(*tensors: Tensor, num_edges: int = 0) -> bool:
+def is_fused(*tensors: Tensor, num_edges: int = 0, learns_weight: bool = False) -> bool:
     """Whether a kernel computes with these node tensors, ``[N, D]`` each.
 
     Args:
         *tensors: What the kernel would read.
         num_edges: How many edges it would visit.
+        learns_weight: Whether the weights of the edges need a gradient.
 
     Raises:
-        RuntimeError: Kernels are forced, but there is none for this device, dtype or width.
+        RuntimeError: Kernels are forced, but there is none for this device, dtype or width, or
+            for gradients of edge weights.
     """
     if _mode == "plain":
         return False
-    obstacle = _obstacle(tensors)
+    obstacle = "gradients of edge weights" if learns_weight else _obstacle(tensors)
     if _mode == "fused":
         if obstacle is not None:
             raise RuntimeError(f"no fused kernel for {obstacle}; use('auto') or use('plain')")

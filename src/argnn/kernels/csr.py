@@ -46,25 +46,41 @@ class Csr:
         column: Column of each entry, ``[E]`` int32.
         edge: Position of each entry among the entries of the matrix this one is the transpose
             of, ``[E]`` int64; None in that matrix itself.
+        weight: Weight of each entry, ``[E]`` float64; None where all are one.
     """
 
     rowptr: Tensor
     column: Tensor
     edge: Tensor | None = None
+    weight: Tensor | None = None
     #: What a backend made of it and wants to keep.
     arrays: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def pair(source: Tensor, target: Tensor, num_nodes: int) -> tuple["Csr", "Csr"]:
+    def pair(
+        source: Tensor, target: Tensor, num_nodes: int, weight: Tensor | None = None
+    ) -> tuple["Csr", "Csr"]:
         """The matrix that gathers sources at targets, and its transpose.
 
         Duplicate edges stay; entries of a row are sorted by column.
         """
         order = _sorted_by(target, source, num_nodes)
         source, target = source[order], target[order]
-        forward = Csr(_rowptr(target, num_nodes), source.int())
+        weight = None if weight is None else weight.detach()[order]
+        forward = Csr(_rowptr(target, num_nodes), source.int(), weight=weight)
         back = _sorted_by(source, target, num_nodes)
-        return forward, Csr(_rowptr(source, num_nodes), target[back].int(), back)
+        turned = None if weight is None else weight[back]
+        return forward, Csr(_rowptr(source, num_nodes), target[back].int(), back, turned)
+
+    def weight_as(self, dtype: torch.dtype) -> Tensor | None:
+        """:attr:`weight` in the precision of a kernel, made once."""
+        if self.weight is None:
+            return None
+        key = ("weight", dtype)
+        if key not in self.arrays:
+            self.arrays[key] = self.weight.to(dtype)
+        made: Tensor = self.arrays[key]
+        return made
 
     @property
     def num_rows(self) -> int:

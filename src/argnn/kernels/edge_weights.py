@@ -8,6 +8,8 @@ from torch import Tensor
 class EdgeWeights(NamedTuple):
     r"""The terms of :math:`l_i r_j (\epsilon_0 + (1-\epsilon_0)\tau_{ij})\,\sigma(\alpha_{ij})`.
 
+    The kernels multiply by the weights of edges that the matrix has.
+
     Attributes:
         norm: Metric norm of each node, ``[N]``; None without attention.
         left: :math:`l_i` of each target, ``[N]``; 1 where None.

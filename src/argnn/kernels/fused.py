@@ -2,8 +2,8 @@
 
 In eager mode a sum is a :class:`torch.autograd.Function` that holds the prepared neighbourhood
 itself. ``torch.compile`` traces tensors only: there the same sums are custom operators that
-take ``edge_index`` and find what was prepared for it. Both call the same two functions, one
-for the values and one for the gradients.
+take ``edge_index`` and the weights and find what was prepared for them. Both call the same two
+functions, one for the values and one for the gradients.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,14 +14,9 @@ from torch import Tensor
 
 from argnn.kernels.choice import backend
 from argnn.kernels.edge_weights import EdgeWeights, num_saved
-from argnn.kernels.neighborhood import Neighborhood, TracedNeighborhood, neighborhood
+from argnn.kernels.neighborhood import Neighborhood, TracedNeighborhood, related
 
 Prepared = Neighborhood | TracedNeighborhood
-
-
-def _related(edge_index: Tensor, num_nodes: int, direction: str) -> Neighborhood:
-    related: Neighborhood = neighborhood(edge_index, num_nodes).relation(direction)
-    return related
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
@@ -56,7 +51,7 @@ def aggregate(x: Tensor, hood: Prepared, normalization: str, transposed: bool = 
     """Weighted sum over neighbours; ``transposed`` sends along reversed edges instead."""
     out: Tensor
     if isinstance(hood, TracedNeighborhood):
-        out = _aggregate_op(x, hood.edge_index, hood.direction, normalization, transposed)
+        out = _aggregate_op(x, *hood.edges, normalization, transposed)
     else:
         out = _Aggregate.apply(x, hood, normalization, transposed)
     return out
@@ -85,26 +80,32 @@ class _Aggregate(torch.autograd.Function):
 
 @torch.library.custom_op("argnn::aggregate", mutates_args=())
 def _aggregate_op(
-    x: Tensor, edge_index: Tensor, direction: str, normalization: str, transposed: bool
+    x: Tensor,
+    edge_index: Tensor,
+    direction: str,
+    edge_weight: Tensor | None,
+    normalization: str,
+    transposed: bool,
 ) -> Tensor:
-    hood = _related(edge_index, x.size(0), direction)
+    hood = related(edge_index, direction, edge_weight, x.size(0))
     return _aggregate(x.detach(), hood, normalization, transposed)
 
 
 @_aggregate_op.register_fake
-def _(x, edge_index, direction, normalization, transposed):  # type: ignore[no-untyped-def]
+def _(x, edge_index, direction, edge_weight, normalization, transposed):  # type: ignore[no-untyped-def]
     return x.new_empty(x.shape)
 
 
 def _keep_aggregate(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    _, edge_index, ctx.direction, ctx.normalization, ctx.transposed = inputs
-    ctx.save_for_backward(edge_index)
+    _, edge_index, ctx.direction, edge_weight, ctx.normalization, ctx.transposed = inputs
+    ctx.save_for_backward(edge_index, edge_weight)
 
 
 def _aggregate_gradient(ctx, grad):  # type: ignore[no-untyped-def]
-    (edge_index,) = ctx.saved_tensors
-    back = _aggregate_op(grad, edge_index, ctx.direction, ctx.normalization, not ctx.transposed)
-    return back, None, None, None, None
+    edge_index, edge_weight = ctx.saved_tensors
+    edges = edge_index, ctx.direction, edge_weight
+    back = _aggregate_op(grad, *edges, ctx.normalization, not ctx.transposed)
+    return back, None, None, None, None, None
 
 
 _aggregate_op.register_autograd(_aggregate_gradient, setup_context=_keep_aggregate)
@@ -117,14 +118,16 @@ def moments(h: Tensor, hood: Prepared) -> tuple[Tensor, Tensor]:
     """Mean of the neighbours and their mean squared difference to the node, ``[N, D]`` each."""
     out: tuple[Tensor, Tensor]
     if isinstance(hood, TracedNeighborhood):
-        out = _moments_op(h, hood.edge_index, hood.direction)
+        out = _moments_op(h, *hood.edges)
     else:
         out = _Moments.apply(h, hood)
     return out
 
 
 def _moments(h: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor]:
-    out: tuple[Tensor, Tensor] = backend(h).moments(hood.csr, h.contiguous())
+    # Without weights the kernel counts by itself.
+    share = None if hood.weight is None else hood.inverse_degree(_wide(h.dtype))
+    out: tuple[Tensor, Tensor] = backend(h).moments(hood.csr, h.contiguous(), share)
     return out
 
 
@@ -161,12 +164,14 @@ class _Moments(torch.autograd.Function):
 
 
 @torch.library.custom_op("argnn::moments", mutates_args=())
-def _moments_op(h: Tensor, edge_index: Tensor, direction: str) -> tuple[Tensor, Tensor]:
-    return _moments(h.detach(), _related(edge_index, h.size(0), direction))
+def _moments_op(
+    h: Tensor, edge_index: Tensor, direction: str, edge_weight: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    return _moments(h.detach(), related(edge_index, direction, edge_weight, h.size(0)))
 
 
 @_moments_op.register_fake
-def _(h, edge_index, direction):  # type: ignore[no-untyped-def]
+def _(h, edge_index, direction, edge_weight):  # type: ignore[no-untyped-def]
     return h.new_empty(h.shape), h.new_empty(h.shape)
 
 
@@ -178,25 +183,26 @@ def _moments_backward_op(
     grad_dispersion: Tensor,
     edge_index: Tensor,
     direction: str,
+    edge_weight: Tensor | None,
 ) -> Tensor:
-    hood = _related(edge_index, h.size(0), direction)
+    hood = related(edge_index, direction, edge_weight, h.size(0))
     return _moments_backward(h, mean, grad_mean, grad_dispersion, hood)
 
 
 @_moments_backward_op.register_fake
-def _(h, mean, grad_mean, grad_dispersion, edge_index, direction):  # type: ignore[no-untyped-def]
+def _(h, *_):  # type: ignore[no-untyped-def]
     return h.new_empty(h.shape)
 
 
 def _keep_moments(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    h, edge_index, ctx.direction = inputs
-    ctx.save_for_backward(h, output[0], edge_index)
+    h, edge_index, ctx.direction, edge_weight = inputs
+    ctx.save_for_backward(h, output[0], edge_index, edge_weight)
 
 
 def _moments_gradient(ctx, grad_mean, grad_dispersion):  # type: ignore[no-untyped-def]
-    h, mean, edge_index = ctx.saved_tensors
-    grad = _moments_backward_op(h, mean, grad_mean, grad_dispersion, edge_index, ctx.direction)
-    return grad, None, None
+    h, mean, edge_index, edge_weight = ctx.saved_tensors
+    edges = edge_index, ctx.direction, edge_weight
+    return _moments_backward_op(h, mean, grad_mean, grad_dispersion, *edges), None, None, None
 
 
 _moments_op.register_autograd(_moments_gradient, setup_context=_keep_moments)
@@ -209,7 +215,7 @@ def discrete_ricci(g: Tensor, hood: Prepared) -> Tensor:
     """Half the mean difference to the neighbours, ``[N, D]``."""
     out: Tensor
     if isinstance(hood, TracedNeighborhood):
-        out = _ricci_op(g, hood.edge_index, hood.direction)
+        out = _ricci_op(g, *hood.edges)
     else:
         out = _Ricci.apply(g, hood)
     return out
@@ -248,33 +254,35 @@ class _Ricci(torch.autograd.Function):
 
 
 @torch.library.custom_op("argnn::discrete_ricci", mutates_args=())
-def _ricci_op(g: Tensor, edge_index: Tensor, direction: str) -> Tensor:
-    return _ricci(g.detach(), _related(edge_index, g.size(0), direction))[0]
+def _ricci_op(g: Tensor, edge_index: Tensor, direction: str, edge_weight: Tensor | None) -> Tensor:
+    return _ricci(g.detach(), related(edge_index, direction, edge_weight, g.size(0)))[0]
 
 
 @_ricci_op.register_fake
-def _(g, edge_index, direction):  # type: ignore[no-untyped-def]
+def _(g, edge_index, direction, edge_weight):  # type: ignore[no-untyped-def]
     return g.new_empty(g.shape)
 
 
 @torch.library.custom_op("argnn::discrete_ricci_backward", mutates_args=())
-def _ricci_backward_op(grad: Tensor, edge_index: Tensor, direction: str) -> Tensor:
-    return _ricci_backward(grad, _related(edge_index, grad.size(0), direction))
+def _ricci_backward_op(
+    grad: Tensor, edge_index: Tensor, direction: str, edge_weight: Tensor | None
+) -> Tensor:
+    return _ricci_backward(grad, related(edge_index, direction, edge_weight, grad.size(0)))
 
 
 @_ricci_backward_op.register_fake
-def _(grad, edge_index, direction):  # type: ignore[no-untyped-def]
+def _(grad, edge_index, direction, edge_weight):  # type: ignore[no-untyped-def]
     return grad.new_empty(grad.shape)
 
 
 def _keep_ricci(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    _, edge_index, ctx.direction = inputs
-    ctx.save_for_backward(edge_index)
+    _, edge_index, ctx.direction, edge_weight = inputs
+    ctx.save_for_backward(edge_index, edge_weight)
 
 
 def _ricci_gradient(ctx, grad):  # type: ignore[no-untyped-def]
-    (edge_index,) = ctx.saved_tensors
-    return _ricci_backward_op(grad, edge_index, ctx.direction), None, None
+    edge_index, edge_weight = ctx.saved_tensors
+    return _ricci_backward_op(grad, edge_index, ctx.direction, edge_weight), None, None, None
 
 
 _ricci_op.register_autograd(_ricci_gradient, setup_context=_keep_ricci)
@@ -293,7 +301,8 @@ def energies(metrics: Sequence[Tensor], hood: Prepared, factors: Sequence[Factor
         out: Tensor = _Energies.apply(hood, factors, *metrics)
         return out
     layers = [
-        _energies_op(g, hood.edge_index)[0] * torch.stack([g.new_tensor(f) for f in pair])
+        _energies_op(g, hood.edge_index, hood.weight)[0]
+        * torch.stack([g.new_tensor(f) for f in pair])
         for g, pair in zip(metrics, factors, strict=True)
     ]
     return torch.stack(layers).sum(0)
@@ -338,34 +347,39 @@ class _Energies(torch.autograd.Function):
 
 
 @torch.library.custom_op("argnn::energies", mutates_args=())
-def _energies_op(g: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-    curvature, energy = _ricci(g.detach(), _related(edge_index, g.size(0), "undirected"))
+def _energies_op(
+    g: Tensor, edge_index: Tensor, edge_weight: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    hood = related(edge_index, "undirected", edge_weight, g.size(0))
+    curvature, energy = _ricci(g.detach(), hood)
     return energy.sum(0), curvature
 
 
 @_energies_op.register_fake
-def _(g, edge_index):  # type: ignore[no-untyped-def]
+def _(g, edge_index, edge_weight):  # type: ignore[no-untyped-def]
     return g.new_empty(2, dtype=_wide(g.dtype)), g.new_empty(g.shape)
 
 
 @torch.library.custom_op("argnn::energies_backward", mutates_args=())
-def _energies_backward_op(curvature: Tensor, grad: Tensor, edge_index: Tensor) -> Tensor:
-    hood = _related(edge_index, curvature.size(0), "undirected")
+def _energies_backward_op(
+    curvature: Tensor, grad: Tensor, edge_index: Tensor, edge_weight: Tensor | None
+) -> Tensor:
+    hood = related(edge_index, "undirected", edge_weight, curvature.size(0))
     return _energies_backward(curvature, grad, hood, (1.0, 1.0))
 
 
 @_energies_backward_op.register_fake
-def _(curvature, grad, edge_index):  # type: ignore[no-untyped-def]
+def _(curvature, grad, edge_index, edge_weight):  # type: ignore[no-untyped-def]
     return curvature.new_empty(curvature.shape)
 
 
 def _keep_energies(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    ctx.save_for_backward(output[1], inputs[1])
+    ctx.save_for_backward(output[1], *inputs[1:])
 
 
 def _energies_gradient(ctx, grad, _):  # type: ignore[no-untyped-def]
-    curvature, edge_index = ctx.saved_tensors
-    return _energies_backward_op(curvature, grad, edge_index), None
+    curvature, *edges = ctx.saved_tensors
+    return _energies_backward_op(curvature, grad, *edges), None, None
 
 
 _energies_op.register_autograd(_energies_gradient, setup_context=_keep_energies)
@@ -393,7 +407,7 @@ def propagate(
         out: Tensor = _Propagate.apply(h, g, separate, eps0, hood, weighing)
         return out
     results: tuple[Tensor, Tensor, Tensor] = _propagate_op(
-        h, g, separate, eps0, hood.edge_index, hood.direction, *weighing
+        h, g, separate, eps0, *hood.edges, *weighing
     )
     return results[0]
 
@@ -477,12 +491,13 @@ def _propagate_op(
     eps0: Tensor,
     edge_index: Tensor,
     direction: str,
+    edge_weight: Tensor | None,
     attention: bool,
     target_norm: bool,
     normalization: str,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    hood = _related(edge_index, h.size(0), direction)
+    hood = related(edge_index, direction, edge_weight, h.size(0))
     weighing = EdgeWeighting(attention, target_norm, normalization, eps)
     out, norm, saved = _propagate(
         h.contiguous(),
@@ -506,7 +521,7 @@ def _room(edge_index: Tensor, direction: str) -> int:
 
 
 @_propagate_op.register_fake
-def _(h, g, messages, eps0, edge_index, direction, attention, target_norm, *_):  # type: ignore[no-untyped-def]
+def _(h, g, messages, eps0, edge_index, direction, edge_weight, attention, *_):  # type: ignore[no-untyped-def]
     sent = h if messages is None else messages
     dtype = _wide(h.dtype)
     return (
@@ -527,12 +542,13 @@ def _propagate_backward_op(
     saved: Tensor,
     edge_index: Tensor,
     direction: str,
+    edge_weight: Tensor | None,
     attention: bool,
     target_norm: bool,
     normalization: str,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    hood = _related(edge_index, h.size(0), direction)
+    hood = related(edge_index, direction, edge_weight, h.size(0))
     grad_h, grad_g, grad_messages, grad_eps0 = _propagate_backward(
         grad,
         h.contiguous(),
@@ -559,17 +575,17 @@ def _(grad, h, g, messages, eps0, *_):  # type: ignore[no-untyped-def]
 
 
 def _keep_propagate(ctx, inputs, output):  # type: ignore[no-untyped-def]
-    h, g, messages, eps0, edge_index, *ctx.rest = inputs
-    ctx.save_for_backward(h, g, messages, eps0, output[1], output[2], edge_index)
+    h, g, messages, eps0, edge_index, ctx.direction, edge_weight, *ctx.rest = inputs
+    ctx.save_for_backward(h, g, messages, eps0, *output[1:], edge_index, edge_weight)
 
 
 def _propagate_gradient(ctx, grad, *_: Any):  # type: ignore[no-untyped-def]
-    messages = ctx.saved_tensors[2]
+    *saved, edge_weight = ctx.saved_tensors
     grad_h, grad_g, grad_messages, grad_eps0 = _propagate_backward_op(
-        grad, *ctx.saved_tensors, *ctx.rest
+        grad, *saved, ctx.direction, edge_weight, *ctx.rest
     )
-    sent = None if messages is None else grad_messages
-    return grad_h, grad_g, sent, grad_eps0, *[None] * 6
+    sent = None if saved[2] is None else grad_messages
+    return grad_h, grad_g, sent, grad_eps0, *[None] * 7
 
 
 _propagate_op.register_autograd(_propagate_gradient, setup_context=_keep_propagate)

@@ -7,13 +7,16 @@ What an edge list means, here and in every function of this package:
   self-loop is ignored by every sum over neighbours;
 * a duplicate edge counts as often as it is listed, as in PyG;
 * the smoothness energy, NRMD and homophily count each unordered pair once, however often and
-  in whichever direction it is listed.
+  in whichever direction it is listed;
+* an edge may have a weight, finite and not negative: sums multiply by it, and degrees are sums of
+  weights. A weight of zero is no edge. Where all weights are one they are dropped, so that the
+  result has the same bits as without weights.
 """
 
 import warnings
 from collections.abc import Callable
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -31,16 +34,31 @@ class Neighborhood:
     Holds only tensors derived from ``edge_index``, never ``edge_index`` itself: the cache
     below would otherwise keep its own keys alive. What is derived is made outside of
     inference mode, since it outlives the call and may be needed for training later.
+
+    Weights that need a gradient keep their edges also where they are zero or one, since they may
+    change; the neighbourhood is then of use for one step of training only.
     """
 
     @torch.inference_mode(False)
-    def __init__(self, edge_index: Tensor, num_nodes: int) -> None:
+    def __init__(
+        self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None
+    ) -> None:
         _check_edge_index(edge_index, num_nodes)
-        loop = edge_index[0] == edge_index[1]
         self.num_nodes = num_nodes
-        self.is_neighbor = ~loop
+        #: Which of the given edges are no self-loops and have a weight, ``[E]``.
+        self.is_neighbor = edge_index[0] != edge_index[1]
+        weight = None
+        if edge_weight is not None:
+            weight = _checked_weight(edge_weight, edge_index)
+            if not weight.requires_grad:
+                self.is_neighbor &= weight != 0
+            weight = weight[self.is_neighbor]
+            if not weight.requires_grad and bool((weight == 1).all()):
+                weight = None
+        #: Weight of each edge in float64, ``[E']``; None where all are one.
+        self.weight = weight
         #: The edges without self-loops, ``[2, E']``.
-        self.edge_index = edge_index[:, ~loop].clone()
+        self.edge_index = edge_index[:, self.is_neighbor].clone()
         self.source, self.target = self.edge_index
         #: Node tensors that other functions derive from the edges alone and want to keep.
         self.derived: dict[str, Tensor] = {}
@@ -56,11 +74,36 @@ class Neighborhood:
         """Number of edges into each node, ``[N]``."""
         return torch.bincount(self.target, minlength=self.num_nodes)
 
+    @property
+    def learns_weight(self) -> bool:
+        """Whether the weights need a gradient, which only plain operations give."""
+        return self.weight is not None and self.weight.requires_grad
+
+    @cached_property
+    @torch.inference_mode(False)
+    def weighted_degree(self) -> Tensor:
+        """Sum of the weights of the edges into each node, ``[N]``; :attr:`degree` without."""
+        return self.degree if self.weight is None else self._weight_at(self.target)
+
+    @cached_property
+    @torch.inference_mode(False)
+    def weighted_out_degree(self) -> Tensor:
+        """Sum of the weights of the edges out of each node, ``[N]``; :attr:`out_degree` without."""
+        return self.out_degree if self.weight is None else self._weight_at(self.source)
+
+    def _weight_at(self, node: Tensor) -> Tensor:
+        assert self.weight is not None
+        # On the CPU, since the order of sums on a GPU may change.
+        device = self.weight.device if self.learns_weight else torch.device("cpu")
+        total = torch.zeros(self.num_nodes, dtype=self.weight.dtype, device=device)
+        total = total.index_add(0, node.to(device), self.weight.to(device))
+        return total.to(self.weight.device)
+
     @cached_property
     @torch.inference_mode(False)
     def has_no_isolated_node(self) -> bool:
         """Whether every node has a neighbour."""
-        return bool((self.degree > 0).all())
+        return bool((self.weighted_degree > 0).all())
 
     @cached_property
     @torch.inference_mode(False)
@@ -72,10 +115,27 @@ class Neighborhood:
     @torch.inference_mode(False)
     def pairs(self) -> Tensor:
         """Each unordered pair of neighbours once, ``[2, P]``."""
+        key = torch.unique(self._pair_key())
+        return torch.stack([key // self.num_nodes, key % self.num_nodes])
+
+    def _pair_key(self) -> Tensor:
         low = torch.minimum(self.source, self.target)
         high = torch.maximum(self.source, self.target)
-        key = torch.unique(low * self.num_nodes + high)
-        return torch.stack([key // self.num_nodes, key % self.num_nodes])
+        return low * self.num_nodes + high
+
+    @cached_property
+    @torch.inference_mode(False)
+    def pair_weight(self) -> Tensor | None:
+        """Largest weight of the edges between each pair, ``[P]``; None where all are one.
+
+        Unlike a sum or a mean, the largest is one where all are one, and does not jump where a
+        weight becomes zero.
+        """
+        if self.weight is None:
+            return None
+        low, high = self.pairs
+        place = torch.searchsorted(low * self.num_nodes + high, self._pair_key())
+        return self.weight.new_zeros(low.numel()).scatter_reduce(0, place, self.weight, "amax")
 
     @property
     def num_edges(self) -> int:
@@ -87,6 +147,11 @@ class Neighborhood:
         """Number of unordered pairs of neighbours."""
         return self.pairs.size(1)
 
+    @property
+    def pair_total(self) -> int | Tensor:
+        """Sum of the weights of all pairs; their number without weights."""
+        return self.num_pairs if self.pair_weight is None else self.pair_weight.sum()
+
     @cached_property
     @torch.inference_mode(False)
     def is_undirected(self) -> bool:
@@ -97,13 +162,19 @@ class Neighborhood:
 
     @cached_property
     def is_simple(self) -> bool:
-        """Whether the edges are each pair in both directions, once."""
-        return 2 * self.pairs.size(1) == self.source.numel() and self.is_undirected
+        """Whether the edges are each pair in both directions, once, with equal weights."""
+        if not (2 * self.pairs.size(1) == self.source.numel() and self.is_undirected):
+            return False
+        if self.weight is None or self.learns_weight:
+            return self.weight is None
+        there = torch.argsort(self.source * self.num_nodes + self.target)
+        back = torch.argsort(self.target * self.num_nodes + self.source)
+        return torch.equal(self.weight[there], self.weight[back])
 
     @cached_property
     @torch.inference_mode(False)
     def _matrices(self) -> tuple[Csr, Csr]:
-        return Csr.pair(self.source, self.target, self.num_nodes)
+        return Csr.pair(self.source, self.target, self.num_nodes, self.weight)
 
     @property
     def csr(self) -> Csr:
@@ -116,15 +187,15 @@ class Neighborhood:
         return self._matrices[1]
 
     def float_degree(self, dtype: torch.dtype) -> Tensor:
-        """:attr:`degree` as floating point numbers, ``[N]``."""
-        return self.vector("degree", dtype, lambda: self.degree.to(dtype))
+        """:attr:`weighted_degree` as floating point numbers, ``[N]``."""
+        return self.vector("degree", dtype, lambda: self.weighted_degree.to(dtype))
 
     def inverse_degree(self, dtype: torch.dtype) -> Tensor:
         """One over the degree, zero at isolated nodes, ``[N]``."""
 
         def inverse() -> Tensor:
             degree = self.float_degree(dtype)
-            return torch.where(degree > 0, 1 / degree.clamp_min(1), 0.0)
+            return torch.where(degree > 0, 1 / _or_one(degree), 0.0)
 
         return self.vector("inverse degree", dtype, inverse)
 
@@ -136,9 +207,9 @@ class Neighborhood:
         return self._vectors[name, dtype]
 
     def scales(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
-        r"""Factors :math:`l_i, r_j` with :math:`w_{ij} = l_i r_j`, ``[N]`` each; None is 1.
+        r"""Factors :math:`l_i, r_j` on the weights of edges, ``[N]`` each; None is 1.
 
-        The same weights as :meth:`edge_weight`, without a number per edge.
+        Times the weight of the edge, if it has one, the product is :meth:`edge_weight`.
         """
         key = (normalization, dtype)
         if key not in self._scales:
@@ -154,8 +225,8 @@ class Neighborhood:
             return None, None
         if normalization == "rw":
             return self.inverse_degree(dtype), None
-        out_degree = self.out_degree.clamp_min(1).to(dtype)
-        return self.float_degree(dtype).clamp_min(1).rsqrt(), out_degree.rsqrt()
+        out_degree = _or_one(self.weighted_out_degree).to(dtype)
+        return _or_one(self.float_degree(dtype)).rsqrt(), out_degree.rsqrt()
 
     def relation(self, direction: str) -> "Neighborhood":
         """The same nodes with the edges a message travels along.
@@ -163,7 +234,8 @@ class Neighborhood:
         Args:
             direction: ``"in"`` keeps the edges (a node hears from those that point at it),
                 ``"out"`` reverses them (a node hears from those it points at),
-                ``"undirected"`` lists each pair in both directions once.
+                ``"undirected"`` lists each pair in both directions once, with the largest of its
+                weights.
         """
         if direction not in ("undirected", "out", "in"):
             raise ValueError(f"direction must be 'undirected', 'out' or 'in' (got {direction!r})")
@@ -171,23 +243,28 @@ class Neighborhood:
             return self
         if direction not in self.relations:
             with torch.inference_mode(False):
-                edges = self._directed(direction)
-                self.relations[direction] = Neighborhood(edges, self.num_nodes)
+                edges, weight = self._directed(direction)
+                self.relations[direction] = Neighborhood(edges, self.num_nodes, weight)
         return self.relations[direction]
 
-    def _directed(self, direction: str) -> Tensor:
+    def _directed(self, direction: str) -> tuple[Tensor, Tensor | None]:
         if direction == "out":
-            return torch.stack([self.target, self.source])
-        return torch.cat([self.pairs, self.pairs.flip(0)], dim=1)
+            return torch.stack([self.target, self.source]), self.weight
+        edges = torch.cat([self.pairs, self.pairs.flip(0)], dim=1)
+        return edges, None if self.pair_weight is None else self.pair_weight.repeat(2)
 
     def edge_weight(self, normalization: str, dtype: torch.dtype) -> Tensor:
         r"""Constant weight of each edge, ``[E']``.
 
         ``"sum"`` is 1, ``"rw"`` is :math:`1/d_i` and ``"sym"`` is
         :math:`1/\sqrt{d_i d_j}` with the in-degree of the target and the out-degree of
-        the source.
+        the source. All are multiplied by the weight of the edge, and degrees are sums of weights.
         """
         _check_normalization(normalization)
+        if self.weight is not None:
+            left, right = self.scales(normalization, torch.float64)
+            weight = self.weight if left is None else self.weight * left[self.target]
+            return (weight if right is None else weight * right[self.source]).to(dtype)
         if normalization == "sum":
             return torch.ones(self.source.numel(), dtype=dtype, device=self.source.device)
         target_degree = self.degree.to(dtype).index_select(0, self.target)
@@ -259,8 +336,25 @@ class TracedNeighborhood:
     The operators that the trace calls find the prepared :class:`Neighborhood` by themselves.
     """
 
-    def __init__(self, edge_index: Tensor, num_nodes: int, direction: str = "in") -> None:
+    def __init__(
+        self,
+        edge_index: Tensor,
+        num_nodes: int,
+        direction: str = "in",
+        edge_weight: Tensor | None = None,
+    ) -> None:
         self.edge_index, self.num_nodes, self.direction = edge_index, num_nodes, direction
+        self.weight = edge_weight
+
+    @property
+    def edges(self) -> tuple[Tensor, str, Tensor | None]:
+        """What the operators take: the edges, the relation that is meant, and the weights."""
+        return self.edge_index, self.direction, self.weight
+
+    @property
+    def learns_weight(self) -> bool:
+        """See :attr:`Neighborhood.learns_weight`."""
+        return needs_gradient(self.weight)
 
     def relation(self, direction: str) -> "TracedNeighborhood":
         """See :meth:`Neighborhood.relation`."""
@@ -268,7 +362,7 @@ class TracedNeighborhood:
             return self
         if self.direction == "out" and direction == "out":
             direction = "in"
-        return TracedNeighborhood(self.edge_index, self.num_nodes, direction)
+        return TracedNeighborhood(self.edge_index, self.num_nodes, direction, self.weight)
 
     @property
     def num_edges(self) -> int:
@@ -281,72 +375,123 @@ class TracedNeighborhood:
         return self.direction == "undirected"
 
     @property
-    def degree(self) -> Tensor:
-        """See :attr:`Neighborhood.degree`."""
-        degree: Tensor = _degree_op(self.edge_index, self.num_nodes, self.direction)
+    def weighted_degree(self) -> Tensor:
+        """See :attr:`Neighborhood.weighted_degree`."""
+        degree: Tensor = _degree_op(*self.edges, self.num_nodes)
         return degree
 
     @property
-    def num_pairs(self) -> Tensor:
-        """See :attr:`Neighborhood.num_pairs`; a tensor, since the trace knows no values."""
-        pairs: Tensor = _num_pairs_op(self.edge_index, self.num_nodes)
-        return pairs
+    def pair_total(self) -> Tensor:
+        """See :attr:`Neighborhood.pair_total`; a tensor, since the trace knows no values."""
+        total: Tensor = _pair_total_op(*self.edges, self.num_nodes)
+        return total
+
+
+def related(
+    edge_index: Tensor, direction: str, edge_weight: Tensor | None, num_nodes: int
+) -> Neighborhood:
+    """The neighbourhood that the arguments of an operator mean."""
+    hood: Neighborhood = neighborhood(edge_index, num_nodes, edge_weight).relation(direction)
+    return hood
+
+
+def _empty_like_weights(edge_index: Tensor, edge_weight: Tensor | None, *shape: int) -> Tensor:
+    if edge_weight is None:
+        return edge_index.new_empty(shape)
+    return edge_weight.new_empty(shape, dtype=torch.float64)
 
 
 @torch.library.custom_op("argnn::degree", mutates_args=())
-def _degree_op(edge_index: Tensor, num_nodes: int, direction: str) -> Tensor:
+def _degree_op(
+    edge_index: Tensor, direction: str, edge_weight: Tensor | None, num_nodes: int
+) -> Tensor:
     # A copy: a compiler may write into what an operator returned.
-    return neighborhood(edge_index, num_nodes).relation(direction).degree.clone()
+    degree = related(edge_index, direction, edge_weight, num_nodes).weighted_degree.clone()
+    return degree if edge_weight is None else degree.double()
 
 
 @_degree_op.register_fake
-def _(edge_index, num_nodes, direction):  # type: ignore[no-untyped-def]
-    return edge_index.new_empty(num_nodes)
+def _(edge_index, direction, edge_weight, num_nodes):  # type: ignore[no-untyped-def]
+    return _empty_like_weights(edge_index, edge_weight, num_nodes)
 
 
-@torch.library.custom_op("argnn::num_pairs", mutates_args=())
-def _num_pairs_op(edge_index: Tensor, num_nodes: int) -> Tensor:
-    return edge_index.new_tensor(neighborhood(edge_index, num_nodes).num_pairs)
+@torch.library.custom_op("argnn::pair_total", mutates_args=())
+def _pair_total_op(
+    edge_index: Tensor, direction: str, edge_weight: Tensor | None, num_nodes: int
+) -> Tensor:
+    total = related(edge_index, direction, edge_weight, num_nodes).pair_total
+    if edge_weight is None:
+        return edge_index.new_tensor(total)
+    return torch.as_tensor(total, dtype=torch.float64, device=edge_index.device).clone()
 
 
-@_num_pairs_op.register_fake
-def _(edge_index, num_nodes):  # type: ignore[no-untyped-def]
-    return edge_index.new_empty(())
+@_pair_total_op.register_fake
+def _(edge_index, direction, edge_weight, num_nodes):  # type: ignore[no-untyped-def]
+    return _empty_like_weights(edge_index, edge_weight)
 
 
 #: What every function of this package takes as its edges.
 Edges = Tensor | Neighborhood | TracedNeighborhood
 
-_CACHE: ContentCache[Neighborhood] = ContentCache()
+_CACHE: ContentCache[Any] = ContentCache()
 
 
-def neighborhood(edge_index: Edges, num_nodes: int) -> Neighborhood:
+def neighborhood(
+    edge_index: Edges, num_nodes: int, edge_weight: Tensor | None = None
+) -> Neighborhood:
     """The prepared neighbourhoods of a graph.
 
-    The same tensor with the same contents gives the same result: the contents are read at every
+    The same tensors with the same contents give the same result: the contents are read at every
     call, so that a change is noticed however it was made, and prepared anew only where they have
     changed. Inside of :class:`~argnn.kernels.unchanged` they are not even read. What is prepared
-    already is returned as it is: it does not follow later changes of the edges. Under
-    ``torch.compile`` the result is a :class:`TracedNeighborhood`.
+    already is returned as it is: it does not follow later changes of the edges. Weights that need
+    a gradient are prepared at every call. Under ``torch.compile`` the result is a
+    :class:`TracedNeighborhood`.
+
+    Args:
+        edge_index: Source and target of each edge, ``[2, E]``, or what was prepared.
+        num_nodes: Number of nodes.
+        edge_weight: Weight of each edge, finite and not negative, ``[E]``.
     """
+    if edge_weight is not None and not isinstance(edge_index, Tensor):
+        raise ValueError("prepared edges have their weights already: edge_weight must be None")
     if torch.compiler.is_compiling():
-        return cast(Neighborhood, _traced(edge_index, num_nodes))
+        return cast(Neighborhood, _traced(edge_index, num_nodes, edge_weight))
     if isinstance(edge_index, TracedNeighborhood):  # on its way out of a compiled function
-        return neighborhood(edge_index.edge_index, num_nodes).relation(edge_index.direction)
+        return related(*edge_index.edges, num_nodes)
     if isinstance(edge_index, Neighborhood):
         _check_num_nodes(edge_index.num_nodes, num_nodes)
         return edge_index
     edges = plain_tensor(edge_index)
     _check_form(edges)
-    return _CACHE.of(edges, lambda: Neighborhood(edges, num_nodes), key=num_nodes)
+    if edge_weight is None:
+        return cast(
+            Neighborhood, _CACHE.of(edges, lambda: Neighborhood(edges, num_nodes), key=num_nodes)
+        )
+    if needs_gradient(edge_weight):
+        return Neighborhood(edges, num_nodes, edge_weight)
+    weight = edge_weight.detach() if edge_weight.requires_grad else edge_weight
+    # Kept by the weights, for as long as the edges stay the same.
+    known: ContentCache[Neighborhood] = _CACHE.of(edges, ContentCache, key=(num_nodes, "weights"))
+    return known.of(edge_weight, lambda: Neighborhood(edges, num_nodes, weight))
 
 
-def _traced(edge_index: Edges, num_nodes: int) -> TracedNeighborhood:
+def _traced(edge_index: Edges, num_nodes: int, edge_weight: Tensor | None) -> TracedNeighborhood:
     if isinstance(edge_index, TracedNeighborhood):
         return edge_index
     if isinstance(edge_index, Neighborhood):
-        edge_index = edge_index.edge_index
-    return TracedNeighborhood(edge_index, num_nodes)
+        return TracedNeighborhood(edge_index.edge_index, num_nodes, "in", edge_index.weight)
+    return TracedNeighborhood(edge_index, num_nodes, "in", edge_weight)
+
+
+def needs_gradient(weight: Tensor | None) -> bool:
+    """Whether the weights of edges need a gradient here."""
+    return weight is not None and weight.requires_grad and torch.is_grad_enabled()
+
+
+def _or_one(degree: Tensor) -> Tensor:
+    """Degrees to divide by: one where there is no neighbour."""
+    return torch.where(degree > 0, degree, 1)
 
 
 def _check_num_nodes(prepared: int, given: int) -> None:
@@ -364,6 +509,20 @@ def _check_form(edge_index: Tensor) -> None:
         raise ValueError(f"edge_index must have shape [2, E] (got {list(edge_index.shape)})")
     if edge_index.dtype != torch.int64:
         raise ValueError(f"edge_index must be int64 (got {edge_index.dtype})")
+
+
+def _checked_weight(edge_weight: Tensor, edge_index: Tensor) -> Tensor:
+    if edge_weight.shape != edge_index.shape[1:]:
+        expected, got = [edge_index.size(1)], list(edge_weight.shape)
+        raise ValueError(f"edge_weight must have one number per edge, {expected} (got {got})")
+    weight = edge_weight.double()
+    wrong = ~(weight.isfinite() & (weight >= 0))
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise ValueError(
+            f"edge_weight[{row}] must be finite and not negative (got {weight[row].item()})"
+        )
+    return weight
 
 
 def _check_edge_index(edge_index: Tensor, num_nodes: int) -> None:

@@ -14,6 +14,7 @@ demand the direct way is always open, so that no unit ever costs more than three
 The end of lower degree is the center of an edge. Its neighbours receive, and are kept as bits, 64
 in a word: one pass over the words of a sender finds all receivers that it reaches, and the words
 serve all edges of the center. Masses are multiplied by their common denominator: sums are exact.
+Walks that follow the weights of edges have masses in units of 2^-48, rounded down; the rest stays.
 """
 
 from collections.abc import Callable
@@ -43,6 +44,8 @@ _PIECES_PER_THREAD = 32
 _EDGE_COST = 256
 #: Laziness is taken as a ratio of whole numbers up to this one.
 _LARGEST_DENOMINATOR = 10**9
+#: Units of mass of a weighted walk.
+_UNITS = 2**48
 
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -434,6 +437,54 @@ def _set_masses(net, around, x, center, rowptr, column, lazy, walk):
 
 
 @_jit
+def _place_in_row(column, start, stop, node):
+    """Place of a node among the sorted columns of a row, or -1."""
+    end = stop
+    while start < stop:
+        middle = (start + stop) // 2
+        if column[middle] < node:
+            start = middle + 1
+        else:
+            stop = middle
+    return start if start < end and column[start] == node else -1
+
+
+@_jit
+def _set_weighted_masses(net, around, x, center, rowptr, column, mass, rest):
+    """:func:`_set_masses` of walks with a mass for each entry, and a rest that stays."""
+    start, degree = rowptr[center], rowptr[center + 1] - rowptr[center]
+    for w in range((degree + 64) // 64):
+        net.wanted[w] = 0
+    senders = 0
+    for place in range(degree + 1):
+        if place == degree:
+            node, demand = center, rest[center]
+        else:
+            node, demand = column[start + place], mass[start + place]
+        if node == x:
+            demand -= rest[x]
+        else:
+            entry = _place_in_row(column, rowptr[x], rowptr[x + 1], node)
+            if entry >= 0:
+                demand -= mass[entry]
+        net.demand[place] = max(demand, 0)
+        if demand > 0:
+            _set_bit(net.wanted, place)
+        elif demand < 0:
+            around.senders[senders] = node
+            net.supply[senders] = -demand
+            senders += 1
+    for e in range(rowptr[x], rowptr[x + 1]):
+        node = column[e]
+        is_member = node == center or _has_bit(around.one[around.slot[node]], degree)
+        if not is_member and mass[e] > 0:
+            around.senders[senders] = node
+            net.supply[senders] = mass[e]
+            senders += 1
+    return senders
+
+
+@_jit
 def _open_first_stage(net, around, senders, words):
     for w in range(words):
         around.members[w] = net.wanted[w]
@@ -465,10 +516,13 @@ def _open_second_stage(net, around, senders, rowptr, column, words):
 
 
 @_jit
-def _edge_cost(net, around, x, center, rowptr, column, lazy, walk):
+def _edge_cost(net, around, x, center, rowptr, column, lazy, walk, mass, rest):
     receivers = rowptr[center + 1] - rowptr[center] + 1
     words = (receivers + 63) // 64
-    senders = _set_masses(net, around, x, center, rowptr, column, lazy, walk)
+    if mass is None:
+        senders = _set_masses(net, around, x, center, rowptr, column, lazy, walk)
+    else:
+        senders = _set_weighted_masses(net, around, x, center, rowptr, column, mass, rest)
     left = 0
     for i in range(senders):
         left += net.supply[i]
@@ -485,14 +539,15 @@ def _edge_cost(net, around, x, center, rowptr, column, lazy, walk):
 
 @_kept_jit
 def _piece_costs(
-    first, last, centers, bounds, others, rowptr, column, lazy, walk, net, around, out
+    first, last, centers, bounds, others, rowptr, column, lazy, walk, mass, rest, net, around, out
 ):
     for c in range(first, last):
         center = centers[c]
         words = (rowptr[center + 1] - rowptr[center] + 64) // 64
         count = _look_around(around, center, rowptr, column, words)
         for place in range(bounds[c], bounds[c + 1]):
-            out[place] = _edge_cost(net, around, others[place], center, rowptr, column, lazy, walk)
+            x = others[place]
+            out[place] = _edge_cost(net, around, x, center, rowptr, column, lazy, walk, mass, rest)
         for row in range(count):
             around.slot[around.nodes[row]] = -1
 
@@ -503,9 +558,11 @@ def _piece_costs(
 class _Work:
     """The edges by their centers, centers of low degree first."""
 
-    def __init__(self, csr: Csr, pairs: Tensor) -> None:
+    def __init__(self, csr: Csr, pairs: Tensor, alpha: float) -> None:
         self.rowptr, self.column = csr.rowptr.numpy(), csr.column.numpy()
         self.degree = np.diff(self.rowptr)
+        #: Units of mass that a weighted walk sends to each entry, and those that stay at each node.
+        self.mass, self.rest = _weighted_masses(csr, alpha)
         a, b = pairs.numpy()
         is_first = self.degree[a] <= self.degree[b]
         center, other = np.where(is_first, a, b), np.where(is_first, b, a)
@@ -545,11 +602,23 @@ class _Work:
             self.column,
             lazy,
             walk,
+            self.mass,
+            self.rest,
             _network(senders, receivers),
             _around(self.degree.size, rows, senders, receivers),
             out,
         )
         return int(end - begin)
+
+
+def _weighted_masses(csr: Csr, alpha: float) -> tuple[_Integers | None, _Integers | None]:
+    if csr.weight is None:
+        return None, None
+    row = torch.repeat_interleave(csr.rowptr.diff())
+    total = csr.weight.new_zeros(csr.num_rows).index_add_(0, row, csr.weight)
+    mass = (_UNITS * ((1 - alpha) * csr.weight / total[row])).long()
+    rest = _UNITS - mass.new_zeros(csr.num_rows).index_add_(0, row, mass)
+    return mass.numpy(), rest.numpy()
 
 
 def transport_costs(
@@ -562,7 +631,8 @@ def transport_costs(
     r""":math:`W_1(\mu_i, \mu_j)` of each pair of neighbours, ``[P]`` float64.
 
     Args:
-        csr: The neighbours of every node, each pair of nodes in both directions once.
+        csr: The neighbours of every node, each pair of nodes in both directions once. Walks are
+            proportional to its weights.
         pairs: Two neighbours each, ``[2, P]``.
         alpha: Laziness of the walks in [0, 1).
         threads: How many to use.
@@ -571,7 +641,7 @@ def transport_costs(
     total = pairs.size(1)
     if total == 0:
         return torch.empty(0, dtype=torch.float64)
-    work = _Work(csr, pairs)
+    work = _Work(csr, pairs, alpha)
     room = 2**60 // (3 * int(work.scale.max()))
     laziness = Fraction(alpha).limit_denominator(min(_LARGEST_DENOMINATOR, room))
     lazy, walk = laziness.numerator, laziness.denominator - laziness.numerator
@@ -588,5 +658,6 @@ def transport_costs(
             pool.shutdown(cancel_futures=True)
             raise
     out = np.empty(total)
-    out[work.order] = costs / (work.scale * laziness.denominator)
+    unit = _UNITS if work.mass is not None else work.scale * laziness.denominator
+    out[work.order] = costs / unit
     return torch.from_numpy(out)

@@ -170,6 +170,8 @@ class LinkModel(AbstractNodeModel):
         torch.Size([1])
     """
 
+    takes_edge_weight = True  # as far as the encoder does, which is asked when it is built
+
     def __init__(self, encoder: AbstractNodeModel, decoder: str) -> None:
         super().__init__()
         self.encoder = encoder
@@ -177,7 +179,7 @@ class LinkModel(AbstractNodeModel):
         self.in_channels, self.out_channels = encoder.in_channels, encoder.out_channels
         self.hidden_channels, self.recordable = encoder.hidden_channels, encoder.recordable
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Embeddings, with the metric of the last layer appended, and all metrics.
 
         Pairs are scored from these embeddings alone: ``[N, D]`` without metrics, ``[N, D + D']`` if

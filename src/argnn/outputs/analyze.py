@@ -20,6 +20,7 @@ from argnn.errors import RunError
 from argnn.estimators import ARGNNClassifier, load
 from argnn.estimators.base import GraphEstimator
 from argnn.files import require_folder, require_writable, write_output
+from argnn.functional.neighborhood import edges_of
 from argnn.nn import ARGNN, AbstractNodeModel, LinkModel, model_class
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
@@ -156,7 +157,8 @@ def _embedding(model: AbstractNodeModel, graph: Data) -> Tensor:
     """The last hidden state, or the scores if a model has no hidden states."""
     model.eval()
     states = getattr(model, "hidden_states", None)
-    found = states(graph.x, graph.edge_index)[0][-1] if states else model(graph.x, graph.edge_index)
+    edges = edges_of(graph)
+    found = states(graph.x, edges)[0][-1] if states else model(graph.x, edges)
     return torch.as_tensor(found).float()
 
 
@@ -182,6 +184,8 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
     if config.link is not None:
         drawn = "drawn with the number of the split as seed"
         split_rule = f"pairs of nodes at {config.link.ratio}, {drawn}"
+        if config.link.split_by == "time":
+            split_rule = f"{config.link.rule}; non-edges {drawn}"
     has_presets = len(model_class(config.model).preset_sizes) > 1
     facts = {
         "Data": config.data,

@@ -35,9 +35,9 @@ class _NodeProgram(nn.Module):
         super().__init__()
         self.model, self.temperature, self.directed = model, temperature, directed
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        edges = cleaned(edge_index, x.size(0), self.directed)
-        return torch.softmax(self.model(x, edges) / self.temperature, dim=-1)
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        edges = cleaned(edge_index, x.size(0), self.directed, edge_weight)
+        return torch.softmax(self.model(x, *edges) / self.temperature, dim=-1)
 
 
 class _LinkProgram(nn.Module):
@@ -47,8 +47,10 @@ class _LinkProgram(nn.Module):
         super().__init__()
         self.model, self.temperature = model, temperature
 
-    def forward(self, x: Tensor, edge_index: Tensor, pairs: Tensor) -> Tensor:
-        embedding = self.model(x, cleaned(edge_index, x.size(0), directed=False))
+    def forward(
+        self, x: Tensor, edge_index: Tensor, pairs: Tensor, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        embedding = self.model(x, *cleaned(edge_index, x.size(0), False, edge_weight))
         return torch.sigmoid(self.model.pair_scores(embedding, pairs) / self.temperature)
 
 
@@ -89,13 +91,15 @@ def exported(estimator: GraphEstimator) -> ExportedProgram:
         raise ConfigError(f"{name} cannot be exported: {reason}; argnn.load opens it")
     example = _example(estimator.n_features_in_)
     nodes, edges, pairs = Dim("nodes", min=2), Dim("edges", min=0), Dim("pairs", min=1)
-    shapes: tuple[Any, ...] = ({0: nodes}, {1: edges}, {1: pairs})
+    shapes: tuple[Any, ...] = ({0: nodes}, {1: edges}, {1: pairs}, {0: edges})
     module: nn.Module
     if isinstance(model, LinkModel):
-        module = _LinkProgram(model, estimator.temperature_)
+        module, inputs = _LinkProgram(model, estimator.temperature_), [0, 1, 2]
     else:
         module = _NodeProgram(model, estimator.temperature_, estimator.directed)
-        example, shapes = example[:2], shapes[:2]
+        inputs = [0, 1]
+    inputs += [3] if _is_weighted(estimator) else []
+    example, shapes = (tuple(all_of[i] for i in inputs) for all_of in (example, shapes))
     try:
         # While the model is traced, each sum is one operator of the package.
         with warnings.catch_warnings(), torch.no_grad(), argnn.kernels.use("auto"):
@@ -116,7 +120,13 @@ def _example(num_features: int) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(12, num_features, generator=generator)
     edges = torch.randint(12, (2, 40), generator=generator)
-    return x, edges, torch.randint(12, (2, 7), generator=generator)
+    pairs = torch.randint(12, (2, 7), generator=generator)
+    return x, edges, pairs, 0.5 + torch.rand(40, generator=generator)
+
+
+def _is_weighted(estimator: GraphEstimator) -> bool:
+    """Whether the model was trained with weights of edges."""
+    return (estimator.schema_ or {}).get("weight") is not None
 
 
 def _facts(estimator: GraphEstimator) -> dict[str, Any]:
@@ -130,6 +140,8 @@ def _facts(estimator: GraphEstimator) -> dict[str, Any]:
     else:
         inputs["pairs"] = "int64 [2, pairs], rows of x"
         output, classes = "float32 [pairs], probability of a link", []
+    if _is_weighted(estimator):
+        inputs["edge_weight"] = "float32 [edges], finite and not negative; the last input"
     return {
         "model": estimator.settings_.spec.model,
         "task": estimator.task,

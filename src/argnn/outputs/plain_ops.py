@@ -24,31 +24,46 @@ def plain_table(directed: bool) -> Table:
             direction, so that all relations are the same. See :func:`cleaned`.
     """
 
-    def related(edge_index: Tensor, num_nodes: int, direction: str) -> Tensor:
+    def related(
+        edge_index: Tensor, direction: str, weight: Tensor | None, num_nodes: int
+    ) -> tuple[Tensor, Tensor | None]:
         if not directed or direction == "in":
-            return edge_index
-        return edge_index.flip(0) if direction == "out" else cleaned(edge_index, num_nodes, False)
+            return edge_index, weight
+        if direction == "out":
+            return edge_index.flip(0), weight
+        return cleaned(edge_index, num_nodes, False, weight, reduce="amax")
 
     def aggregate(
-        x: Tensor, edge_index: Tensor, direction: str, normalization: str, transposed: bool
+        x: Tensor,
+        edge_index: Tensor,
+        direction: str,
+        edge_weight: Tensor | None,
+        normalization: str,
+        transposed: bool,
     ) -> Tensor:
-        edges = related(edge_index, x.size(0), direction)
-        weight = _edge_weight(edges, x.size(0), normalization).to(x.dtype)
+        edges, given = related(edge_index, direction, edge_weight, x.size(0))
+        weight = _edge_weight(edges, given, x.size(0), normalization).to(x.dtype)
         return _summed(x, edges.flip(0) if transposed else edges, weight)
 
-    def moments(h: Tensor, edge_index: Tensor, direction: str) -> tuple[Tensor, Tensor]:
-        edges = related(edge_index, h.size(0), direction)
-        weight = _edge_weight(edges, h.size(0), "rw").to(h.dtype)
+    def moments(
+        h: Tensor, edge_index: Tensor, direction: str, edge_weight: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        edges, given = related(edge_index, direction, edge_weight, h.size(0))
+        weight = _edge_weight(edges, given, h.size(0), "rw").to(h.dtype)
         source, target = edges.unbind(0)
         gap = (h.index_select(0, source) - h.index_select(0, target)).square()
         dispersion = _added(gap * weight.unsqueeze(-1), target, h.size(0))
         return _summed(h, edges, weight), dispersion
 
-    def degree(edge_index: Tensor, num_nodes: int, direction: str) -> Tensor:
-        return _degree(related(edge_index, num_nodes, direction)[1], num_nodes)
+    def degree(
+        edge_index: Tensor, direction: str, edge_weight: Tensor | None, num_nodes: int
+    ) -> Tensor:
+        edges, given = related(edge_index, direction, edge_weight, num_nodes)
+        return _degree(edges[1], num_nodes, given)
 
-    def descriptor(edge_index: Tensor, num_nodes: int) -> Tensor:
-        return _descriptor(edge_index, related(edge_index, num_nodes, "undirected"), num_nodes)
+    def descriptor(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> Tensor:
+        both = related(edge_index, "undirected", edge_weight, num_nodes)
+        return _descriptor((edge_index, edge_weight), both, num_nodes)
 
     def propagate(
         h: Tensor,
@@ -57,16 +72,17 @@ def plain_table(directed: bool) -> Table:
         eps0: Tensor,
         edge_index: Tensor,
         direction: str,
+        edge_weight: Tensor | None,
         attention: bool,
         target_norm: bool,
         normalization: str,
         eps: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        edges = related(edge_index, h.size(0), direction)
+        edges, given = related(edge_index, direction, edge_weight, h.size(0))
         weight = _modulation(h, g, edges, eps0, eps)
         if attention:
             weight = weight * _attention(h, g, edges, target_norm, eps).sigmoid()
-        weight = weight * _edge_weight(edges, h.size(0), normalization).to(weight.dtype)
+        weight = weight * _edge_weight(edges, given, h.size(0), normalization).to(weight.dtype)
         # The last two results are needed for gradients only.
         return _summed(h if messages is None else messages, edges, weight), h, h
 
@@ -80,21 +96,39 @@ def plain_table(directed: bool) -> Table:
     }
 
 
-def cleaned(edge_index: Tensor, num_nodes: int, directed: bool) -> Tensor:
+def cleaned(
+    edge_index: Tensor,
+    num_nodes: int,
+    directed: bool,
+    weight: Tensor | None = None,
+    reduce: str = "mean",
+) -> tuple[Tensor, Tensor | None]:
     """Edges without self-loops and duplicates; without directions, every pair both ways.
 
     Args:
         edge_index: Source and target of each edge, ``[2, E]``.
         num_nodes: Number of nodes.
         directed: Whether directions are kept.
+        weight: Weight of each edge, ``[E]``; one of zero is no edge.
+        reduce: How weights of merged edges are joined.
     """
     source, target = edge_index.unbind(0)
     first = source if directed else torch.minimum(source, target)
     second = target if directed else torch.maximum(source, target)
-    is_edge = (source != target).nonzero().squeeze(-1)
-    keys = torch.unique((first * num_nodes + second).index_select(0, is_edge))
+    is_edge = source != target
+    is_edge = (is_edge if weight is None else is_edge & (weight != 0)).nonzero().squeeze(-1)
+    listed = (first * num_nodes + second).index_select(0, is_edge)
+    if weight is None:
+        keys = torch.unique(listed)
+    else:
+        keys, place = torch.unique(listed, return_inverse=True)
+        own, empty = weight.index_select(0, is_edge), weight.new_zeros(keys.size(0))
+        weight = empty.scatter_reduce(0, place, own, reduce, include_self=False)
     edges = torch.stack([keys // num_nodes, keys % num_nodes])
-    return edges if directed else torch.cat([edges, edges.flip(0)], dim=1)
+    if directed:
+        return edges, weight
+    both = None if weight is None else torch.cat([weight, weight])
+    return torch.cat([edges, edges.flip(0)], dim=1), both
 
 
 def _added(values: Tensor, target: Tensor, num_nodes: int) -> Tensor:
@@ -106,19 +140,22 @@ def _summed(x: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
     return _added(x.index_select(0, source) * weight.unsqueeze(-1), target, x.size(0))
 
 
-def _degree(nodes: Tensor, num_nodes: int) -> Tensor:
+def _degree(nodes: Tensor, num_nodes: int, weight: Tensor | None = None) -> Tensor:
+    if weight is not None:
+        return weight.new_zeros(num_nodes, dtype=torch.float64).index_add(0, nodes, weight.double())
     return nodes.new_zeros(num_nodes).index_add(0, nodes, torch.ones_like(nodes))
 
 
-def _edge_weight(edges: Tensor, num_nodes: int, normalization: str) -> Tensor:
+def _edge_weight(edges: Tensor, given: Tensor | None, num_nodes: int, normalization: str) -> Tensor:
     source, target = edges.unbind(0)
+    own = torch.ones_like(target) if given is None else given.double()
     if normalization == "sum":
-        return torch.ones_like(target)
-    into = _degree(target, num_nodes).index_select(0, target).double()
+        return own
+    into = _degree(target, num_nodes, given).index_select(0, target).double()
     if normalization == "rw":
-        return into.reciprocal()
-    out = _degree(source, num_nodes).index_select(0, source).double()
-    return (into * out).rsqrt()
+        return own * into.reciprocal()
+    out = _degree(source, num_nodes, given).index_select(0, source).double()
+    return own * (into * out).rsqrt()
 
 
 def _modulation(h: Tensor, g: Tensor, edges: Tensor, eps0: Tensor, eps: float) -> Tensor:
@@ -143,16 +180,21 @@ def _attention(h: Tensor, g: Tensor, edges: Tensor, target_norm: bool, eps: floa
     return product / (own.index_select(0, target) * far + eps)
 
 
-def _descriptor(edges: Tensor, both: Tensor, num_nodes: int) -> Tensor:
+_Edges = tuple[Tensor, Tensor | None]
+
+
+def _descriptor(edges: _Edges, both: _Edges, num_nodes: int) -> Tensor:
     """See :func:`argnn.functional.structure.structural_descriptor`."""
-    degree = _degree(both[1], num_nodes)
-    log_degree = degree.double().log1p()
-    mean = _summed(log_degree.unsqueeze(-1), both, _edge_weight(both, num_nodes, "rw")).squeeze(-1)
+    (given, weight), (pairs, pair_weight) = edges, both
+    log_degree = _degree(pairs[1], num_nodes, pair_weight).double().log1p()
+    share = _edge_weight(pairs, pair_weight, num_nodes, "rw")
+    mean = _summed(log_degree.unsqueeze(-1), pairs, share).squeeze(-1)
+    degree = _degree(pairs[1], num_nodes)
     possible = (degree * (degree - 1)).double() / 2
     clustering = torch.where(
-        possible > 0, _triangles(both, degree) / possible.clamp_min(1), possible
+        possible > 0, _triangles(pairs, degree) / possible.clamp_min(1), possible
     )
-    into, out = (_degree(nodes, num_nodes).double().log1p() for nodes in (edges[1], edges[0]))
+    into, out = (_degree(given[end], num_nodes, weight).double().log1p() for end in (1, 0))
     return torch.stack([log_degree, into, out, mean, clustering], dim=-1)
 
 

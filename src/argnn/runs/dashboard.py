@@ -16,7 +16,7 @@ from argnn.analysis import learned_layers
 from argnn.analysis.geometry import field_nrmd, mean_curvature
 from argnn.errors import ConfigError
 from argnn.functional import metric_energies
-from argnn.functional.neighborhood import neighborhood
+from argnn.functional.neighborhood import edges_of, neighborhood
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.runs.train_one import OnEpoch
 from argnn.store.geometry_record import read_geometry, write_geometry
@@ -91,7 +91,7 @@ class Dashboard:
     @torch.no_grad()
     def __call__(self, model: AbstractNodeModel, epoch: int, outputs: Tensor) -> None:
         """Write energies and histograms of the metrics, which a validation has just used."""
-        metrics = model.forward_with_metric(self.visible.x, self.visible.edge_index)[1]
+        metrics = model.forward_with_metric(self.visible.x, edges_of(self.visible))[1]
         if not metrics:
             return
         record = {"epoch": epoch, **self._energies(metrics), "metric_change": None}
@@ -112,7 +112,7 @@ class Dashboard:
         return max(1, math.ceil(numbers / _KEPT_NUMBERS))
 
     def _energies(self, metrics: list[Tensor]) -> dict[str, float]:
-        edges = neighborhood(self.visible.edge_index, metrics[0].size(0)).relation("undirected")
+        edges = neighborhood(edges_of(self.visible), metrics[0].size(0)).relation("undirected")
         ricci, smoothness = metric_energies(metrics, edges, "sum")
         return {"ricci_energy": float(ricci), "smoothness_energy": float(smoothness)}
 
@@ -121,7 +121,7 @@ class Dashboard:
             self.writer.add_histogram(f"log_g/layer_{number}", g.log().cpu(), epoch)
             kappa = mean_curvature(g)
             self.writer.add_histogram(f"kappa/layer_{number}", kappa.cpu(), epoch)
-            nrmd = field_nrmd(g, self.visible.edge_index)
+            nrmd = field_nrmd(g, edges_of(self.visible))
             if math.isfinite(nrmd):
                 self.writer.add_scalar(f"nrmd/layer_{number}", nrmd, epoch)
 

@@ -34,7 +34,10 @@ from argnn.train import EpochRecord
 
 EXECUTORS = ("local", "ray")
 #: What a graph is made of.
-TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
+TENSORS = (
+    *("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"),
+    *("edge_weight", "edge_time"),
+)
 #: What is said about it; ``schema`` tells which features have to be made again for links.
 _FACTS = ("name", "class_count", "class_names", "schema")
 _POLL_SECONDS = 0.1
@@ -372,7 +375,7 @@ def _leave_with_parent(parent: int, folder: Path) -> None:
 
 def pack(graph: Data, path: Path) -> None:
     """Leave a graph where workers find it; sent through a pipe, it would start them in turn."""
-    tensors = {name: graph[name] for name in TENSORS}
+    tensors = {name: graph[name] for name in TENSORS if graph.get(name) is not None}
     facts = {name: graph[name] for name in _FACTS if graph.get(name) is not None}
     write_tensors(path, tensors, facts)
 

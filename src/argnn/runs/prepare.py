@@ -9,9 +9,10 @@ from torch_geometric.data import Data
 
 from argnn.data import load, split_masks
 from argnn.data.import_options import Columns
-from argnn.data.links import NUM_LINK_SPLITS, RATIOS, parse_ratio
+from argnn.data.links import NUM_LINK_SPLITS, RATIOS, SPLITS_BY, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
+from argnn.nn import model_class
 from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Pool, StopEarly, Tell, ignore, open_pool
 from argnn.runs.problems import divided_links
@@ -27,7 +28,7 @@ from argnn.settings.resolve import (
     names_of,
     resolve,
 )
-from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig
+from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig, check_split_by
 from argnn.train.devices import resolve_device
 
 __all__ = ["Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled"]
@@ -240,7 +241,9 @@ def worker_count(asked: int | None, num_splits: int, device: str) -> int:
 
 def graph_facts(graph: Data) -> dict[str, Any]:
     """Sizes, rules and checksum of a graph, for the record."""
-    names = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
+    names = ["x", "edge_index", "y", "train_mask", "val_mask", "test_mask"]
+    # Only where there are some: a graph without weights keeps its checksum.
+    names += [name for name in ("edge_weight", "edge_time") if graph.get(name) is not None]
     return {
         "name": graph.name,
         "nodes": graph.x.size(0),
@@ -261,15 +264,30 @@ def _check_task(request: Request) -> None:
         parse_ratio(request.ratio or RATIOS[0])
         if request.directed:
             raise ConfigError("--directed belongs to --task node: pairs of links have no direction")
+        _check_times(request)
         return
-    for name in ("ratio", "decoder", "spanning_forest"):
+    if request.columns.time is not None:
+        raise ConfigError("--time belongs to --task link")
+    for name in ("ratio", "decoder", "spanning_forest", "split_by"):
         if getattr(request, name) not in (None, False):
             raise ConfigError(f"--{name.replace('_', '-')} belongs to --task link")
 
 
+def _check_times(request: Request) -> None:
+    """Times and a split by time belong together."""
+    check_split_by(request.split_by or SPLITS_BY[0])
+    if request.split_by == "time" and request.spanning_forest:
+        raise ConfigError("--spanning-forest would put new edges into training: leave it out")
+    if request.split_by == "time" and request.columns.time is None:
+        raise ConfigError("--split-by time needs --time COLUMN, the edge column of time stamps")
+    if request.split_by != "time" and request.columns.time is not None:
+        raise ConfigError("--time belongs to --split-by time")
+
+
 def _check_weights(request: Request, model: str) -> None:
     """Weights that a model would not look at must not seem to matter."""
-    if request.columns.weight is not None and not request.ignore_weights:
+    asked = request.columns.weight is not None and not request.ignore_weights
+    if asked and not model_class(model).takes_edge_weight:
         raise ConfigError(
             f"{model} does not use edge weights: leave out --weight, or say --ignore-weights"
         )

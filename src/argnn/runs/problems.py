@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import LinkSplit, split_links, split_masks, with_edges
+from argnn.data import LinkSplit, features_and_edges, split_links, split_masks, with_edges
 from argnn.functional import twin_counts, twin_groups
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.settings.run_config import LinkConfig
@@ -88,13 +88,14 @@ def observed_graph(graph: Data, split: int, link: LinkConfig | None) -> Data:
 def divided_links(graph: Data, split: int, link: LinkConfig) -> LinkSplit:
     """The pairs of one split."""
     nodes, forest = graph.x.size(0), link.spanning_forest
-    return split_links(graph.edge_index, nodes, link.ratio, split, spanning_forest=forest)
+    time = {"edge_time": graph.edge_time} if link.split_by == "time" else {}
+    return split_links(graph.edge_index, nodes, link.ratio, split, spanning_forest=forest, **time)
 
 
 def _node_problem(graph: Data, split: int, device: str) -> Problem:
     train, val, test = split_masks(graph, split)
     return Problem(
-        visible=Data(x=graph.x, edge_index=graph.edge_index).to(device),
+        visible=features_and_edges(graph).to(device),
         task=NodeClassification(graph.y.to(device), train.to(device), val.to(device)),
         judge=_NodeJudge(graph.y, val, test, train, graph.edge_index),
         schema=graph.get("schema"),
@@ -105,7 +106,7 @@ def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Pro
     divided = divided_links(graph, split, link)
     seen = with_edges(graph, divided.edge_index)
     return Problem(
-        visible=Data(x=seen.x, edge_index=seen.edge_index).to(device),
+        visible=features_and_edges(seen).to(device),
         task=LinkPrediction(
             divided.train.to(device),
             divided.val.to(device),

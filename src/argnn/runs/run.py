@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from argnn.errors import FORESEEN
 from argnn.files import fingerprint, read_checked, write_checked
+from argnn.functional.neighborhood import edges_of
 from argnn.nn import AbstractNodeModel
 from argnn.runs.dashboard import Dashboard
 from argnn.runs.machine import device_name, git_state, peak_mib, reset_peak, versions
@@ -168,7 +169,7 @@ def _identity(config: RunConfig, split: int) -> Row:
 def _scores(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[str, Scores | None]:
     """Scores of the chosen epoch on test and validation set, in the precision it had."""
     visible, judge = problem.visible, problem.judge
-    outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
+    outputs, _ = scores_and_metrics(model.eval(), visible.x, edges_of(visible), precision)
     return {
         "test": judge.scores(model, outputs, "test"),
         **judge.twin_scores(outputs),
@@ -242,7 +243,7 @@ def _write_model(
 def _calibration(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[str, Any]:
     """The temperature from validation, and what it makes of the test set."""
     visible = problem.visible
-    outputs, _ = scores_and_metrics(model.eval(), visible.x, visible.edge_index, precision)
+    outputs, _ = scores_and_metrics(model.eval(), visible.x, edges_of(visible), precision)
     found = calibrate(*problem.judge.decisions(model, outputs, "val"))
     logits, labels = problem.judge.decisions(model, outputs, "test")
     test_ece = None
@@ -273,7 +274,7 @@ def _params(config: RunConfig) -> dict[str, Any]:
     }
     if config.link is None:
         return {**params, "directed": config.directed, "trial": False}
-    return {**params, **asdict(config.link)}
+    return {**params, **config.link.to_json()}
 
 
 def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,7 +282,7 @@ def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
         "graph": {name: value for name, value in config.graph.items() if name != "digest"},
         "split_rule": f"{config.graph['split_rule']}; split {row['split']}"
         if config.link is None
-        else f"unordered pairs at {config.link.ratio}, split {row['split']}",
+        else f"{config.link.rule}, split {row['split']}",
         "counts": {},
         "best_epoch": row["chosen_epoch"],
         "epochs_run": row["epochs_run"],

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from argnn.errors import RunError
 from argnn.files import fingerprint, read_tensors, tensors_digest, write_tensors
 from argnn.folders import cache_root
-from argnn.functional.neighborhood import neighborhood
+from argnn.functional.neighborhood import Edges, edges_of, neighborhood
 from argnn.functional.ollivier import (
     MAX_CELLS,
     OnProgress,
@@ -123,7 +123,7 @@ def load_curvature(
     """
     if "ricci" not in config.options:
         return None
-    method, edges, nodes = config.options["ricci"], visible.edge_index, visible.x.size(0)
+    method, edges, nodes = config.options["ricci"], edges_of(visible), visible.x.size(0)
     path = curvature_file(edges, nodes, method)
     facts = _from_file(path, edges, nodes, method)
     if facts is None:
@@ -140,12 +140,15 @@ def load_curvature(
     return facts
 
 
-def curvature_file(edge_index: Tensor, num_nodes: int, method: str) -> Path:
+def curvature_file(edge_index: Edges, num_nodes: int, method: str) -> Path:
     """Where curvatures of edges are kept; direction, order and repeats do not matter."""
-    pairs = neighborhood(edge_index, num_nodes).pairs
+    hood = neighborhood(edge_index, num_nodes)
+    parts = {"pairs": hood.pairs}
+    if hood.pair_weight is not None:
+        parts["weight"] = hood.pair_weight
     content = {
         "format": _FORMAT,
-        "pairs": tensors_digest({"pairs": pairs}),
+        "pairs": tensors_digest(parts),
         "alpha": _ALPHA,
         "method": method,
         "max_cells": MAX_CELLS,
@@ -153,9 +156,7 @@ def curvature_file(edge_index: Tensor, num_nodes: int, method: str) -> Path:
     return cache_root() / "curvature" / f"{fingerprint(content)[:32]}.safetensors"
 
 
-def _from_file(
-    path: Path, edge_index: Tensor, num_nodes: int, method: str
-) -> dict[str, Any] | None:
+def _from_file(path: Path, edge_index: Edges, num_nodes: int, method: str) -> dict[str, Any] | None:
     try:
         if not path.is_file():
             return None

@@ -7,7 +7,7 @@ from typing import Any
 
 from argnn.data import DATASETS
 from argnn.data.import_options import Columns
-from argnn.data.links import RATIOS
+from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.nn import DECODERS, model_class, model_name
 from argnn.registry import canonical_name
@@ -40,6 +40,7 @@ class Request:
         ratio: Shares of training, validation and test pairs; only for links.
         decoder: Name of a decoder; only for links, and the model's own if not given.
         spanning_forest: Keep a spanning forest in training; only for links.
+        split_by: ``"random"`` or ``"time"``; only for links, and random if not given.
         settings_file: A file that ``argnn tune`` wrote, instead of stored settings.
         fresh: Ignore stored settings and run no trial: every method starts from its preset, as
             a search with equal budgets needs it.
@@ -62,6 +63,7 @@ class Request:
     ratio: str | None = None
     decoder: str | None = None
     spanning_forest: bool = False
+    split_by: str | None = None
     settings_file: str | None = None
     fresh: bool = False
     columns: Columns = Columns()
@@ -224,4 +226,5 @@ def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig 
         ratio=request.ratio or RATIOS[0],
         spanning_forest=request.spanning_forest,
         decoder=canonical_name(decoder, DECODERS, "decoder"),
+        split_by=request.split_by or SPLITS_BY[0],
     )

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from argnn.checked import checked
-from argnn.errors import ConfigError, RunError, error_prefix
+from argnn.data.links import SPLITS_BY
+from argnn.errors import ConfigError, RunError, error_prefix, require
 from argnn.settings.options import ModelSpec, recorded_options, resolve_options
 from argnn.train import TrainConfig
 
@@ -21,11 +22,29 @@ class LinkConfig:
         ratio: Shares of training, validation and test pairs, such as ``"85/5/10"``.
         spanning_forest: Whether training keeps a spanning forest.
         decoder: Name of the decoder.
+        split_by: ``"random"``, or ``"time"``: the newest pairs are test pairs.
     """
 
     ratio: str
     spanning_forest: bool
     decoder: str
+    split_by: str = SPLITS_BY[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values; those of random splits are as before there were others."""
+        by_time = self.split_by != SPLITS_BY[0]
+        return {k: v for k, v in asdict(self).items() if by_time or k != "split_by"}
+
+    @property
+    def rule(self) -> str:
+        """How pairs are divided, in words."""
+        order = "" if self.split_by == SPLITS_BY[0] else ", the newest for test"
+        return f"unordered pairs at {self.ratio}{order}"
+
+
+def check_split_by(split_by: str) -> None:
+    """Raise unless pairs can be divided by this."""
+    require(split_by in SPLITS_BY, "split_by", f"one of {', '.join(SPLITS_BY)}", f"'{split_by}'")
 
 
 @dataclass(frozen=True)
@@ -107,6 +126,7 @@ class RunConfig:
         options = recorded_options(self.model, self.options)
         train = self.train.to_json()
         values = {**asdict(self), "splits": list(self.splits), "options": options, "train": train}
+        values["link"] = None if self.link is None else self.link.to_json()
         # Fingerprints of runs that do not need these stay what they were.
         return {k: v for k, v in values.items() if v or k not in ("columns", "per_split")}
 
@@ -117,6 +137,8 @@ class RunConfig:
             config = checked(dict(values), cls)
             if (config.link is None) == (config.task == "link"):
                 raise ConfigError(f"link does not fit the task {config.task}")
+            if config.link is not None:
+                check_split_by(config.link.split_by)
             options = resolve_options(config.model, config.preset, config.options)
             for own in config.per_split.values():
                 checked(own, OwnSettings)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from argnn.functional.neighborhood import Edges
 from argnn.nn import AbstractNodeModel
 
 
@@ -17,13 +18,14 @@ class Batch:
 
     Attributes:
         x: Features of the nodes of the batch, ``[M, F]``.
-        edge_index: Edges between these nodes, numbered from 0 to M - 1, ``[2, E]``.
+        edge_index: Edges between these nodes, numbered from 0 to M - 1, ``[2, E]``, or prepared
+            with their weights.
         loss: Training loss from the model and its outputs ``[M, C]``. It knows which nodes or
             pairs of the batch are training targets.
     """
 
     x: Tensor
-    edge_index: Tensor
+    edge_index: Edges
     loss: Callable[[AbstractNodeModel, Tensor], Tensor]
 
 

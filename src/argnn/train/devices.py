@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from argnn.errors import ConfigError
+from argnn.functional.neighborhood import Edges
 from argnn.functional.precision import accumulation_dtype
 from argnn.nn import AbstractNodeModel
 
@@ -27,7 +28,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 def scores_and_metrics(
-    model: AbstractNodeModel, x: Tensor, edge_index: Tensor, precision: str
+    model: AbstractNodeModel, x: Tensor, edge_index: Edges, precision: str
 ) -> tuple[Tensor, list[Tensor]]:
     """The result of ``model.forward_with_metric`` in a chosen precision.
 
@@ -37,7 +38,7 @@ def scores_and_metrics(
     Args:
         model: The model.
         x: Node features, ``[N, in_channels]``.
-        edge_index: Source and target of each edge, ``[2, E]``.
+        edge_index: Source and target of each edge, ``[2, E]``, or prepared with their weights.
         precision: ``"float32"``, which changes no type, or ``"bfloat16"``.
     """
     if precision == "float32":

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from argnn.errors import DivergenceError, RunError
-from argnn.functional.neighborhood import unchanged
+from argnn.functional.neighborhood import Edges, edges_of, unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
 from argnn.train.batches import Batch, BatchSource, WholeGraph
 from argnn.train.config import OPTIMIZERS, TrainConfig, learning_rate_factor
@@ -21,7 +21,10 @@ from argnn.train.tasks import Task, Validation
 
 
 class Graph(Protocol):
-    """What `fit` reads of a graph: features and edges, no labels."""
+    """What `fit` reads of a graph: features and edges, no labels.
+
+    Edges have weights where there is an attribute ``edge_weight``, ``[E]``, that is not None.
+    """
 
     x: Tensor
     edge_index: Tensor
@@ -97,8 +100,8 @@ def fit(
 ) -> FitResult:
     """Train a model and give it the weights of its best validation epoch.
 
-    Only ``x`` and ``edge_index`` of the graph are read, and a task has no test label. Nothing may
-    change these two tensors during training, not even a callback: they are
+    Only ``x``, ``edge_index`` and ``edge_weight`` of the graph are read, and a task has no test
+    label. Nothing may change these tensors during training, not even a callback: they are
     :class:`~argnn.kernels.unchanged`, and a change raises an error at the end. On one machine and
     device the same seed gives the same bits, also if the run was stopped and continued.
 
@@ -108,7 +111,7 @@ def fit(
 
     Args:
         model: The model, with its initial weights.
-        graph: Features ``x`` and edges ``edge_index``.
+        graph: Features ``x``, edges ``edge_index`` and perhaps their weights ``edge_weight``.
         task: Loss and validation score.
         config: Optimiser, penalties, stopping.
         batches: What the training steps see; the whole graph if not given.
@@ -123,7 +126,7 @@ def fit(
     """
     began = time.perf_counter()
     devices = [graph.x.device] if graph.x.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), unchanged(graph.x, graph.edge_index):
+    with torch.random.fork_rng(devices), unchanged(*_tensors(graph)):
         torch.manual_seed(config.seed)
         loop = _Loop(model, graph, task, config, batches, observe)
         if resume_from is not None:
@@ -139,6 +142,11 @@ def fit(
     return loop.finish(stopped_by, time.perf_counter() - began)
 
 
+def _tensors(graph: Graph) -> list[Tensor]:
+    weight = getattr(graph, "edge_weight", None)
+    return [graph.x, graph.edge_index, *([] if weight is None else [weight])]
+
+
 class _Loop:
     def __init__(
         self,
@@ -151,19 +159,19 @@ class _Loop:
     ) -> None:
         self.model, self.task, self.config, self.observe = model, task, config, observe
         # Nothing else of the graph is kept, because it may have labels that training must not see.
-        self.x, self.edge_index = graph.x, graph.edge_index
-        self.batches = batches or WholeGraph(Batch(graph.x, graph.edge_index, task.loss))
+        self.x, self.edge_index = graph.x, edges_of(graph)
+        self.batches = batches or WholeGraph(Batch(graph.x, self.edge_index, task.loss))
         self.progress = _Progress()
         # Loss, task loss and gradient norm of steps that are not read from the device yet.
         self.unread: list[Tensor] = []
         self.recorded_step: RecordedStep | None = None
         self.recorded_forward: RecordedStep | None = None
         self.warm_up = WARM_UP
-        model.fit_to_graph(graph.edge_index, graph.x.size(0))
+        model.fit_to_graph(self.edge_index, graph.x.size(0))
         with torch.no_grad():
-            metrics = model.eval().forward_with_metric(graph.x, graph.edge_index)[1]
+            metrics = model.eval().forward_with_metric(graph.x, self.edge_index)[1]
         self.penalties = build_penalties(
-            config, graph.edge_index, metrics, model.hidden_channels, task
+            config, self.edge_index, metrics, model.hidden_channels, task
         ).to(graph.x.device)
         on_gpu = graph.x.device.type == "cuda"
         self.records = on_gpu and config.record and model.recordable and self.batches.same_tensors
@@ -239,7 +247,7 @@ class _Loop:
         self.optimizer.step()
         return torch.stack([loss.detach(), task_loss.detach(), gradient_norm])
 
-    def _forward(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def _forward(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         return scores_and_metrics(self.model, x, edge_index, self.config.precision)
 
     def _parameters(self) -> list[nn.Parameter]:

@@ -24,7 +24,7 @@ from argnn.analysis.properties import (
     node_names,
 )
 from argnn.analysis.rewiring import rewire
-from argnn.functional.neighborhood import neighborhood
+from argnn.functional.neighborhood import edges_of, neighborhood
 from argnn.nn import AbstractNodeModel
 
 # Metric entries of all layers together; one byte each keeps the page small.
@@ -95,7 +95,7 @@ def document(subject: Subject) -> dict[str, Any]:
     """
     graph = subject.graph
     layers = learned_layers(subject.model, graph)
-    pairs = ordered_pairs(graph.edge_index, graph.num_nodes)
+    pairs = ordered_pairs(edges_of(graph), graph.num_nodes)
     sample = _sample(pairs, graph.num_nodes, subject.seed)
     ids = node_names(graph, sample.nodes.tolist())
     embedding, jobs = subject.embedding[sample.nodes.numpy()], torch.get_num_threads()
@@ -192,7 +192,7 @@ def _layers(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> list[
 def _layer(
     number: int, graph: Data, layer: Layer, messages: Messages, whole: bool, sample: _Sample
 ) -> dict[str, Any]:
-    statistics = vars(metric_statistics(layer.g, graph.edge_index))
+    statistics = vars(metric_statistics(layer.g, edges_of(graph)))
     attention, nodes, edges = messages.attention, sample.nodes, sample.edges
     return {
         "number": number,

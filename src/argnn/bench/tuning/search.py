@@ -26,6 +26,7 @@ from torch_geometric.data import Data
 
 from argnn.bench.tuning.jobs import Outcome, SplitJob, sorted_params, trial_config
 from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
+from argnn.data import features_and_edges
 from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
 from argnn.nn import model_class
@@ -172,8 +173,8 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
     seen = (graph.train_mask | graph.val_mask)[:, chosen].any(1)
     y = graph.y if config.task == "link" else torch.where(seen, graph.y, -1)
     return Data(
-        x=graph.x,
-        edge_index=graph.edge_index,
+        **features_and_edges(graph).to_dict(),
+        **({"edge_time": graph.edge_time} if "edge_time" in graph else {}),
         y=y,
         train_mask=graph.train_mask,
         val_mask=graph.val_mask,

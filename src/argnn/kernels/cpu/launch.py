@@ -121,6 +121,11 @@ def scale_or_ones(scale: Tensor | None, csr: Csr, like: Tensor) -> Any:
     return _ones(csr.num_rows, _wide(like)) if scale is None else scale
 
 
+def edge_weight(csr: Csr, like: Tensor) -> Any:
+    """The weight of each entry of a matrix; None where all are one."""
+    return csr.weight_as(_wide(like))
+
+
 @lru_cache(maxsize=16)
 def _ones(size: int, dtype: torch.dtype) -> Any:
     return np.ones(size, _numpy_type(dtype))

@@ -4,13 +4,13 @@
 from torch import Tensor
 
 from argnn.kernels.cpu.compiling import over_rows
-from argnn.kernels.cpu.launch import floats, launch
+from argnn.kernels.cpu.launch import edge_weight, floats, launch
 from argnn.kernels.cpu.memory import prefetch_ahead, prefetch_row
 from argnn.kernels.csr import Csr
 
 
 @over_rows
-def _moments(first, last, rowptr, column, h, mean, dispersion):
+def _moments(first, last, rowptr, column, h, edge, shares, mean, dispersion):
     width = h.shape[1]
     end = rowptr[last]
     for i in range(first, last):
@@ -20,25 +20,40 @@ def _moments(first, last, rowptr, column, h, mean, dispersion):
         for e in range(rowptr[i], rowptr[i + 1]):
             prefetch_ahead(h, column, e, end)
             other = h[column[e]]
-            for k in range(width):
-                difference = other[k] - own[k]
-                m[k] += other[k]
-                v[k] += difference * difference
-        share = h.dtype.type(1) / h.dtype.type(max(rowptr[i + 1] - rowptr[i], 1))
+            if edge is None:
+                for k in range(width):
+                    difference = other[k] - own[k]
+                    m[k] += other[k]
+                    v[k] += difference * difference
+            else:
+                weight = edge[e]
+                for k in range(width):
+                    difference = other[k] - own[k]
+                    m[k] += weight * other[k]
+                    v[k] += weight * difference * difference
+        if shares is None:
+            share = h.dtype.type(1) / h.dtype.type(max(rowptr[i + 1] - rowptr[i], 1))
+        else:
+            share = shares[i]
         for k in range(width):
             m[k] *= share
             v[k] *= share
 
 
-def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean of the neighbours, and their mean squared difference to the node, per channel."""
+def moments(csr: Csr, h: Tensor, share: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Mean of the neighbours, and their mean squared difference to the node, per channel.
+
+    ``share`` is one over the weighted degree or 0; without weights None.
+    """
     mean, dispersion = floats(h, *h.shape), floats(h, *h.shape)
-    launch(_moments, csr, h, mean, dispersion)
+    launch(_moments, csr, h, edge_weight(csr, h), share, mean, dispersion)
     return mean.to(h.dtype), dispersion.to(h.dtype)
 
 
 @over_rows
-def _moments_backward(first, last, rowptr, column, share, h, mean, grad_mean, grad_dispersion, out):
+def _moments_backward(
+    first, last, rowptr, column, edge, share, h, mean, grad_mean, grad_dispersion, out
+):
     width = h.shape[1]
     end = rowptr[last]
     two = h.dtype.type(2)
@@ -53,6 +68,8 @@ def _moments_backward(first, last, rowptr, column, share, h, mean, grad_mean, gr
                 prefetch_row(gathered, ahead)
             i = column[e]
             other, gm, gv, weight = h[i], grad_mean[i], grad_dispersion[i], share[i]
+            if edge is not None:
+                weight = weight * edge[e]
             for k in range(width):
                 row[k] += weight * (gm[k] + two * gv[k] * (own[k] - other[k]))
 
@@ -67,5 +84,6 @@ def moments_backward(
 ) -> Tensor:
     """Gradient of :func:`moments` for the features; ``share`` is one over the degree or 0."""
     out = floats(h, *h.shape)
-    launch(_moments_backward, transpose, share, h, mean, grad_mean, grad_dispersion, out)
+    weight = edge_weight(transpose, h)
+    launch(_moments_backward, transpose, weight, share, h, mean, grad_mean, grad_dispersion, out)
     return out.to(h.dtype)

@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from argnn.kernels.cpu.compiling import exact_jit, jit, over_rows
-from argnn.kernels.cpu.launch import floats, launch, numbers, scale_or_ones
+from argnn.kernels.cpu.launch import edge_weight, floats, launch, numbers, scale_or_ones
 from argnn.kernels.cpu.memory import prefetch_ahead
 from argnn.kernels.cpu.modulation import modulation
 from argnn.kernels.cpu.vectors import add_four, add_one, square_norm
@@ -54,6 +54,7 @@ def _propagate(
     norm,
     left,
     right,
+    edge,
     eps0,
     eps,
     attention,
@@ -89,6 +90,8 @@ def _propagate(
                         saved[e, 3] = square_norm(h[j], metric)
                         other_norm = np.sqrt(saved[e, 3])
                     value *= _gate(one, p, norm[i], other_norm, eps)
+                if edge is not None:
+                    value *= edge[e]
                 weight[e - start] = value
             _add_weighted(row, m, column, start, stop, weight)
 
@@ -112,6 +115,7 @@ def edge_terms(csr: Csr, h: Tensor, weights: EdgeWeights) -> tuple[Any, ...]:
         h.new_empty(0) if weights.norm is None else weights.norm,
         scale_or_ones(weights.left, csr, h),
         scale_or_ones(weights.right, csr, h),
+        edge_weight(csr, h),
         weights.eps0,
         numbers((weights.eps,), h)[0],
         weights.attention,

@@ -139,6 +139,7 @@ def _target_pass(
     norm,
     left,
     right,
+    edge,
     eps0,
     eps,
     attention,
@@ -184,10 +185,13 @@ def _target_pass(
                     if target_norm:
                         square = saved[e, 3]
                         other_norm = np.sqrt(square)
+                scale = left[i] * right[j]
+                if edge is not None:
+                    scale *= edge[e]
                 weight, along, across, inner, own_part, other_part, eps0_part = _edge_gradient(
                     one,
                     dot(grad_out[i], m[j]),
-                    left[i] * right[j],
+                    scale,
                     base,
                     saved[e, 0],
                     saved[e, 1],

@@ -110,6 +110,11 @@ def floats(like: Tensor, *shape: int) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device=like.device)
 
 
+def edge_weight(csr: Csr) -> Tensor | None:
+    """The weight of each entry of a matrix, ``[E]`` float32; None where all are one."""
+    return csr.weight_as(torch.float32)
+
+
 def check_storage(x: Tensor) -> None:
     """Refuse what the kernels would silently compute in float32."""
     if x.dtype not in _STORAGE:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from argnn.kernels.csr import Csr
 from argnn.kernels.edge_weights import EdgeWeights, num_saved
-from argnn.kernels.gpu.launch import floats, over_rows, padded
+from argnn.kernels.gpu.launch import edge_weight, floats, over_rows, padded
 from argnn.kernels.gpu.tiles import (
     add_tile,
     channels,
@@ -32,7 +32,7 @@ def propagate(
     r"""Sum of weighted messages, ``[N, C]``, and what the backward pass needs.
 
     .. math::
-        o_i = \sum_j l_i r_j\,(\epsilon_0 + (1-\epsilon_0)\tau_{ij})\,\sigma(\alpha_{ij})\,m_j
+        o_i = \sum_j l_i r_j w_{ij} (\epsilon_0 + (1-\epsilon_0)\tau_{ij})\,\sigma(\alpha_{ij})\,m_j
 
     Args:
         csr: Who hears from whom.
@@ -61,17 +61,18 @@ def propagate(
         m=m,
         saved=saved,
         out=out,
-        **edge_terms(weights, messages.size(1)),
+        **edge_terms(csr, weights, messages.size(1)),
     )
     return out, saved
 
 
-def edge_terms(weights: EdgeWeights, num_sent: int) -> dict[str, Any]:
+def edge_terms(csr: Csr, weights: EdgeWeights, num_sent: int) -> dict[str, Any]:
     """What the kernels of both passes take of the weights and the ``num_sent`` channels."""
     return {
         "norm": weights.norm,
         "left": weights.left,
         "right": weights.right,
+        "edge_weight": edge_weight(csr),
         "eps0": weights.eps0,
         "eps": weights.eps,
         "C": num_sent,
@@ -112,6 +113,7 @@ def propagate_kernel(
     norm,
     left,
     right,
+    edge_weight,
     eps0,
     saved,
     out,
@@ -179,6 +181,8 @@ def propagate_kernel(
                 tl.store(at, sums, mask=mask[:, None])
             if right is not None:
                 weight *= tl.load(right + index, mask=mask, other=0.0)
+            if edge_weight is not None:
+                weight *= tl.load(edge_weight + place, mask=mask, other=0.0)
             weight = tl.where(mask, weight, 0.0)
             sent = tile if m is None else gather(m, index, c, mask, c_mask, C)
             total = add_tile(total, weight[:, None] * sent, FOLD)

@@ -74,7 +74,7 @@ def propagate_backward(
     grad_eps0 = floats(h, num_nodes) if need_eps0 else None
     target_width = (2 + attention + target_norm) * num_channels + 2
     source_width = num_channels + 1 + (0 if m is None else m.size(1))
-    terms = edge_terms(weights, grad_out.size(1))
+    terms = edge_terms(csr, weights, grad_out.size(1))
     both: dict[str, Any] = {
         "channels": max(num_channels, grad_out.size(1)),
         "h": h,
@@ -135,6 +135,7 @@ def target_kernel(
     norm,
     left,
     right,
+    edge_weight,
     eps0,
     saved,
     grad_out,
@@ -214,6 +215,8 @@ def target_kernel(
                 constant *= own_weight
             if right is not None:
                 constant *= tl.load(right + index, mask=mask, other=0.0)
+            if edge_weight is not None:
+                constant *= tl.load(edge_weight + place, mask=mask, other=0.0)
             tau, root, length = edge_modulation(s, q, eps)
             weight = base + (1 - base) * tau
             if ATTENTION:

@@ -7,7 +7,7 @@ import triton.language as tl  # type: ignore[import-untyped, import-not-found, u
 from torch import Tensor
 
 from argnn.kernels.csr import Csr
-from argnn.kernels.gpu.launch import floats, over_rows
+from argnn.kernels.gpu.launch import edge_weight, floats, over_rows
 from argnn.kernels.gpu.tiles import (
     add_tile,
     channels,
@@ -29,7 +29,7 @@ def gather_sum(
     right: Tensor | None,
     diagonal: Tensor | None = None,
 ) -> Tensor:
-    r"""Weighted sum over neighbours, :math:`c_i x_i + l_i \sum_j r_j x_j`, ``[N, D]``.
+    r"""Weighted sum over neighbours, :math:`c_i x_i + l_i \sum_j w_{ij} r_j x_j`, ``[N, D]``.
 
     Args:
         csr: Who hears from whom.
@@ -54,7 +54,7 @@ def energy_gradient(
     Args:
         transpose: The graph, reversed.
         y: What :func:`laplacian` returned first, with scale one over twice the degree.
-        degree: Number of neighbours of each node, ``[N]`` float32.
+        degree: Weighted number of neighbours of each node, ``[N]`` float32.
         share: One over it, ``[N]`` float32.
         grad: Gradient at the two summed energies, ``[2]`` float32.
         factors: As given to :func:`laplacian`.
@@ -78,6 +78,7 @@ def _weighted_sum(
         csr,
         x,
         x=x,
+        weight=edge_weight(csr),
         left=left,
         right=right,
         diagonal=diagonal,
@@ -98,6 +99,7 @@ def sum_kernel(
     partial,
     column,
     x,
+    weight,
     left,
     right,
     diagonal,
@@ -136,6 +138,8 @@ def sum_kernel(
             tile = gather(x, index, d, mask, d_mask, D)
             if right is not None:
                 tile *= tl.load(right + index, mask=mask, other=0.0)[:, None]
+            if weight is not None:
+                tile *= tl.load(weight + place, mask=mask, other=0.0)[:, None]
             total = add_tile(total, tile, FOLD)
             place = ahead
             index = following
@@ -161,8 +165,9 @@ def laplacian(
 ) -> tuple[Tensor, Tensor]:
     r"""Sum of differences to the neighbours, and two energies of each node.
 
-    The first is :math:`y_i = c_i \sum_j (g_i - g_j)`, ``[N, D]``, exactly zero for constant
-    ``g``; the energies are :math:`|y_i|^2` and :math:`\sum_j |g_i - g_j|^2`, ``[N, 2]`` float32.
+    The first is :math:`y_i = c_i \sum_j w_{ij} (g_i - g_j)`, ``[N, D]``, exactly zero for constant
+    ``g``; the energies are :math:`|y_i|^2` and :math:`\sum_j w_{ij} |g_i - g_j|^2`, ``[N, 2]``
+    float32.
 
     Args:
         csr: Who hears from whom.
@@ -178,6 +183,7 @@ def laplacian(
         g,
         width=2 * g.size(1),
         g=g,
+        weight=edge_weight(csr),
         scale=scale,
         ricci_factor=factors[0],
         smooth_factor=factors[1],
@@ -196,6 +202,7 @@ def laplacian_kernel(
     partial,
     column,
     g,
+    weight,
     scale,
     ricci_factor,
     smooth_factor,
@@ -231,8 +238,11 @@ def laplacian_kernel(
             following = tl.load(column + ahead, mask=ahead < stop, other=0)
             tile = gather(g, index, d, mask, d_mask, D)
             delta = tl.where(mask[:, None], own[None, :] - tile, 0.0)
-            first = add_tile(first, delta, FOLD)
-            second = add_tile(second, delta * delta, FOLD)
+            weighted = delta
+            if weight is not None:
+                weighted = delta * tl.load(weight + place, mask=mask, other=0.0)[:, None]
+            first = add_tile(first, weighted, FOLD)
+            second = add_tile(second, weighted * delta, FOLD)
             place = ahead
             index = following
     first = finish_sum(first, FOLD)
@@ -253,18 +263,20 @@ def laplacian_kernel(
     tl.store(out + row * D + d, first.to(out.dtype.element_ty), mask=d_mask)
 
 
-def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
+def moments(csr: Csr, h: Tensor, share: Tensor | None = None) -> tuple[Tensor, Tensor]:
     r"""Mean of the neighbours and mean squared difference to them, both ``[N, D]``.
 
     .. math::
-        \mu_i = \frac{1}{d_i}\sum_j h_j, \qquad
-        v_i = \frac{1}{d_i}\sum_j (h_j - h_i)^2
+        \mu_i = \frac{1}{d_i}\sum_j w_{ij} h_j, \qquad
+        v_i = \frac{1}{d_i}\sum_j w_{ij} (h_j - h_i)^2
 
     Zero at isolated nodes.
 
     Args:
         csr: Who hears from whom.
         h: Node values, ``[N, D]``.
+        share: One over the weighted degree :math:`d_i` or 0, ``[N]`` float32; without weights
+            None.
     """
     mean, dispersion = torch.empty_like(h), torch.empty_like(h)
     over_rows(
@@ -275,6 +287,8 @@ def moments(csr: Csr, h: Tensor) -> tuple[Tensor, Tensor]:
         width=2 * h.size(1),
         rowptr=csr.rowptr,
         h=h,
+        weight=edge_weight(csr),
+        shares=share,
         mean=mean,
         dispersion=dispersion,
     )
@@ -291,6 +305,8 @@ def moments_kernel(
     column,
     rowptr,
     h,
+    weight,
+    shares,
     mean,
     dispersion,
     D: tl.constexpr,
@@ -323,8 +339,13 @@ def moments_kernel(
             following = tl.load(column + ahead, mask=ahead < stop, other=0)
             tile = gather(h, index, d, mask, d_mask, D)
             delta = tl.where(mask[:, None], tile - own[None, :], 0.0)
+            weighted = delta
+            if weight is not None:
+                factor = tl.load(weight + place, mask=mask, other=0.0)[:, None]
+                tile *= factor
+                weighted = delta * factor
             first = add_tile(first, tile, FOLD)
-            second = add_tile(second, delta * delta, FOLD)
+            second = add_tile(second, weighted * delta, FOLD)
             place = ahead
             index = following
     first = finish_sum(first, FOLD)
@@ -335,8 +356,11 @@ def moments_kernel(
         at = partial + slot * (2 * D) + d
         tl.store(at, first, mask=part_mask)
         tl.store(at + D, second, mask=part_mask)
-    degree = (tl.load(rowptr + row + 1) - tl.load(rowptr + row)).to(tl.float32)
-    share = 1 / tl.maximum(degree, 1.0)
+    if shares is None:
+        degree = (tl.load(rowptr + row + 1) - tl.load(rowptr + row)).to(tl.float32)
+        share = 1 / tl.maximum(degree, 1.0)
+    else:
+        share = tl.load(shares + row)
     tl.store(mean + row * D + d, (first * share).to(mean.dtype.element_ty), mask=d_mask)
     second *= share
     tl.store(dispersion + row * D + d, second.to(dispersion.dtype.element_ty), mask=d_mask)
@@ -354,7 +378,7 @@ def moments_backward(
 
     Args:
         transpose: The transpose of what :func:`moments` was given.
-        share: One over the number of neighbours of each node, 0 where it has none, ``[N]``
+        share: One over the weighted degree of each node, 0 where it has no neighbour, ``[N]``
             float32.
         h: Node values, ``[N, D]``.
         mean: The first moment, ``[N, D]``.
@@ -367,6 +391,7 @@ def moments_backward(
         moments_backward_kernel,
         transpose,
         h,
+        edge_weight=edge_weight(transpose),
         share=share,
         h=h,
         mean=mean,
@@ -385,6 +410,7 @@ def moments_backward_kernel(
     slots,
     partial,
     column,
+    edge_weight,
     share,
     h,
     mean,
@@ -417,6 +443,8 @@ def moments_backward_kernel(
             ahead = place + BLOCK_E
             following = tl.load(column + ahead, mask=ahead < stop, other=0)
             weight = tl.load(share + index, mask=mask, other=0.0)
+            if edge_weight is not None:
+                weight *= tl.load(edge_weight + place, mask=mask, other=0.0)
             spread = gather(grad_dispersion, index, d, mask, d_mask, D)
             delta = own[None, :] - gather(h, index, d, mask, d_mask, D)
             pull = gather(grad_mean, index, d, mask, d_mask, D) + 2 * spread * delta

@@ -1,11 +1,12 @@
 """Message passing under a learned metric."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.parameter import UninitializedParameter
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.nn.inits import reset, zeros
 from torch_geometric.utils import is_sparse, to_edge_index
@@ -17,11 +18,19 @@ from argnn.functional.neighborhood import (
     NORMALIZATIONS,
     Edges,
     Neighborhood,
+    bipartite_neighborhood,
+    needs_gradient,
     neighborhood,
+    plain_path,
 )
 from argnn.nn.conv.edge_masks import message_mask
 from argnn.nn.conv.message_forms import MESSAGE_FORMS, MessageForm
 from argnn.nn.metric import METRICS
+
+#: A number of channels that the first input decides.
+LAZY = -1
+#: Parts of which a weight has the size of sources, if they have their own, and of targets.
+_WIDTHS = ("lin_source", "lins_neighbor.0")
 
 
 class ARConv(MessagePassing):
@@ -49,8 +58,13 @@ class ARConv(MessagePassing):
     PyG's explainers work: an edge mask multiplies the messages of its edge. Constant weights, and
     what the metric network reads from neighbours, are not masked.
 
+    Weights of edges are a part of :math:`w^r_{ij}`, and degrees are sums of weights; a weight of
+    zero is no edge. Where weights need a gradient, plain operations compute it.
+
     Args:
-        in_channels: Size of the node features.
+        in_channels: Size of the node features; -1 takes it from the first input. For a bipartite
+            graph whose sources and targets have features of different sizes, both of them: then
+            the features of sources are mapped to the size of the targets' first.
         out_channels: Size of the result.
         modulation: ``"scalar"`` or ``"operator"``.
         attention: Whether messages are multiplied by :math:`\sigma(\alpha_{ij})` (scalar form).
@@ -68,13 +82,14 @@ class ARConv(MessagePassing):
         bias: Whether to add a bias.
 
     Shapes:
-        - **input:** features ``[N, in_channels]``, edges ``[2, E]``, optionally a metric
-        - **output:** ``[N, out_channels]``
+        - **input:** features ``[N, in_channels]``, or a pair of those of sources and targets; edges
+          ``[2, E]``; optionally weights ``[E]``
+        - **output:** ``[N, out_channels]``, in a bipartite graph one row per target
     """
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | tuple[int, int],
         out_channels: int,
         *,
         modulation: str = "scalar",
@@ -90,8 +105,10 @@ class ARConv(MessagePassing):
         bias: bool = True,
     ) -> None:
         super().__init__(aggr="add")
-        fit, sizes = min(in_channels, out_channels) >= 1, f"{in_channels}, {out_channels}"
-        require(fit, "in_channels and out_channels", "positive", sizes)
+        sizes = in_channels if isinstance(in_channels, tuple) else (in_channels,)
+        fit = out_channels >= 1 and all(size >= 1 or size == LAZY for size in sizes)
+        shown = f"{', '.join(map(str, sizes))}, {out_channels}"
+        require(fit, "in_channels and out_channels", "positive", shown)
         choices: dict[str, tuple[str, Iterable[str]]] = {
             "modulation": (modulation, MESSAGE_FORMS),
             "direction": (direction, DIRECTIONS),
@@ -108,29 +125,72 @@ class ARConv(MessagePassing):
         self.modulation, self.attention = modulation, attention
         self.direction, self.normalization, self.hops = direction, normalization, hops
         self.eps0, self.neighbor_norm = eps0, neighbor_norm
-        measured = in_channels if self.message_form.on_inputs else out_channels
-        self.metric_net = METRICS[metric].build(
-            metric, in_channels, measured, **(metric_options or {})
-        )
-        self.metric_channels = self.metric_net.metric_channels
-        self.lin_self = Linear(in_channels, out_channels, bias=False) if self_path else None
-        self.lins_neighbor = nn.ModuleList(
-            Linear(in_channels, out_channels, bias=False)
-            for _ in range(len(self.directions()) * hops)
-        )
+        self._metric_name, self._metric_options = metric, dict(metric_options or {})
+        self._has_self_path = self_path
+        self._build(*(max(size, 1) for size in sizes))
+        if LAZY in sizes:
+            _uninitialize(self)
         if bias:
             self.bias = nn.Parameter(torch.empty(out_channels))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
 
+    def _build(self, *sizes: int) -> None:
+        """Make all parts that depend on the sizes of the features, that of targets last."""
+        self.width = width = sizes[-1]
+        self.lin_source = Linear(*sizes, bias=False) if len(sizes) == 2 else None
+        measured = width if self.message_form.on_inputs else self.out_channels
+        self.metric_net = METRICS[self._metric_name].build(
+            self._metric_name, width, measured, **self._metric_options
+        )
+        self.metric_channels = self.metric_net.metric_channels
+        count = len(self.directions()) * self.hops
+        own = Linear(width, self.out_channels, bias=False) if self._has_self_path else None
+        self.lin_self = own
+        self.lins_neighbor = nn.ModuleList(
+            Linear(width, self.out_channels, bias=False) for _ in range(count)
+        )
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the sizes of the features are not known yet."""
+        return isinstance(cast(Linear, self.lins_neighbor[0]).weight, UninitializedParameter)
+
+    def initialize_parameters(self, *sizes: int) -> None:
+        """Set the sizes of the features and draw all weights; the first input does this.
+
+        The parameters stay the same objects, so that an optimizer may know them already.
+        """
+        waiting = dict(self.named_parameters())
+        self._build(*sizes)
+        self.in_channels = sizes if len(sizes) == 2 else sizes[0]
+        for name, drawn in list(self.named_parameters()):
+            parameter = waiting[name]
+            if isinstance(parameter, UninitializedParameter):
+                parameter.materialize(drawn.shape)
+                with torch.no_grad():
+                    parameter.copy_(drawn)
+            owner, _, last = name.rpartition(".")
+            self.get_submodule(owner)._parameters[last] = parameter
+        self.to(next(iter(waiting.values())).device)
+
+    def _load_from_state_dict(self, state_dict, prefix, *rest):  # type: ignore[no-untyped-def]
+        stored = [state_dict.get(f"{prefix}{name}.weight") for name in _WIDTHS]
+        if self.is_lazy and stored[-1] is not None:
+            self.initialize_parameters(*(w.size(1) for w in stored if w is not None))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
     def reset_parameters(self) -> None:
         """Draw all weights anew, those of the metric network included."""
         super().reset_parameters()
+        zeros(self.bias)
+        if self.is_lazy:
+            return
+        reset(self.lin_source)
         self.metric_net.reset_parameters()
         reset(self.lin_self)
         reset(self.lins_neighbor)
-        zeros(self.bias)
 
     @property
     def message_form(self) -> MessageForm:
@@ -141,14 +201,70 @@ class ARConv(MessagePassing):
         """The relations whose messages are summed, in the order of ``lins_neighbor``."""
         return ("in", "out") if self.direction == "both" else (self.direction,)
 
-    def metric(self, x: Tensor, edge_index: Edges) -> Tensor:
+    def metric(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         """Metric of every node, ``[N, metric_channels]``."""
-        g: Tensor = self.metric_net(x, prepared_edges(edge_index, x))
+        g: Tensor = self.metric_net(x, prepared_edges(edge_index, x.size(0), edge_weight))
         return g
 
-    def forward(self, x: Tensor, edge_index: Edges, g: Tensor | None = None) -> Tensor:
-        """The result under the metric ``g``, or under the learned metric if it is None."""
-        hood = prepared_edges(edge_index, x)
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: Edges,
+        edge_weight: Tensor | None = None,
+        size: tuple[int, int] | None = None,
+        *,
+        g: Tensor | None = None,
+    ) -> Tensor:
+        """The result under the metric ``g``, or under the learned metric if it is None.
+
+        In a bipartite graph the metric of a target is that of its own features and of the sources
+        that it hears from: the convolution is that of the one graph of sources and targets.
+
+        Args:
+            x: Node features, ``[N, in_channels]``; for a bipartite graph, those of the sources and
+                those of the targets.
+            edge_index: Source and target of each edge, ``[2, E]``, or a transposed sparse
+                adjacency of PyG, whose values are the weights.
+            edge_weight: Weight of each edge, finite and not negative, ``[E]``.
+            size: The numbers of sources and targets, which are checked.
+            g: A metric to use instead of the learned one, ``[N, metric_channels]``.
+        """
+        if torch.compiler.is_compiling() and needs_gradient(edge_weight):
+            return self._uncompiled(x, edge_index, edge_weight, size, g=g)
+        mapped = isinstance(self.in_channels, tuple)
+        if isinstance(x, Tensor):
+            x = (x, x)
+        sources, targets = x
+        if targets is None:
+            raise ValueError("ARConv needs the features of targets, too: (x_src, x_dst)")
+        if self.is_lazy:
+            widths = [sources.size(-1), targets.size(-1)]
+            self.initialize_parameters(*(widths if mapped else widths[-1:]))
+        counts = sources.size(0), targets.size(0)
+        if size is not None and tuple(size) != counts:
+            raise ValueError(f"the features are of {counts} nodes, but size is {tuple(size)}")
+        if sources is targets and not mapped:
+            return self._convolved(targets, prepared_edges(edge_index, counts[0], edge_weight), g)
+        self._check_bipartite(sources, targets, g)
+        edges, weight = _listed(edge_index, edge_weight)
+        hood = bipartite_neighborhood(edges, *counts, weight)
+        sources = sources if self.lin_source is None else self.lin_source(sources)
+        return self._convolved(torch.cat([sources, targets]), hood, None)[counts[0] :]
+
+    def _check_bipartite(self, sources: Tensor, targets: Tensor, g: Tensor | None) -> None:
+        widths = sources.size(-1), targets.size(-1)
+        if self.lin_source is None and widths[0] != widths[1]:
+            raise ValueError(
+                f"sources have {widths[0]} features and targets {widths[1]}: "
+                f"make ARConv({widths}, ...), or ARConv((-1, -1), ...)"
+            )
+        if g is not None or self.hops > 1 or self.direction not in ("in", "undirected"):
+            raise ValueError(
+                "in a bipartite graph messages go one hop, from sources to targets: "
+                "direction must be 'in' or 'undirected', hops 1, and g None"
+            )
+
+    def _convolved(self, x: Tensor, hood: Neighborhood, g: Tensor | None) -> Tensor:
         if g is None:
             g = self.metric(x, hood)
         elif g.shape != (x.size(0), self.metric_channels):
@@ -157,6 +273,10 @@ class ARConv(MessagePassing):
         if self.explain:
             return self._masked(x, g, hood)
         return self.message_form.convolved(self, x, g, hood)
+
+    @plain_path
+    def _uncompiled(self, *arguments: Any, **options: Any) -> Tensor:
+        return self.forward(*arguments, **options)
 
     def _self_part(self, x: Tensor) -> Tensor | None:
         """The part that does not depend on neighbours."""
@@ -186,11 +306,30 @@ class ARConv(MessagePassing):
         )
 
 
-def prepared_edges(edge_index: Edges, x: Tensor) -> Neighborhood:
+def _uninitialize(module: nn.Module) -> None:
+    """Replace all parameters by ones without a size."""
+    for part in module.modules():
+        for name, parameter in list(part._parameters.items()):
+            if parameter is not None:
+                setattr(part, name, UninitializedParameter())
+
+
+def prepared_edges(
+    edge_index: Edges, num_nodes: int, edge_weight: Tensor | None = None
+) -> Neighborhood:
     """Edges in the form that layers share, from a list or a transposed sparse adjacency of PyG."""
-    if isinstance(edge_index, Tensor) and is_sparse(edge_index):
-        target_source, value = to_edge_index(edge_index)
-        if not bool((value == 1).all()):
-            raise ValueError("ARConv has no edge weights: the adjacency must hold ones only")
-        edge_index = target_source.flip(0)
-    return neighborhood(edge_index, x.size(0))
+    if isinstance(edge_index, Tensor):
+        edge_index, edge_weight = _listed(edge_index, edge_weight)
+    return neighborhood(edge_index, num_nodes, edge_weight)
+
+
+def _listed(edge_index: Edges, edge_weight: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Edges as a list, and their weights."""
+    if not isinstance(edge_index, Tensor):
+        raise ValueError("a bipartite graph is given by a list of edges or a sparse adjacency")
+    if not is_sparse(edge_index):
+        return edge_index, edge_weight
+    if edge_weight is not None:
+        raise ValueError("the values of a sparse adjacency are its weights: give no others")
+    target_source, values = to_edge_index(edge_index)
+    return target_source.flip(0), values

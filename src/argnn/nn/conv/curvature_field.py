@@ -14,6 +14,7 @@ from argnn.functional.edge_values import (
     ordered_edges,
     sum_at_targets,
 )
+from argnn.functional.neighborhood import Edges
 
 #: From this number of edges times channels on, the backward pass computes the field again instead
 #: of keeping intermediate results.
@@ -90,7 +91,7 @@ class CurvatureField(nn.Module):
         self.mlp_node.reset_parameters()
         self.mlp_edge.reset_parameters()
 
-    def forward(self, h: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
         """The velocity ``[N, channels]`` at features ``[N, channels]``."""
         edges = ordered_edges(edge_index, h.size(0))
         if torch.is_grad_enabled() and edges.num_edges * self.channels > MAX_KEPT_NUMBERS:
@@ -104,6 +105,7 @@ class CurvatureField(nn.Module):
 
     def curvature(self, direction: Tensor, edges: OrderedEdges) -> Tensor:
         """Learned curvature of every edge, ``[E, channels]`` or ``[E, 1]``."""
-        u = sum_at_targets(self.mlp_node(direction, edges).relu_(), edges)
+        sent = edges.weighted(self.mlp_node(direction, edges).relu_())
+        u = sum_at_targets(sent, edges)
         curvature: Tensor = self.mlp_edge(u, edges)
         return curvature

@@ -55,6 +55,6 @@ class HGCNConv(nn.Module):
             return closed_aggregate(v, edge_index, "rw")
         edges = ordered_edges(edge_index, v.size(0), closed=True)
         score = at_targets(self.gate_target(v), edges) + at_sources(self.gate_source(v), edges)
-        weight = torch.sigmoid(score.to(v.dtype)).squeeze(-1)
+        weight = edges.weighted(torch.sigmoid(score.to(v.dtype)).squeeze(-1))
         total = weighted_aggregate(v, weight, edges)
-        return total / edges.degree.to(v.dtype).unsqueeze(-1)
+        return total / edges.weighted_degree.to(v.dtype).unsqueeze(-1)

@@ -91,7 +91,7 @@ class OperatorForm(MessageForm):
         """Apply the operator to the sum over directions and hops."""
         lins = iter(conv.lins_neighbor)
         # Sums and linear maps commute. With sums first, each hop reuses the sum of the last hop.
-        sums_first = conv.hops > 1 and conv.in_channels <= conv.out_channels
+        sums_first = conv.hops > 1 and conv.width <= conv.out_channels
         messages: list[Tensor] = []
         for direction in conv.directions():
             relation, summed = hood.relation(direction), x

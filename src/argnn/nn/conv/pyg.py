@@ -2,7 +2,9 @@
 
 Weights, their names, initialisation and results are PyG's. Only the sum over neighbours is computed
 in another way, without a tensor of edges x channels. One difference for edge lists with self-loops:
-``SAGEConv`` and ``FAConv`` do not count a node as its own neighbour.
+``SAGEConv`` and ``FAConv`` do not count a node as its own neighbour. Weights of edges come with
+prepared edges (``argnn.functional.neighborhood.neighborhood``): ``GATConv`` multiplies the
+exponential of its scores by them, the others their messages.
 """
 
 from typing import Any
@@ -21,14 +23,14 @@ from argnn.functional.edge_values import (
     softmax_at_targets,
     weighted_aggregate,
 )
-from argnn.functional.neighborhood import neighbor_mean, neighborhood
+from argnn.functional.neighborhood import Edges, neighbor_mean, neighborhood
 from argnn.functional.self_loops import closed_aggregate
 
 
 class GCNConv(gnn.GCNConv):
     r"""The layer of graph convolutional networks, :math:`\hat A X W + \mathbf{b}`."""
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The new features, ``[N, out_channels]``."""
         out: Tensor = closed_aggregate(self.lin(x), edge_index) + self.bias
         return out
@@ -49,11 +51,11 @@ class SAGEConv(gnn.SAGEConv):
     The linear map comes before the mean, because its result is not as wide as the features.
     """
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The new features, ``[N, out_channels]``."""
         mean = neighbor_mean(self.lin_l(x), edge_index)
         # The bias is a part of the mean; nodes without neighbours have no mean.
-        has_neighbors = neighborhood(edge_index, x.size(0)).degree.unsqueeze(-1) > 0
+        has_neighbors = neighborhood(edge_index, x.size(0)).weighted_degree.unsqueeze(-1) > 0
         out = self.lin_r(x) + torch.where(has_neighbors, mean, self.lin_l.bias)
         return F.normalize(out, dim=-1) if self.normalize else out
 
@@ -67,7 +69,7 @@ class GATConv(gnn.GATConv):
         \mathbf{a}_s^\top W \mathbf{x}_j + \mathbf{a}_t^\top W \mathbf{x}_i)
     """
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The new features, ``[N, heads * out_channels]`` or ``[N, out_channels]``."""
         sent = self.lin(x).view(x.size(0), self.heads, self.out_channels)
         edges = ordered_edges(edge_index, x.size(0), closed=True)
@@ -117,7 +119,7 @@ class FAConv(gnn.FAConv):
         if "bias" in self._parameters:  # PyG resets before there is one
             nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor, x_0: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, x: Tensor, x_0: Tensor, edge_index: Edges) -> Tensor:
         """The new features, ``[N, channels]``; ``x_0`` are those before the first such layer."""
         edges = ordered_edges(edge_index, x.size(0))
         weight = self.gate(x, edges) * _symmetric_weight(edge_index, edges, x)
@@ -132,8 +134,8 @@ class FAConv(gnn.FAConv):
         return torch.tanh(from_source + from_target + self.bias)
 
 
-def _symmetric_weight(edge_index: Tensor, edges: OrderedEdges, x: Tensor) -> Tensor:
+def _symmetric_weight(edge_index: Edges, edges: OrderedEdges, x: Tensor) -> Tensor:
     left, right = neighborhood(edge_index, x.size(0)).scales("sym", x.dtype)
     assert left is not None
     assert right is not None
-    return left[edges.target] * right[edges.source]
+    return edges.weighted(left[edges.target] * right[edges.source])

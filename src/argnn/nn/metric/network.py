@@ -213,7 +213,7 @@ class MetricNet(Metric):
     def _neighbor_mean(self, h: Tensor, both: Neighborhood) -> Tensor:
         if not self.closed:
             return AF.neighbor_mean(h, both)
-        size = (both.degree + 1).to(h).unsqueeze(-1)
+        size = (both.weighted_degree + 1).to(h).unsqueeze(-1)
         return (AF.aggregate(h, both, "sum") + h) / size
 
     def _degree_offset(self, hood: Neighborhood) -> Tensor:
@@ -230,5 +230,6 @@ class MetricNet(Metric):
 
 
 def _log_size(hood: Neighborhood) -> Tensor:
-    r""":math:`1 + \log(1 + d_i)` of every node, ``[N]`` in float32."""
-    return 1 + hood.relation("undirected").degree.float().log1p()
+    r""":math:`1 + \log(1 + d_i)` of every node, ``[N]``; in float32, with weights in float64."""
+    degree = hood.relation("undirected").weighted_degree
+    return 1 + (degree if degree.is_floating_point() else degree.float()).log1p()

@@ -42,6 +42,7 @@ class ARGNN(AbstractStack):
     """
 
     citation = "Wang, Ding, Li, Fan: Adaptive Riemannian GNNs, AAAI 2026"
+    takes_edge_weight = True
     space = "learned diagonal metric per node"
     search_space = {
         "self_path": [True, False],
@@ -152,7 +153,7 @@ class ARGNN(AbstractStack):
 
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]``, and each layer's metric ``[N, D]``."""
-        hood = prepared_edges(edge_index, x)
+        hood = prepared_edges(edge_index, x.size(0))
         states, metrics = self.hidden_states(x, hood)
         return self.read_out(states, hood), metrics
 
@@ -164,13 +165,13 @@ class ARGNN(AbstractStack):
 
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
         """The hidden states for the read-out, one ``[N, D]`` per layer, and each layer's metric."""
-        hood = prepared_edges(edge_index, x)
+        hood = prepared_edges(edge_index, x.size(0))
         h = self._encode(x, hood)
         states, metrics = ([h] if self._reads_input() else []), []
         layers: Iterable[tuple[Any, Any]] = zip(self.convs, self.norms, strict=True)
         for depth, (conv, norm) in enumerate(layers, start=1):
             g = conv.metric(h, hood)
-            h = norm(conv(h, hood, g))
+            h = norm(conv(h, hood, g=g))
             if self.head is not None or depth < self.num_layers:
                 h = dropout(h.relu_(), self.formulation.dropout, self.training)
             states.append(h)

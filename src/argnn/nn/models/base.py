@@ -5,11 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, get_type_hints
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import reset
 
-from argnn.errors import require
-from argnn.functional.neighborhood import Edges
+from argnn.errors import ConfigError, require
+from argnn.functional.neighborhood import Edges, needs_gradient, neighborhood, plain_path
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 
 #: For links: products of embeddings of scaled rows are so small that they hardly learn at first.
@@ -55,6 +56,7 @@ class AbstractNodeModel(nn.Module, ABC):
         has_trial: Whether a short trial on validation chooses options if none are stored.
         learns_metric: Whether :meth:`forward_with_metric` gives metrics, which penalties act on.
         encoder_head: Names of the parts of the model that are its encoder or its head.
+        takes_edge_weight: Whether :meth:`forward_with_metric` takes prepared edges with weights.
     """
 
     citation: ClassVar[str]
@@ -70,6 +72,7 @@ class AbstractNodeModel(nn.Module, ABC):
     has_trial: ClassVar[bool] = False
     learns_metric: ClassVar[bool] = False
     encoder_head: ClassVar[tuple[str, ...]] = ("encoder", "head")
+    takes_edge_weight: ClassVar[bool] = False
 
     recordable: bool = False
     in_channels: int
@@ -92,13 +95,32 @@ class AbstractNodeModel(nn.Module, ABC):
         defaults = {name: option.default for name, option in _option_parameters(cls).items()}
         return {**defaults, **cls.preset_sizes[preset], **options}
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Raw scores, ``[N, out_channels]``."""
+    def forward(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
+        """Raw scores, ``[N, out_channels]``.
+
+        Args:
+            x: Node features, ``[N, in_channels]``.
+            edge_index: Source and target of each edge, ``[2, E]``.
+            edge_weight: Weight of each edge, finite and not negative, ``[E]``.
+        """
+        if torch.compiler.is_compiling() and needs_gradient(edge_weight):
+            return self._uncompiled(x, edge_index, edge_weight)
+        if edge_weight is not None:
+            require_weights_taken(type(self))
+            edge_index = neighborhood(edge_index, x.size(0), edge_weight)
         return self.forward_with_metric(x, edge_index)[0]
 
+    @plain_path
+    def _uncompiled(self, *arguments: Any) -> Tensor:
+        return self.forward(*arguments)
+
     @abstractmethod
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores, and the metric diagonals of each layer; an empty list without metrics."""
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
+        """Raw scores, and the metric diagonals of each layer; an empty list without metrics.
+
+        Edges are a tensor, or where they have weights, what
+        ``argnn.functional.neighborhood.neighborhood`` prepares.
+        """
 
     def set_sizes(
         self, in_channels: int, hidden_channels: int, out_channels: int, num_layers: int
@@ -162,6 +184,15 @@ class AbstractNodeModel(nn.Module, ABC):
     def squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Squared distance of embeddings, ``[P, out_channels]`` each, in the model's space."""
         return (a - b).square().sum(-1)
+
+
+def require_weights_taken(model: type[AbstractNodeModel]) -> None:
+    """Raise where a model would leave out the weights of edges."""
+    if not model.takes_edge_weight:
+        raise ConfigError(
+            f"{model.__name__} takes no edge weights (takes_edge_weight is False); "
+            "train on a graph without weights"
+        )
 
 
 def _option_parameters(model: type[AbstractNodeModel]) -> dict[str, inspect.Parameter]:

@@ -10,6 +10,7 @@ from argnn.errors import require
 from argnn.functional.curvature_weights import drop_chance, kept_edges, normalized_weight
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.edge_values import ordered_edges
+from argnn.functional.neighborhood import Edges
 from argnn.functional.ollivier import CURVATURE_METHODS, pair_curvature
 from argnn.nn.conv.pyg import GCNConv
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE
@@ -37,6 +38,7 @@ class CurvDrop(AbstractStack):
     """
 
     citation = "Liu et al.: CurvDrop, a Ricci curvature based approach, WWW 2023"
+    takes_edge_weight = True
     search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "num_layers": [2, 4, 8],
@@ -68,7 +70,7 @@ class CurvDrop(AbstractStack):
         self.read_features("lin", dropout=input_dropout, normalize=normalize_input)
         self.head = Linear(num_layers * hidden_channels, out_channels)
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h, layers = x, []
         for depth, conv in enumerate(self.convs):
@@ -76,7 +78,7 @@ class CurvDrop(AbstractStack):
             layers.append(h := self._convolved(cast(GCNConv, conv), h, edge_index).relu())
         return self.head(drop(torch.cat(layers, -1), self.dropout, self.training)), []
 
-    def _convolved(self, conv: GCNConv, h: Tensor, edge_index: Tensor) -> Tensor:
+    def _convolved(self, conv: GCNConv, h: Tensor, edge_index: Edges) -> Tensor:
         """The layer on all edges, or in training on the edges that are kept."""
         if not self.training or self.edge_dropout == 0:
             return conv.forward(h, edge_index)

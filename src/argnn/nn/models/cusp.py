@@ -14,6 +14,7 @@ from argnn.functional.analytic import tan_ratio
 from argnn.functional.curvature_weights import cusp_adjacency
 from argnn.functional.dropout import dropout as drop
 from argnn.functional.edge_values import ordered_edges, weighted_aggregate
+from argnn.functional.neighborhood import Edges
 from argnn.functional.ollivier import CURVATURE_METHODS, node_curvature
 from argnn.nn.graph_statistics import GraphStatistics
 from argnn.nn.manifolds import StereographicProduct
@@ -179,6 +180,7 @@ class CUSP(AbstractStack):
     """
 
     citation = "Grover et al.: Spectro-Riemannian graph neural networks, ICLR 2025"
+    takes_edge_weight = True
     space = "product of constant curvature spaces"
     search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
@@ -230,7 +232,7 @@ class CUSP(AbstractStack):
         self.pooling.reset_parameters()
         self.head.reset_parameters()
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h = self.through(self.lins, x)
         u = self.pooling.mapped(drop(h, self.dropout, self.training)).to(x.dtype)
@@ -247,7 +249,7 @@ class CUSP(AbstractStack):
         """The learned curvatures of the factors."""
         return list(self.product.parameters())
 
-    def filter_bank(self, u: Tensor, edge_index: Tensor) -> Tensor:
+    def filter_bank(self, u: Tensor, edge_index: Edges) -> Tensor:
         """The results ``[K + 1, N, D]`` of 0, 1, ... K hops from tangent vectors ``[N, D]``."""
         nodes = u.size(0)
         edges = ordered_edges(edge_index, nodes, closed=True)

@@ -5,6 +5,7 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
 from argnn.functional.dropout import dropout as drop
+from argnn.functional.neighborhood import Edges
 from argnn.nn.conv.pyg import FAConv
 from argnn.nn.input_linear import InputLinear
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS
@@ -22,6 +23,7 @@ class FAGCN(AbstractStack):
     """
 
     citation = "Bo, Wang, Shi, Shen: Beyond low-frequency information, AAAI 2021"
+    takes_edge_weight = True
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "eps": [0.1, 0.3, 0.5, 1.0]}
     link_options = UNSCALED_ROWS
     farther = 1
@@ -59,7 +61,7 @@ class FAGCN(AbstractStack):
             nn.init.xavier_normal_(lin.weight, gain=FAConv.GAIN)
         reset(self.convs)
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         first = h = drop(self.encoder(x).relu(), self.dropout, self.training)
         for conv in self.convs:

@@ -22,6 +22,7 @@ class GAT(AbstractStack):
     """
 
     citation = "Veličković et al.: Graph attention networks, ICLR 2018"
+    takes_edge_weight = True
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "heads": [1, 8]}
     link_options = UNSCALED_ROWS
 

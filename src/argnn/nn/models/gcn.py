@@ -20,6 +20,7 @@ class GCN(AbstractStack):
     """
 
     citation = "Kipf, Welling: Semi-supervised classification with GCNs, ICLR 2017"
+    takes_edge_weight = True
     recordable = True
     farther = 1
 

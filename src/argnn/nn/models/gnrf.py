@@ -6,6 +6,7 @@ from torch_geometric.nn import Linear
 from argnn.errors import require
 from argnn.functional.curvature_flow import three_eighths_step
 from argnn.functional.dropout import dropout as drop
+from argnn.functional.neighborhood import Edges
 from argnn.nn.conv.curvature_field import CurvatureField
 from argnn.nn.input_linear import InputLinear
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS, AbstractNodeModel
@@ -30,6 +31,7 @@ class GNRF(AbstractNodeModel):
     """
 
     citation = "Chen et al.: Graph neural Ricci flow, ICLR 2025"
+    takes_edge_weight = True
     space = "Euclidean, flow of directions"
     search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
@@ -71,14 +73,14 @@ class GNRF(AbstractNodeModel):
         """How many hops around a node its scores depend on: each of the four stages needs two."""
         return 8 * self.num_layers
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h = self.encoder(x).relu()
         h = h if self.norm is None else self.norm(h)
         h = self.flow(h, edge_index)
         return self.head(drop(h.relu(), self.dropout, self.training)), []
 
-    def flow(self, h: Tensor, edge_index: Tensor) -> Tensor:
+    def flow(self, h: Tensor, edge_index: Edges) -> Tensor:
         """The end of the flow that starts from features ``[N, hidden_channels]``."""
         for _ in range(self.num_layers):
             h = three_eighths_step(

@@ -6,6 +6,7 @@ from torch_geometric.nn.inits import reset
 
 from argnn.errors import require
 from argnn.functional.dropout import dropout as drop
+from argnn.functional.neighborhood import Edges
 from argnn.functional.pagerank import pagerank_coefficients, polynomial_aggregate
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS
 from argnn.nn.models.stack import AbstractStack
@@ -33,6 +34,7 @@ class GPRGNN(AbstractStack):
     """
 
     citation = "Chien, Peng, Li, Milenkovic: GPR-GNN, ICLR 2021"
+    takes_edge_weight = True
     search_space = {
         **EUCLIDEAN_SEARCH_SPACE,
         "teleport": [0.1, 0.2, 0.5, 0.9, 1.0],
@@ -75,7 +77,7 @@ class GPRGNN(AbstractStack):
         """How many hops around a node its scores depend on; degrees need one more."""
         return self.hops + 1
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         h = self.through(self.lins, x)
         h = drop(h, self.propagation_dropout, self.training)

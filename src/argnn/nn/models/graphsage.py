@@ -21,6 +21,7 @@ class GraphSAGE(AbstractStack):
     """
 
     citation = "Hamilton, Ying, Leskovec: Inductive representation, NeurIPS 2017"
+    takes_edge_weight = True
     recordable = True
 
     def __init__(

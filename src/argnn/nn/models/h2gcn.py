@@ -5,7 +5,7 @@ from torch import Tensor
 from torch_geometric.nn import Linear
 
 from argnn.functional.dropout import dropout as drop
-from argnn.functional.neighborhood import aggregate, neighborhood
+from argnn.functional.neighborhood import Edges, aggregate, neighborhood
 from argnn.functional.two_hop import two_hop
 from argnn.nn.input_linear import InputLinear
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, UNSCALED_ROWS, AbstractNodeModel
@@ -31,6 +31,7 @@ class H2GCN(AbstractNodeModel):
     """
 
     citation = "Zhu et al.: Beyond homophily in GNNs, NeurIPS 2020"
+    takes_edge_weight = True
     space = "Euclidean"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2], "relu": [True, False]}
     link_options = UNSCALED_ROWS
@@ -66,7 +67,7 @@ class H2GCN(AbstractNodeModel):
         """How many hops around a node its scores depend on; degrees need two more."""
         return 2 * self.num_layers + 2
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         near = neighborhood(edge_index, x.size(0)).relation("undirected")
         far = two_hop(edge_index, x.size(0))

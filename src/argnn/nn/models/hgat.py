@@ -31,6 +31,7 @@ class HGAT(AbstractTangentStack):
     """
 
     citation = "Zhang, Wang, Shi, Jiang, Ye: Hyperbolic GAT, IEEE TBD 2021"
+    takes_edge_weight = True
     space = "Poincaré ball"
     search_space = {
         **EUCLIDEAN_SEARCH_SPACE,

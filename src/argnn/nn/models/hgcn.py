@@ -28,6 +28,7 @@ class HGCN(AbstractTangentStack):
     """
 
     citation = "Chami, Ying, Ré, Leskovec: Hyperbolic GCNs, NeurIPS 2019"
+    takes_edge_weight = True
     space = "Poincaré ball"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2]}
 

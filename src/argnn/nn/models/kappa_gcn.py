@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from argnn.errors import require
 from argnn.functional import stereographic
 from argnn.functional.dropout import dropout as drop
+from argnn.functional.neighborhood import Edges
 from argnn.functional.precision import accumulation_dtype
 from argnn.functional.row_normalization import normalized_rows
 from argnn.functional.self_loops import closed_aggregate
@@ -37,6 +38,7 @@ class KappaGCN(AbstractManifoldModel):
     """
 
     citation = "Bachmann, Bécigneul, Ganea: Constant curvature GCNs, ICML 2020"
+    takes_edge_weight = True
     space = "κ-stereographic, κ of either sign"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "curvature": [-0.5, 0.0, 0.5]}
     recordable = True
@@ -74,7 +76,7 @@ class KappaGCN(AbstractManifoldModel):
         self.stack_convs(KappaGCNConv, sizes if head == POINTS else sizes[:-1])
         self.classifier = None if head == POINTS else _Hyperplanes(sizes[-2], out_channels)
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""
         u = normalized_rows(x) if self.normalize_input else x
         dropped = self.input_dropout

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MLP as PyGMLP
 
 from argnn.errors import require
+from argnn.functional.neighborhood import Edges
 from argnn.nn.adjacency_linear import AdjacencyLinear
 from argnn.nn.input_linear import InputLinear
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
@@ -29,6 +30,7 @@ class LINKX(AbstractNodeModel):
     """
 
     citation = "Lim et al.: Large scale learning on non-homophilous graphs, 2021"
+    takes_edge_weight = True
     space = "Euclidean, weights per node"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2, 3]}
     encoder_head = ("edge_lin", "edge_norm", "edge_mlp", "node_mlp", "final_mlp")
@@ -65,7 +67,7 @@ class LINKX(AbstractNodeModel):
         """The weight of the adjacency matrix."""
         return [self.edge_lin.weight]
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         from_edges = self.edge_lin(edge_index, x.size(0))
         if self.edge_mlp is not None and self.edge_norm is not None:

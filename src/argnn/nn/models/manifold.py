@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from argnn.errors import require
 from argnn.functional import stereographic
 from argnn.functional.dropout import dropout as drop
+from argnn.functional.neighborhood import Edges
 from argnn.functional.row_normalization import normalized_rows
 from argnn.nn.manifolds import Curvature
 from argnn.nn.models.stack import AbstractStack, InitConv
@@ -94,7 +95,7 @@ class AbstractTangentStack(AbstractManifoldModel):
         self.stack_convs(init_conv, [*sizes[:-1], last], init_last)
         self.classifier = None if head == POINTS else nn.Linear(last, self.out_channels)
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores or points, ``[N, out_channels]``, and no metric."""
         u = normalized_rows(x) if self.normalize_input else x
         k, dropped = self.layer_curvatures(), {"input_dropout": self.input_dropout}

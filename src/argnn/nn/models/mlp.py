@@ -3,6 +3,7 @@
 from torch import Tensor
 from torch_geometric.nn import MLP as PyGMLP
 
+from argnn.functional.neighborhood import Edges
 from argnn.nn.input_linear import InputLinear
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
 
@@ -15,6 +16,7 @@ class MLP(AbstractNodeModel):
     """
 
     citation = "reference without edges"
+    takes_edge_weight = True
     space = "Euclidean"
     search_space = EUCLIDEAN_SEARCH_SPACE
     recordable = True
@@ -40,6 +42,6 @@ class MLP(AbstractNodeModel):
         """How many hops around a node its scores depend on."""
         return 0
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         return self.net(x), []

@@ -53,6 +53,7 @@ class QGCN(AbstractTangentStack):
     """
 
     citation = "Xiong and others: Pseudo-Riemannian GCNs, NeurIPS 2022"
+    takes_edge_weight = True
     space = "pseudo-hyperboloid"
     search_space = {**EUCLIDEAN_SEARCH_SPACE, "num_layers": [1, 2], "time": [1, 3, 8]}
     recordable = True

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
 from argnn.functional.dropout import dropout as drop
+from argnn.functional.neighborhood import Edges
 from argnn.nn.input_linear import InputLinear
 from argnn.nn.models.base import EUCLIDEAN_SEARCH_SPACE, AbstractNodeModel
 
@@ -58,13 +59,13 @@ class AbstractStack(AbstractNodeModel):
         reader = InputLinear(*first, dropout=dropped, normalize=normalize)
         return nn.ModuleList([reader, *(Linear(a, b) for a, b in others)])
 
-    def through(self, layers: Iterable[nn.Module], h: Tensor, *edges: Tensor) -> Tensor:
+    def through(self, layers: Iterable[nn.Module], h: Tensor, *edges: Edges) -> Tensor:
         """The result of layers one after the other, with activation and dropout between them."""
         for depth, layer in enumerate(layers):
             h = layer(drop(self.activation(h), self.dropout, self.training) if depth else h, *edges)
         return h
 
-    def forward_with_metric(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Raw scores ``[N, out_channels]`` and no metric."""
         return self.through(self.convs, x, edge_index), []
 
