@@ -35,6 +35,13 @@ def predict(
     _show(report, as_json, *_prediction_lines(report))
 
 
+def _rule_lines(rule: dict[str, Any] | None) -> list[str]:
+    """From where a node is of a class, where that is not the more probable one."""
+    if rule is None:
+        return []
+    return [f"A node is of class {rule['class']} from probability {rule['from_probability']:.3g}."]
+
+
 def _prediction_lines(report: dict[str, Any]) -> list[str]:
     is_node, ece = report["task"] == "node", report["ece"]
     calibration = "Probabilities are not calibrated."
@@ -50,6 +57,7 @@ def _prediction_lines(report: dict[str, Any]) -> list[str]:
         *(f"  {label}: {count}" for label, count in counts.items()),
         *(f"Note: {note}" for note in report["notes"]),
         calibration,
+        *_rule_lines(report["decision_rule"]),
         f"Table: {report['out']}",
     ]
 

@@ -64,14 +64,14 @@ class SplitProgress(ProgressPrinter):
 
 def finished_text(row: "Row", score: str) -> str:
     """Scores, epochs and time of a finished row."""
-    from argnn.runs.summary import SELECTION
-    from argnn.runs.tables import SCORE_NAMES, per_cent, test_text
+    from argnn.runs.summary import selection_of_row
+    from argnn.runs.tables import SCORE_NAMES, score_text, test_text
 
-    chosen_by = SELECTION[row["task"]]
+    chosen_by, value = selection_of_row(row)
     name = "" if chosen_by == score else f"{SCORE_NAMES[chosen_by]} "
     return (
         f"test {SCORE_NAMES[score]} {test_text(row, score)}, validation {name}"
-        f"{per_cent((row['val'] or {}).get(chosen_by))}, epoch {row['chosen_epoch']} of "
+        f"{score_text(chosen_by, value)}, epoch {row['chosen_epoch']} of "
         f"{row['epochs_run']}, {row['seconds']:.1f} s"
     )
 

@@ -48,6 +48,9 @@ def train(
     settings_file: Annotated[
         str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
     ] = None,
+    select: options.Select = None,
+    class_weight: options.ClassWeight = None,
+    threshold: options.Threshold = None,
     ratio: options.Ratio = None,
     decoder: options.Decoder = None,
     spanning_forest: options.SpanningForest = False,
@@ -90,6 +93,7 @@ def train(
         usual = Request(data) if settings_file is None else read_tuned(Path(settings_file))
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
         flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
+        flags += options.judging_flags(select, class_weight, threshold)
         columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
         request = Request(
             data=data,
@@ -130,6 +134,7 @@ def _refuse_settings(context: typer.Context) -> None:
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
+    from argnn.data.inspect import class_warnings
     from argnn.runs.prepare import prepare
     from argnn.runs.tables import chosen_table, trial_table
     from argnn.store.run_folder import create_run, default_run_path, require_free
@@ -141,6 +146,8 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     config = plan.config
     for note in plan.graph.notes:
         say(console, f"Note: {note}")
+    for warning in class_warnings(plan.graph) if config.task == "node" else ():
+        say(console, f"Warning: {warning}")
     if config.per_split:
         console.print("Settings: each split has its own, chosen on its own validation nodes")
         console.print(chosen_table([own["trial"] for own in config.per_split.values()]))
@@ -215,7 +222,7 @@ def _run(
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
     from argnn.runs.summary import LEAST_SEEDS, SMALL_GRAPH, summary
-    from argnn.runs.tables import score_table, twin_sentence
+    from argnn.runs.tables import class_table, score_table, twin_sentence
 
     config, total = plan.config, summary(rows)
     if total["splits"]:
@@ -226,6 +233,8 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
         console.print(score_table(total))
         if total["splits"] > 1:
             console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
+        if (table := class_table(total)) is not None:
+            console.print(table)
         if sentence := twin_sentence(total):
             say(console, sentence)
         if total["splits"] > 1 and config.graph["nodes"] < SMALL_GRAPH:

@@ -45,6 +45,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     train_options: Mapping[str, Any] | None
     load_options: Mapping[str, Any] | None
     epochs: int | None
+    scoring: str | None
     directed: bool
     row_normalize: bool
     device: str
@@ -78,8 +79,13 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         changes = Overrides(dict(self.model_options or {}), dict(self.train_options or {}))
         if "seed" in changes.train:
             raise ConfigError("the seed is set with random_state")
-        if self.epochs is not None:
-            changes.train["epochs"] = self.epochs
+        own = {
+            "epochs": self.epochs,
+            "select": self.scoring,
+            "class_weight": _named_weights(getattr(self, "class_weight", None)),
+            "threshold": getattr(self, "threshold", None),
+        }
+        changes.train.update({name: value for name, value in own.items() if value is not None})
         return resolve(
             request,
             changes,
@@ -207,6 +213,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             params["random_state"] = self.settings_.seed
         for name in ("model_options", "train_options", "load_options"):
             params[name] = None if params[name] is None else dict(params[name])
+        if "class_weight" in params:
+            params["class_weight"] = _named_weights(params["class_weight"])
         return params
 
     def _facts(self) -> dict[str, Any]:
@@ -272,6 +280,13 @@ def _stored_calibration(values: Mapping[str, Any] | None) -> Calibration | None:
         return None
     numbers = {name: float(value) for name, value in values.items()}
     return Calibration(count=int(numbers.pop("count")), **numbers)
+
+
+def _named_weights(weight: Any) -> Any:
+    """Class weights by the texts of the labels, as settings hold them."""
+    if not isinstance(weight, Mapping):
+        return weight
+    return {str(label): float(value) for label, value in weight.items()}
 
 
 def drawn_seed(random_state: Any) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from torch import Tensor
@@ -15,12 +16,13 @@ from argnn.estimators.labels import as_mask, as_objects, class_table, encode
 from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
 from argnn.nn import AbstractNodeModel
 from argnn.runs import trial
-from argnn.runs.problems import node_score_values
+from argnn.runs.problems import node_score_values, node_threshold
 from argnn.runs.trial import TrialJob
 from argnn.settings.resolve import PRESET, Request, base_settings, is_directed
 from argnn.store.model_folder import Checkpoint
-from argnn.train import NodeClassification
+from argnn.train import NodeClassification, decided
 from argnn.train.calibration import calibrate, probabilities
+from argnn.train.scores import decision_rule
 
 
 class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # no types there
@@ -39,6 +41,16 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         trial: Let short runs on validation choose the switches of argnn, as ``argnn train`` does
             for a graph without stored settings; takes some seconds on a small graph.
         val_fraction: Share of the training nodes that is set aside where there is no ``val_mask``.
+        scoring: The validation score that chooses the epoch: ``"accuracy"``, ``"f1_macro"``,
+            ``"auroc"``, ``"average_precision"`` or ``"loss"``. For two classes the third and fourth
+            are those of the rarer training class, for more they are means of one class against
+            the rest.
+        class_weight: Weight of each class in the training loss, ``{label: weight}``, or
+            ``"balanced"``, as in scikit-learn.
+        threshold: For two classes, the probability from which a node is of the class that is rarer
+            in training: a number, or ``"validation"`` to choose it on the validation nodes, for
+            the best macro F1, or accuracy if that is the ``scoring``. None takes the more probable
+            class.
         calibrate: Whether a temperature is chosen on the validation nodes.
         directed: Keep the directions of edges.
         row_normalize: Scale the rows of the features to sum one.
@@ -49,8 +61,10 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
     Attributes:
         classes_: The labels, in the order of the columns of :meth:`predict_proba`.
         model_: The trained ``torch`` model.
-        best_epoch_: The epoch with the best validation accuracy.
-        val_score_: That accuracy.
+        best_epoch_: The epoch with the best validation score, accuracy unless ``scoring`` says
+            otherwise.
+        val_score_: That score; minus the loss where that is the score.
+        threshold_: What the second raw score must exceed the first by, for two classes.
         history_: One record per epoch; not after :func:`argnn.load`.
         metric_field_: Learned metric diagonals of each layer on the training graph; not after
             :func:`argnn.load`, see :meth:`metric_field`.
@@ -81,6 +95,9 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         epochs: int | None = None,
         trial: bool = True,
         val_fraction: float = 0.2,
+        scoring: str | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        threshold: str | float | None = None,
         calibrate: bool = True,
         directed: bool = False,
         row_normalize: bool = False,
@@ -95,6 +112,9 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         self.epochs = epochs
         self.trial = trial
         self.val_fraction = val_fraction
+        self.scoring = scoring
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.calibrate = calibrate
         self.directed = directed
         self.row_normalize = row_normalize
@@ -103,7 +123,12 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         self.random_state = random_state
 
     def fit(
-        self, graph: Any, y: Any = None, train_mask: Any = None, val_mask: Any = None
+        self,
+        graph: Any,
+        y: Any = None,
+        train_mask: Any = None,
+        val_mask: Any = None,
+        sample_weight: Any = None,
     ) -> "ARGNNClassifier":
         """Learn from the training nodes, and choose the epoch by the validation nodes.
 
@@ -116,6 +141,8 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
             train_mask: Nodes to learn from, as a mask or as indices; else the masks of the graph,
                 else all labelled nodes.
             val_mask: Nodes to choose the epoch by; else a share of the training nodes.
+            sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not
+                given.
         """
         seed = drawn_seed(self.random_state)
         seen = read_labelled(graph, y, self._reading())
@@ -127,7 +154,8 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         if len(classes) < 2:
             raise ConfigError(f"a classifier needs at least two classes (got {classes.tolist()})")
         codes = encode(hidden_away, classes, visible_nodes)
-        self._fit(self._request(graph, seed), seen.graph, classes, codes, train, val)
+        weight = None if sample_weight is None else torch.as_tensor(sample_weight)
+        self._fit(self._request(graph, seed), seen.graph, classes, codes, train, val, weight)
         self.split_rule_ = rule
         return self
 
@@ -139,13 +167,20 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         codes: Tensor,
         train: Tensor,
         val: Tensor,
+        weight: Tensor | None,
     ) -> None:
         base = base_settings(request)
         # Settings are checked once before the trial: it must not end in a typing mistake.
         config = self._resolved(request, graph, len(classes), base or PRESET)
         device = config.device
         visible = Data(x=graph.x, edge_index=graph.edge_index).to(device)
-        task = NodeClassification(codes.to(device), train.to(device), val.to(device))
+        task = NodeClassification(
+            codes.to(device),
+            train.to(device),
+            val.to(device),
+            classes=[str(label) for label in classes.tolist()],
+            sample_weight=weight,
+        )
         if base is None and self.trial:
             job = TrialJob(config, 0, is_directed(request), trial.TRIAL_EPOCHS)
             base = job.settings(visible, task)
@@ -157,7 +192,9 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         logits, metrics = self._outputs(visible)
         self.metric_field_ = [g.numpy() for g in metrics]
         self._keep_calibration(calibrate(logits[val], codes[val]) if self.calibrate else None)
-        self.scores_ = {"val": node_score_values(logits[val], codes[val])}
+        judged = logits[val], codes[val]
+        self.threshold_ = node_threshold(config.train, *judged, task.rare)
+        self.scores_ = {"val": node_score_values(*judged, self.threshold_)}
 
     def predict_proba(self, graph: Any) -> NDArray[np.float64]:
         """Probability of each class at each node, ``[N, C]``, in the order of ``classes_``.
@@ -173,14 +210,24 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         return probabilities(logits, self.temperature_).numpy()
 
     def predict(self, graph: Any) -> NDArray[Any]:
-        """The most probable class of each node, ``[N]``.
+        """The class of each node, ``[N]``: the most probable one, unless there is a threshold.
 
         Args:
             graph: The training graph, or another one with the same features.
         """
-        chosen = self.predict_proba(graph).argmax(axis=1)
+        return self.decisions(self.predict_proba(graph))
+
+    def decisions(self, proba: NDArray[np.float64]) -> NDArray[Any]:
+        """The classes that :meth:`predict` gives for probabilities ``[N, C]``."""
+        logits = torch.from_numpy(proba).log()
+        chosen = decided(logits, self.threshold_ / self.temperature_).numpy()
         classes: NDArray[Any] = self.classes_[chosen]
         return classes
+
+    @property
+    def decision_rule_(self) -> dict[str, Any] | None:
+        """The class whose probability decides and from where; None for the most probable class."""
+        return decision_rule(self.classes_.tolist(), self.threshold_, self.temperature_)
 
     def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
         """Share of right predictions among the labelled nodes.
@@ -197,11 +244,11 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         chosen = known if mask is None else known & as_mask(mask, nodes, "mask").numpy()
         if not chosen.any():
             raise ConfigError("no labelled node to score")
-        logits, _ = self._outputs(read)
-        predicted = self.classes_[logits.argmax(-1).numpy()].tolist()
+        predicted = self.decisions(self.proba(read)).tolist()
         right = [predicted[node] == labels[node] for node in np.flatnonzero(chosen)]
         return float(np.mean(right))
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)
         self.classes_ = np.array(checkpoint.classes)
+        self.threshold_ = checkpoint.threshold

@@ -24,7 +24,7 @@ from argnn.nn import ARGNN, AbstractNodeModel, LinkModel, model_class
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row
-from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary, without_twins
+from argnn.runs.summary import SCORES, selection_of_row, summary, without_twins
 from argnn.runs.tables import SCORE_NAMES, twin_sentence
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
@@ -168,7 +168,7 @@ def _overview(
     return {
         "task": config.task,
         "facts": _facts(config, graph, row),
-        "protocol": PROTOCOLS[config.task],
+        "protocol": found["protocol"],
         "interval": found["interval"],
         "scores": _scores(config.task, row, found),
         "curves": _curves(row),
@@ -212,8 +212,8 @@ def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any
         for part, (word, scores) in parts.items()
         for name in SCORES[task]
     ]
-    chosen = SELECTION[task]
-    val = {"name": f"validation {SCORE_NAMES[chosen]}", "here": _number(row["val"][chosen])}
+    chosen, value = selection_of_row(row)
+    val = {"name": f"validation {SCORE_NAMES[chosen]}", "here": _number(value)}
     return [*lines, {**val, **found["val"][chosen]}]
 
 

@@ -136,4 +136,5 @@ def _facts(estimator: GraphEstimator) -> dict[str, Any]:
         "inputs": inputs,
         "output": output,
         "classes": classes,
+        "decision_rule": getattr(estimator, "decision_rule_", None),
     }

@@ -81,6 +81,7 @@ def predict(
         "counts": dict(sorted(Counter(decisions).items())),
         "temperature": estimator.temperature_,
         "ece": estimator.ece_,
+        "decision_rule": getattr(estimator, "decision_rule_", None),
         "notes": [str(note) for note in graph.get("notes") or []],
     }
 
@@ -107,7 +108,7 @@ def _classes(estimator: ARGNNClassifier, graph: Data) -> _Rows:
     """Header, rows and predicted classes of a table of nodes."""
     proba = estimator.proba(graph)
     names = [str(label) for label in estimator.classes_.tolist()]
-    decisions = [names[number] for number in proba.argmax(axis=1)]
+    decisions = [str(label) for label in estimator.decisions(proba).tolist()]
     rows = (
         [name, decision, *_numbers(chances)]
         for name, decision, chances in zip(_ids(graph), decisions, proba, strict=True)

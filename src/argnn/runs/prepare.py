@@ -15,7 +15,7 @@ from argnn.files import tensors_digest
 from argnn.runs import trial
 from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Tell, ignore, open_pool
-from argnn.runs.problems import divided_links
+from argnn.runs.problems import class_names, divided_links
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
@@ -30,6 +30,7 @@ from argnn.settings.resolve import (
 )
 from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig
 from argnn.train.devices import resolve_device
+from argnn.train.tasks import check_class_weight
 
 __all__ = ["Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled"]
 
@@ -97,6 +98,7 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
         columns=used_columns(request),
     )
     config = settle([base or PRESET])
+    check_class_weight(config.train.class_weight, class_names(graph))
     if config.link is not None:
         _check_link_splits(graph, splits, config.link)
     jobs = _trial_jobs(config, request) if base is None else []

@@ -15,6 +15,7 @@ from argnn.settings.options import Overrides, check_preset, resolve_options, res
 from argnn.settings.run_config import LinkConfig, RunConfig
 from argnn.settings.stored import find_settings
 from argnn.settings.tuned import read_tuned
+from argnn.train.selection import selection_of
 
 #: What a graph without a name or a file is called.
 IN_MEMORY = "a graph in memory"
@@ -204,12 +205,24 @@ def resolve(
         columns=dict(columns or {}),
         per_split=own if len(choices) > 1 else {},
     )
+    _check_judging(config)
     if config.link is not None:
         config.spec.try_out()
         learns = model_class(model).learns_metric
         if learns and config.train.penalty_weights != "fixed" and not graph["classes"]:
             raise ConfigError("penalty weights from theory need labels, and the graph has none")
     return config
+
+
+def _check_judging(config: RunConfig) -> None:
+    """Raise where score, weights or threshold do not fit the task."""
+    train, task, classes = config.train, config.task, config.graph["classes"]
+    selection_of(task, train.select)
+    if train.class_weight is not None and task != "node":
+        raise ConfigError(f"class_weight belongs to classes of nodes, not to task {task}")
+    if train.threshold is not None and (task != "node" or classes != 2):
+        found = f"{classes} classes" if task == "node" else f"task {task}"
+        raise ConfigError(f"threshold needs a graph with two classes (got {found})")
 
 
 def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig | None:

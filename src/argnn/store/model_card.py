@@ -6,9 +6,10 @@ from typing import Any
 
 from argnn.nn import model_class
 from argnn.store.model_folder import Checkpoint
+from argnn.train.scores import decision_rule
 from argnn.wording import one_line
 
-#: The validation score that chooses the epoch.
+#: The validation score that chooses the epoch unless the user names another.
 SELECTION = {"node": "validation accuracy", "link": "validation AUROC"}
 _Z = 1.959963984540054
 _MAX_NAMED = 20
@@ -42,7 +43,7 @@ def model_card(checkpoint: Checkpoint) -> str:
         _section("Data", _data_lines(checkpoint, graph)),
         _section("Protocol", _protocol_lines(facts, task)),
         _section("Scores", _score_lines(facts, task)),
-        _section("Calibration", _calibration_lines(checkpoint)),
+        _section("Calibration", [*_calibration_lines(checkpoint), *_decision_lines(checkpoint)]),
         _section("Limits", [*_LIMITS[task], _CALIBRATION_LIMIT]),
         _section("Settings", _setting_lines(checkpoint)),
         "Open it with `argnn.load(folder)`; `model.json` and `model.safetensors` hold no code.",
@@ -94,9 +95,9 @@ def _protocol_lines(facts: Mapping[str, Any], task: str) -> list[str]:
     if counts:
         lines.append(", ".join(f"{counts[name]} {name}" for name in counts))
     chosen, run = facts.get("best_epoch"), facts.get("epochs_run")
-    lines.append(
-        f"selection: epoch {chosen} of {run}, by {SELECTION[task]}; no test label was read"
-    )
+    select = facts.get("train", {}).get("select")
+    score = f"validation {select}" if select else SELECTION[task]
+    lines.append(f"selection: epoch {chosen} of {run}, by {score}; no test label was read")
     return lines
 
 
@@ -137,6 +138,16 @@ def _calibration_lines(checkpoint: Checkpoint) -> list[str]:
     if test is not None:
         lines.append(f"expected calibration error on the test set {100 * test:.2f} %")
     return lines
+
+
+def _decision_lines(checkpoint: Checkpoint) -> list[str]:
+    """From where a node is of a class, where that is not the more probable one."""
+    if checkpoint.task != "node":
+        return []
+    rule = decision_rule(checkpoint.classes, checkpoint.threshold, checkpoint.temperature)
+    if rule is None:
+        return []
+    return [f"class {_inline(rule['class'])} from probability {rule['from_probability']:.4g}"]
 
 
 def _setting_lines(checkpoint: Checkpoint) -> list[str]:

@@ -33,6 +33,7 @@ from argnn.runs.machine import git_state, threads_for
 from argnn.runs.pool import TENSORS, Pool, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
+from argnn.runs.tables import SCORE_NAMES
 from argnn.settings.options import (
     Overrides,
     parse_overrides,
@@ -48,6 +49,7 @@ from argnn.settings.tuned import (
     read_tuned,
     write_tuned,
 )
+from argnn.train.selection import selection_of
 from argnn.version import __version__
 from argnn.wording import file_stem, option_words
 
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
     from optuna import Trial as OptunaTrial
 
 USUAL_SPLITS = 3
-SCORE_NAMES = {"node": "accuracy", "link": "AUROC"}
 
 _FOLDER = Path("tuning")
 #: Preset and task that names of files leave out.
@@ -99,9 +100,14 @@ class Search:
         return True
 
     @property
+    def select(self) -> str:
+        """The validation score that chooses; of a loss, the smallest."""
+        return selection_of(self.config.task, self.config.train.select)
+
+    @property
     def score_name(self) -> str:
-        """What is maximised, on validation."""
-        return SCORE_NAMES[self.config.task]
+        """That score in words."""
+        return SCORE_NAMES[self.select]
 
     @property
     def stem(self) -> str:
