@@ -43,7 +43,7 @@ class SplitProgress(ProgressPrinter):
         if label not in self.bars:
             total = job.config.train.epochs
             self.bars[label] = self.progress.add_task(label, total=total, state="")
-        score = "" if val_score != val_score else f", validation {100 * val_score:.1f} %"
+        score = "" if val_score != val_score else f", validation {_live_score(job, val_score)}"
         state = f"loss {loss:.3f}{score}"
         self.progress.update(self.bars[label], completed=epoch, state=state)
 
@@ -60,6 +60,17 @@ class SplitProgress(ProgressPrinter):
         elif not self.is_live and "error" not in row:
             text = finished_text(row, SELECTION[row["task"]])
             say(self.console, f"{job_label(job)}: {text}")
+
+
+def _live_score(job: "Job", value: float) -> str:
+    """A validation score while training goes on; a loss has a minus there."""
+    from argnn.runs.tables import score_text
+    from argnn.train.selection import selection_of
+
+    name = selection_of(job.config.task, job.config.train.select)
+    if name in ("loss", "r2"):
+        return score_text(name, abs(value) if name == "loss" else value)
+    return f"{100 * value:.1f} %"
 
 
 def finished_text(row: "Row", score: str) -> str:

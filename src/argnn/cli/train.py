@@ -34,7 +34,10 @@ def train(
     model: Annotated[
         str | None, typer.Option(help="Model, argnn if not given; see argnn models.")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="node, or link.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="node, regression, multilabel or link; by the labels if not given."),
+    ] = None,
     preset: Annotated[str | None, typer.Option(help="default, paper or reference.")] = None,
     split: Annotated[
         str, typer.Option(help="Number of the split, several with commas, or all.")
@@ -84,13 +87,15 @@ def train(
         folder, plan = _continued(resume, data, data_root, workers)
     else:
         from argnn.data.import_options import Columns
-        from argnn.settings.resolve import Request
+        from argnn.settings.resolve import AUTO, Request
         from argnn.settings.tuned import read_tuned
 
         if data is None:
             raise ConfigError("name a data set (see argnn datasets), a graph file, or --resume RUN")
         # Model, preset and task that the user need not name: those of a file, where one is given.
-        usual = Request(data) if settings_file is None else read_tuned(Path(settings_file))
+        usual = (
+            Request(data, task=AUTO) if settings_file is None else read_tuned(Path(settings_file))
+        )
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
         flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
         flags += options.judging_flags(select, class_weight, threshold)

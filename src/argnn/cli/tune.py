@@ -34,7 +34,7 @@ def tune(
     trials: Annotated[
         int, typer.Option(help="Trials in all; finished, pruned and failed ones count.")
     ] = 20,
-    task: Annotated[str, typer.Option(help="node or link.")] = "node",
+    task: Annotated[str, typer.Option(help="node, regression, multilabel or link.")] = "node",
     preset: Annotated[str, typer.Option(help="default, paper or reference.")] = "default",
     split: Annotated[
         str | None,

@@ -7,25 +7,35 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
-from argnn.estimators.base import GraphEstimator, drawn_seed
-from argnn.estimators.labels import as_mask, as_objects, class_table, encode
-from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
+from argnn.estimators.base import drawn_seed
+from argnn.estimators.labels import (
+    as_objects,
+    as_weights,
+    class_table,
+    encode,
+    part_sizes,
+    scored_nodes,
+)
+from argnn.estimators.reading import (
+    chosen_masks,
+    given_targets,
+    is_multilabel,
+    read_labelled,
+    read_labels,
+)
+from argnn.estimators.targets import TargetEstimator
 from argnn.nn import AbstractNodeModel
-from argnn.runs import trial
 from argnn.runs.problems import node_score_values, node_threshold
-from argnn.runs.trial import TrialJob
-from argnn.settings.resolve import PRESET, Request, base_settings, is_directed
 from argnn.store.model_folder import Checkpoint
 from argnn.train import NodeClassification, decided
 from argnn.train.calibration import calibrate, probabilities
 from argnn.train.scores import decision_rule
 
 
-class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # no types there
+class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] # no types there
     """Classify the nodes of a graph.
 
     A graph is anything that :func:`argnn.data.load` takes: a PyG ``Data``, ``(X, edge_index)``, a
@@ -59,6 +69,7 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         random_state: Seed of weights, dropout and drawn splits; None for new ones each time.
 
     Attributes:
+        target_: What the outputs mean, where nodes have several labels; else None.
         classes_: The labels, in the order of the columns of :meth:`predict_proba`.
         model_: The trained ``torch`` model.
         best_epoch_: The epoch with the best validation score, accuracy unless ``scoring`` says
@@ -137,7 +148,8 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         Args:
             graph: The graph.
             y: Label of each node, texts or numbers; None, NaN and -1 mean that there is none.
-                Those of the graph where not given.
+                Those of the graph where not given. A matrix ``[N, L]`` of 0 and 1 means that a
+                node may have several labels.
             train_mask: Nodes to learn from, as a mask or as indices; else the masks of the graph,
                 else all labelled nodes.
             val_mask: Nodes to choose the epoch by; else a share of the training nodes.
@@ -145,6 +157,9 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
                 given.
         """
         seed = drawn_seed(self.random_state)
+        self.task = "multilabel" if is_multilabel(graph, y) else "node"
+        if self.task == "multilabel":
+            return self._fit_labels(graph, y, (train_mask, val_mask), sample_weight, seed)
         seen = read_labelled(graph, y, self._reading())
         train, val, rule = chosen_masks(seen, train_mask, val_mask, self.val_fraction, seed)
         visible_nodes = train | val
@@ -154,50 +169,38 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         if len(classes) < 2:
             raise ConfigError(f"a classifier needs at least two classes (got {classes.tolist()})")
         codes = encode(hidden_away, classes, visible_nodes)
-        weight = None if sample_weight is None else torch.as_tensor(sample_weight)
-        self._fit(self._request(graph, seed), seen.graph, classes, codes, train, val, weight)
-        self.split_rule_ = rule
+
+        def make_task(device: str) -> NodeClassification:
+            return NodeClassification(
+                codes.to(device),
+                train.to(device),
+                val.to(device),
+                classes=[str(label) for label in classes.tolist()],
+                sample_weight=as_weights(sample_weight),
+            )
+
+        request, sizes = self._request(graph, seed), {"classes": len(classes)}
+        task, logits = self._fit_nodes(request, seen.graph, sizes, make_task)
+        self.classes_, self.target_, self.split_rule_ = classes, None, rule
+        self.counts_ = part_sizes(train, val)
+        judged = logits[val], codes[val]
+        self._keep_calibration(calibrate(*judged) if self.calibrate else None)
+        self.threshold_ = node_threshold(self.settings_.train, *judged, task.rare)
+        self.scores_ = {"val": node_score_values(*judged, self.threshold_)}
         return self
 
-    def _fit(
-        self,
-        request: Request,
-        graph: Data,
-        classes: NDArray[Any],
-        codes: Tensor,
-        train: Tensor,
-        val: Tensor,
-        weight: Tensor | None,
-    ) -> None:
-        base = base_settings(request)
-        # Settings are checked once before the trial: it must not end in a typing mistake.
-        config = self._resolved(request, graph, len(classes), base or PRESET)
-        device = config.device
-        visible = Data(x=graph.x, edge_index=graph.edge_index).to(device)
-        task = NodeClassification(
-            codes.to(device),
-            train.to(device),
-            val.to(device),
-            classes=[str(label) for label in classes.tolist()],
-            sample_weight=weight,
-        )
-        if base is None and self.trial:
-            job = TrialJob(config, 0, is_directed(request), trial.TRIAL_EPOCHS)
-            base = job.settings(visible, task)
-            config = self._resolved(request, graph, len(classes), base)
-        self._train(visible, task, config)
-        self.classes_ = classes
-        self.counts_ = {"training nodes": int(train.sum()), "validation nodes": int(val.sum())}
-        self._keep_graph_facts(graph)
-        logits, metrics = self._outputs(visible)
-        self.metric_field_ = [g.numpy() for g in metrics]
-        self._keep_calibration(calibrate(logits[val], codes[val]) if self.calibrate else None)
-        judged = logits[val], codes[val]
-        self.threshold_ = node_threshold(config.train, *judged, task.rare)
-        self.scores_ = {"val": node_score_values(*judged, self.threshold_)}
+    def _fit_labels(
+        self, graph: Any, y: Any, masks: tuple[Any, Any], sample_weight: Any, seed: int
+    ) -> "ARGNNClassifier":
+        """Learn several labels of each node."""
+        names = self._fit_targets(graph, y, masks, sample_weight, seed)
+        numbered = all(name == f"target {number}" for number, name in enumerate(names))
+        self.classes_ = np.arange(len(names)) if numbered else np.array(names)
+        self.threshold_ = 0.0
+        return self
 
     def predict_proba(self, graph: Any) -> NDArray[np.float64]:
-        """Probability of each class at each node, ``[N, C]``, in the order of ``classes_``.
+        """Probability of each class or label at each node, ``[N, C]``, ordered as ``classes_``.
 
         Args:
             graph: The training graph, or another one with the same features.
@@ -207,10 +210,15 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
     def proba(self, graph: Data) -> NDArray[np.float64]:
         """As :meth:`predict_proba`, for a graph that :meth:`read` gave."""
         logits, _ = self._outputs(graph)
+        if self.target_ is not None:
+            return self.target_.finished(logits.double()).numpy()
         return probabilities(logits, self.temperature_).numpy()
 
     def predict(self, graph: Any) -> NDArray[Any]:
         """The class of each node, ``[N]``: the most probable one, unless there is a threshold.
+
+        Where nodes have several labels, 0 or 1 for each of them, ``[N, L]``: those from
+        probability one half.
 
         Args:
             graph: The training graph, or another one with the same features.
@@ -219,6 +227,8 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
 
     def decisions(self, proba: NDArray[np.float64]) -> NDArray[Any]:
         """The classes that :meth:`predict` gives for probabilities ``[N, C]``."""
+        if self.target_ is not None:
+            return (proba >= 0.5).astype(np.int64)
         logits = torch.from_numpy(proba).log()
         chosen = decided(logits, self.threshold_ / self.temperature_).numpy()
         classes: NDArray[Any] = self.classes_[chosen]
@@ -230,7 +240,7 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         return decision_rule(self.classes_.tolist(), self.threshold_, self.temperature_)
 
     def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
-        """Share of right predictions among the labelled nodes.
+        """Share of right predictions among the labelled nodes; all labels of a node must be right.
 
         Args:
             graph: The graph.
@@ -239,16 +249,19 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         """
         read = self.read(graph)
         nodes = read.x.size(0)
+        found = self.decisions(self.proba(read))
+        if self.target_ is not None:
+            targets, _ = given_targets(graph, y, read, self.task)
+            known = scored_nodes(~targets.isnan().any(1).numpy(), mask)
+            return float((targets.numpy() == found).all(axis=1)[known].mean())
         labels = read_labels(graph, read) if y is None else as_objects(y, nodes)
-        known = np.array([label is not None for label in labels])
-        chosen = known if mask is None else known & as_mask(mask, nodes, "mask").numpy()
-        if not chosen.any():
-            raise ConfigError("no labelled node to score")
-        predicted = self.decisions(self.proba(read)).tolist()
+        chosen = scored_nodes(np.array([label is not None for label in labels]), mask)
+        predicted = found.tolist()
         right = [predicted[node] == labels[node] for node in np.flatnonzero(chosen)]
         return float(np.mean(right))
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)
+        self.task, self.target_ = checkpoint.task, checkpoint.target
         self.classes_ = np.array(checkpoint.classes)
         self.threshold_ = checkpoint.threshold

@@ -112,7 +112,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             read.edge_index, nodes, self.ratio, seed, spanning_forest=self.spanning_forest
         )
         request = self._request(graph, seed)
-        config = self._resolved(request, read, 0, base_settings(request) or PRESET)
+        config = self._resolved(request, read, {"classes": 0}, base_settings(request) or PRESET)
         device = config.device
         seen = with_edges(read, split.edge_index)
         observed = Data(x=seen.x, edge_index=seen.edge_index).to(device)

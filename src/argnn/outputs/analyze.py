@@ -126,7 +126,8 @@ def _subject(
     row = rows.get(split)
     if row is None:
         raise RunError(f"{run}: split {split} has no result; is the run finished?")
-    nodes = estimator if isinstance(estimator, ARGNNClassifier) else None
+    is_classifier = isinstance(estimator, ARGNNClassifier) and config.task == "node"
+    nodes = estimator if is_classifier else None
     fits = estimator.settings_.spec.in_channels == graph.x.size(1)
     if not fits or (nodes and len(nodes.classes_) != graph.class_count):
         raise RunError(f"{run}: damaged, the model does not fit the graph of the run")
@@ -177,6 +178,14 @@ def _overview(
     }
 
 
+_TASKS = {
+    "node": "classes of nodes",
+    "link": "links",
+    "regression": "numbers of nodes",
+    "multilabel": "labels of nodes",
+}
+
+
 def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
     split_rule = str(graph.split_rule)
     if config.link is not None:
@@ -186,7 +195,7 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
     facts = {
         "Data": config.data,
         "Model": config.model + (f", preset {config.preset}" if has_presets else ""),
-        "Task": {"node": "classes of nodes", "link": "links"}[config.task],
+        "Task": _TASKS[config.task],
         "Nodes": f"{graph.num_nodes:,}",
         "Edges": f"{graph.edge_index.size(1):,} as listed ({graph.edge_rule})",
         "Features": f"{graph.x.size(1):,} ({graph.feature_rule})",

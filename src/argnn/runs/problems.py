@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from argnn.data import LinkSplit, split_links, split_masks, with_edges
 from argnn.functional import twin_counts, twin_groups
 from argnn.nn import AbstractNodeModel, LinkModel
-from argnn.settings.run_config import LinkConfig
+from argnn.settings.run_config import MAIN_SCORES, LinkConfig
 from argnn.train import (
     LinkPrediction,
     NodeClassification,
@@ -23,8 +23,17 @@ from argnn.train import (
     node_scores,
 )
 from argnn.train.calibration import best_temperature, two_class_logits
-from argnn.train.scores import area_under_roc, class_threshold, margin_of, weighted_f1
+from argnn.train.scores import (
+    area_under_roc,
+    class_threshold,
+    label_scores,
+    margin_of,
+    multilabel_scores,
+    regression_scores,
+    weighted_f1,
+)
 from argnn.train.selection import rare_class
+from argnn.train.target_tasks import TARGET_TASKS, TargetRule
 
 Scores = dict[str, Any]
 
@@ -76,19 +85,24 @@ class Problem:
         task: Loss and validation score.
         judge: The rest; not for training.
         schema: How the features that are seen were made; None if that is not known.
+        target: What the outputs mean, where the targets are no classes.
     """
 
     visible: Data
     task: Task
     judge: Judge
     schema: dict[str, Any] | None
+    target: TargetRule | None = None
 
 
 def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None = None) -> Problem:
     """Divide a graph into what is seen and what is asked.
 
-    With ``link`` it asks for links instead of classes, and ``split`` is the seed of the division.
+    With ``link`` it asks for links instead of what the graph knows of its nodes, and ``split`` is
+    the seed of the division.
     """
+    if link is None and graph.get("targets") is not None:
+        return _target_problem(graph, split, device)
     if link is None:
         return _node_problem(graph, split, device)
     return _link_problem(graph, split, device, link)
@@ -116,6 +130,20 @@ def _node_problem(graph: Data, split: int, device: str) -> Problem:
         ),
         judge=_NodeJudge(graph.y, val, test, train, graph.edge_index, class_names(graph)),
         schema=graph.get("schema"),
+    )
+
+
+def _target_problem(graph: Data, split: int, device: str) -> Problem:
+    train, val, test = split_masks(graph, split)
+    targets, names = graph.targets, graph.target_names
+    kind = TARGET_TASKS[graph.target_kind]
+    task = kind(targets.to(device), train.to(device), val.to(device), names)
+    return Problem(
+        visible=Data(x=graph.x, edge_index=graph.edge_index).to(device),
+        task=task,
+        judge=_TargetJudge(targets, val, test, train, task.rule),
+        schema=graph.get("schema"),
+        target=task.rule,
     )
 
 
@@ -211,6 +239,63 @@ class _NodeJudge(Judge):
         if not mask.any():
             return None
         return node_score_values(outputs.cpu()[mask], self.y[mask], threshold)
+
+
+@dataclass(frozen=True)
+class _TargetJudge(Judge):
+    targets: Tensor
+    val: Tensor
+    test: Tensor
+    train: Tensor
+    rule: TargetRule
+
+    def scores(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str, threshold: float = 0.0
+    ) -> Scores | None:
+        mask = getattr(self, part)
+        if not mask.any():
+            return None
+        return target_score_values(self.rule, outputs.float().cpu()[mask], self.targets[mask])
+
+    def class_scores(self, outputs: Tensor, threshold: float = 0.0) -> Scores:
+        """The scores of each label, or of each number where there are several."""
+        logits, parts = outputs.float().cpu(), {"test": self.test, "val": self.val}
+        names = self.rule.names
+        if self.rule.kind == "multilabel":
+            rare = int(self.targets[self.train].sum(0).argmin())
+            labels = {
+                part: asdict(label_scores(logits[mask], self.targets[mask])) if mask.any() else None
+                for part, mask in parts.items()
+            }
+            return {"classes": {"names": names, "rare": rare, **labels}}
+        if len(names) == 1:
+            return {}
+        columns = self.rule.finished(logits).split(1, dim=1), self.targets.split(1, dim=1)
+        single = {
+            part: {
+                name: asdict(regression_scores(predicted[mask], true[mask]))
+                for name, predicted, true in zip(names, *columns, strict=True)
+            }
+            for part, mask in parts.items()
+            if mask.any()
+        }
+        return {"targets": single}
+
+    def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
+        found = self.scores(model, outputs, "test")
+        return None if found is None else found[MAIN_SCORES[self.rule.kind]]
+
+    def decisions(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str
+    ) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError("only classes and links are calibrated")
+
+
+def target_score_values(rule: TargetRule, outputs: Tensor, targets: Tensor) -> Scores:
+    """The scores of raw outputs ``[M, T]`` as JSON."""
+    if rule.kind == "multilabel":
+        return asdict(multilabel_scores(outputs, targets))
+    return asdict(regression_scores(rule.finished(outputs), targets))
 
 
 def node_threshold(train: TrainConfig, logits: Tensor, y: Tensor, rare: int) -> float:

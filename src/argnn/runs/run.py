@@ -234,17 +234,24 @@ def _write_model(
     problem: Problem,
     row: Mapping[str, Any],
 ) -> None:
-    """Calibrate the model of a split on its validation set, and write it."""
-    calibration = _calibration(model, problem, config.train.precision)
+    """Write the model of a split; classes and links are calibrated on its validation set."""
+    calibration: dict[str, Any] = {"calibration": None}
+    classes: list[Any] = []
+    if problem.target is None:
+        calibration = _calibration(model, problem, config.train.precision)
+        classes = class_labels(graph) if config.task == "node" else []
+    elif problem.target.kind == "multilabel":
+        classes = problem.target.names
     checkpoint = Checkpoint(
         spec=config.spec,
-        classes=class_labels(graph) if config.task == "node" else [],
-        temperature=calibration["calibration"]["temperature"],
+        classes=classes,
+        temperature=(calibration["calibration"] or {"temperature": 1.0})["temperature"],
         threshold=row["val"]["threshold"] if config.task == "link" else row.get("threshold", 0.0),
         precision=config.train.precision,
         directed=config.directed,
         row_normalize=config.row_normalize,
         schema=problem.schema,
+        target=problem.target,
         params=_params(config),
         facts={**_facts(config, row), **calibration},
     )

@@ -14,7 +14,11 @@ from argnn.train.selection import SELECTIONS
 SCORES: Mapping[str, tuple[str, ...]] = {
     "node": ("f1", "f1_macro", "accuracy", "auroc", "auprc"),
     "link": ("auroc", "auprc", "accuracy", "hits@10", "hits@50", "mrr"),
+    "regression": ("r2", "mae", "rmse"),
+    "multilabel": ("f1_micro", "f1_macro", "average_precision"),
 }
+#: Scores of which less is better; no table ranks by them.
+ERRORS = ("mae", "rmse")
 #: The validation score that chooses the epoch unless the user names another.
 SELECTION: Mapping[str, str] = {task: names[0] for task, names in SELECTIONS.items()}
 #: Below so many nodes one seed is noise: a table needs at least so many seeds.
@@ -25,6 +29,10 @@ PROTOCOLS: Mapping[str, str] = {
     "node": "epoch chosen by validation accuracy; test nodes scored once, after training",
     "link": "epoch and threshold chosen on validation pairs; test pairs scored once, after "
     "training; the model sees training edges only",
+    **dict.fromkeys(
+        ("regression", "multilabel"),
+        "epoch chosen by validation {}; test nodes scored once, after training",
+    ),
 }
 
 
@@ -62,7 +70,7 @@ def selection_of_row(row: Mapping[str, Any]) -> tuple[str, float | None]:
 
 def protocol(task: str, select: str) -> str:
     """How the epoch was chosen and the test set scored, in words."""
-    usual = SELECTION[task]
+    usual = "{}" if "{}" in PROTOCOLS[task] else SELECTION[task]
     return PROTOCOLS[task].replace(f"validation {usual}", f"validation {select}")
 
 

@@ -21,9 +21,13 @@ SCORE_NAMES = {
     "mrr": "MRR",
     "average_precision": "average precision",
     "loss": "loss",
+    "f1_micro": "F1 (micro)",
+    "r2": "R²",
+    "mae": "MAE",
+    "rmse": "RMSE",
 }
 #: Scores that are no shares, and so are not printed in per cent.
-_PLAIN = ("loss",)
+_PLAIN = ("loss", "r2", "mae", "rmse")
 #: Most classes with a column of the confusion matrix, and most classes with a row.
 _MOST_CONFUSED, _MOST_CLASSES = 6, 20
 
@@ -62,7 +66,7 @@ def test_text(row: Mapping[str, Any], score: str) -> str:
         >>> test_text({"test": {"f1": 0.9}, "twins": twins, "test_without_twins": None}, "f1")
         '90.00 (without twins -)'
     """
-    text = per_cent((row["test"] or {}).get(score))
+    text = score_text(score, (row["test"] or {}).get(score))
     if not has_twins(row):
         return text
     return f"{text} (without twins {per_cent((without_twins(row) or {}).get(score))})"
@@ -71,7 +75,9 @@ def test_text(row: Mapping[str, Any], score: str) -> str:
 def score_table(summary: Mapping[str, Any]) -> Table:
     """Test scores of a run, and the validation score that chose its epochs."""
     several, others = summary["splits"] > 1, summary.get("test_without_twins")
-    header = ["score", *(("mean ± interval, %", "sd", "splits") if several else ("%",))]
+    unit = "" if summary["task"] == "regression" else ", %"
+    words = (f"mean ± interval{unit}", "sd", "splits") if several else (unit[2:] or "value",)
+    header = ["score", *words]
     rows = []
     for part, word in (("test", "test"), ("val", "validation")):
         for name, value in _shown_scores(summary, part):

@@ -19,6 +19,8 @@ from argnn.train.selection import selection_of
 
 #: What a graph without a name or a file is called.
 IN_MEMORY = "a graph in memory"
+#: In place of a task: classes, numbers or labels, as the graph has them.
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Request:
         directed: Keep the directions of the edges.
         row_normalize: Scale each row of the features to sum one.
         workers: How many splits run at the same time; as many as there are cores if not given.
-        task: ``"node"`` or ``"link"``.
+        task: ``"node"``, ``"regression"``, ``"multilabel"`` or ``"link"``, or :data:`AUTO`.
         ratio: Shares of training, validation and test pairs; only for links.
         decoder: Name of a decoder; only for links, and the model's own if not given.
         spanning_forest: Keep a spanning forest in training; only for links.
@@ -127,7 +129,7 @@ def base_settings(request: Request) -> BaseSettings | None:
             data_name(request.data),
             directed=is_directed(request),
             preset=preset,
-            task=request.task,
+            task="link" if request.task == "link" else "node",
             method=model,
         )
     if stored is not None:
@@ -208,9 +210,9 @@ def resolve(
     _check_judging(config)
     if config.link is not None:
         config.spec.try_out()
-        learns = model_class(model).learns_metric
-        if learns and config.train.penalty_weights != "fixed" and not graph["classes"]:
-            raise ConfigError("penalty weights from theory need labels, and the graph has none")
+    learns = model_class(model).learns_metric
+    if learns and config.train.penalty_weights != "fixed" and not graph["classes"]:
+        raise ConfigError("penalty weights from theory need labels, and the graph has none")
     return config
 
 
@@ -230,7 +232,7 @@ def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig 
 
     The decoder is the user's, that of the settings, or the model's own.
     """
-    if request.task == "node":
+    if request.task != "link":
         return None
     decoder = request.decoder or usual or model_class(model).link_decoder
     return LinkConfig(

@@ -11,11 +11,16 @@ from sklearn.metrics import (
     average_precision_score,
     confusion_matrix,
     f1_score,
+    mean_absolute_error,
     precision_recall_fscore_support,
+    r2_score,
     roc_auc_score,
     roc_curve,
+    root_mean_squared_error,
 )
 from torch import Tensor
+
+from argnn.train.selection import f1_mean, f1_micro
 
 #: Most classes that have a confusion matrix in results.
 MOST_CONFUSED = 50
@@ -201,6 +206,89 @@ def decision_rule(
         return None
     probability = 1 / (1 + math.exp(min(abs(threshold) / temperature, 700)))
     return {"class": classes[int(threshold < 0)], "from_probability": probability}
+
+
+@dataclass(frozen=True)
+class RegressionScores:
+    """Scores of predicted numbers on one set of nodes: means over targets.
+
+    Attributes:
+        r2: Share of the variance that is explained; None if a target is the same for all nodes.
+        mae: Mean absolute error.
+        rmse: Root of the mean squared error, of each target.
+        count: Number of nodes scored.
+    """
+
+    r2: float | None
+    mae: float
+    rmse: float
+    count: int
+
+
+def regression_scores(predicted: Tensor, targets: Tensor) -> RegressionScores:
+    """Score predictions ``[M, T]`` against targets ``[M, T]``, both in the targets' own units."""
+    said, true = predicted.double().cpu().numpy(), targets.double().cpu().numpy()
+    varies = len(true) > 1 and bool((true != true[0]).any(axis=0).all())
+    return RegressionScores(
+        r2=float(r2_score(true, said)) if varies else None,
+        mae=float(mean_absolute_error(true, said)),
+        rmse=float(root_mean_squared_error(true, said)),
+        count=len(true),
+    )
+
+
+@dataclass(frozen=True)
+class MultiLabelScores:
+    """Scores of several labels per node on one set of nodes.
+
+    Attributes:
+        f1_micro: F1 of all decisions together; a label is chosen from probability one half.
+        f1_macro: Mean F1 of the labels that are there or were chosen.
+        average_precision: Mean average precision of the labels that some but not all nodes have;
+            None if there are none.
+        count: Number of nodes scored.
+    """
+
+    f1_micro: float
+    f1_macro: float
+    average_precision: float | None
+    count: int
+
+
+def multilabel_scores(logits: Tensor, targets: Tensor) -> MultiLabelScores:
+    """Score raw outputs ``[M, L]`` against labels 0 and 1 ``[M, L]``."""
+    said, true = (logits > 0).cpu(), (targets > 0).cpu()
+    known = [
+        value for value in label_scores(logits, targets).average_precision if value is not None
+    ]
+    return MultiLabelScores(
+        f1_micro=f1_micro(said, true).item(),
+        f1_macro=f1_mean(said, true).item(),
+        average_precision=float(np.mean(known)) if known else None,
+        count=len(true),
+    )
+
+
+def label_scores(logits: Tensor, targets: Tensor) -> ClassScores:
+    """Score raw outputs ``[M, L]`` label by label; there is no confusion matrix."""
+    said, true = (logits > 0).cpu().numpy(), (targets > 0).cpu().numpy()
+    precision, recall, f1, support = precision_recall_fscore_support(
+        true, said, average=None, zero_division=0
+    )
+    score = logits.double().cpu().numpy()
+    return ClassScores(
+        precision=np.atleast_1d(precision).tolist(),
+        recall=np.atleast_1d(recall).tolist(),
+        f1=np.atleast_1d(f1).tolist(),
+        support=true.sum(axis=0).tolist(),
+        average_precision=[
+            float(average_precision_score(true[:, label], score[:, label]))
+            if 0 < true[:, label].sum() < len(true)
+            else None
+            for label in range(true.shape[1])
+        ],
+        confusion=None,
+    )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from argnn.errors import ConfigError
 SELECTIONS: Mapping[str, tuple[str, ...]] = {
     "node": ("accuracy", "f1_macro", "auroc", "average_precision", "loss"),
     "link": ("auroc", "average_precision", "loss"),
+    "regression": ("r2", "loss"),
+    "multilabel": ("average_precision", "f1_macro", "f1_micro", "loss"),
 }
 #: All of their names.
 SELECTION_NAMES = tuple(dict.fromkeys(name for names in SELECTIONS.values() for name in names))
@@ -87,6 +89,12 @@ def f1_mean(said: Tensor, true: Tensor) -> Tensor:
     """Mean F1 of the columns of decisions ``[M, C]`` in which something is said or true."""
     both, either = (said & true).sum(0).double(), (said.sum(0) + true.sum(0)).double()
     return (2 * both / either.clamp_min(1)).sum() / (either > 0).sum().clamp_min(1)
+
+
+def f1_micro(said: Tensor, true: Tensor) -> Tensor:
+    """F1 of all decisions ``[M, C]`` together; 0 if nothing is said or true."""
+    both, either = (said & true).sum().double(), (said.sum() + true.sum()).double()
+    return 2 * both / either.clamp_min(1)
 
 
 def class_score(select: str, logits: Tensor, labels: Tensor, rare: int) -> Tensor:

@@ -87,24 +87,7 @@ class NodeClassification:
         classes: Sequence[str] | None = None,
         sample_weight: Tensor | None = None,
     ) -> None:
-        if y.dim() != 1:
-            raise ConfigError(f"y must have shape [N] (got {list(y.shape)})")
-        for name, mask in (("train_mask", train_mask), ("val_mask", val_mask)):
-            if mask.shape != y.shape or mask.dtype != torch.bool:
-                raise ConfigError(
-                    f"{name} must be a boolean mask of shape {list(y.shape)} "
-                    f"(got {mask.dtype}, {list(mask.shape)})"
-                )
-            if not mask.any():
-                raise ConfigError(f"{name} selects no node")
-            if (y[mask] < 0).any():
-                node = int((mask & (y < 0)).nonzero()[0])
-                raise ConfigError(f"{name} selects node {node}, which has no label")
-        if (train_mask & val_mask).any():
-            node = int((train_mask & val_mask).nonzero()[0])
-            raise ConfigError(f"node {node} is in both train_mask and val_mask")
-        self.train_nodes = train_mask.nonzero().squeeze(-1)
-        self.val_nodes = val_mask.nonzero().squeeze(-1)
+        self.train_nodes, self.val_nodes = chosen_nodes(y, train_mask, val_mask)
         self.train_labels = y[self.train_nodes]
         self.val_labels = y[self.val_nodes]
         self.num_nodes = y.numel()
@@ -114,7 +97,7 @@ class NodeClassification:
         self.select = selection_of("node", None)
         self.weights = None
         if sample_weight is not None:
-            self.weights = _node_weights(sample_weight, y)[self.train_nodes]
+            self.weights = node_weights(sample_weight, y)[self.train_nodes]
 
     def configured(self, config: TrainConfig) -> Self:
         """The task with another score, and with classes weighted in the training loss."""
@@ -152,6 +135,27 @@ class NodeClassification:
         return _homophily_or_zero(edge_index, known.to(self.train_labels.device))
 
 
+def chosen_nodes(y: Tensor, train_mask: Tensor, val_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Training and validation nodes, which must have labels ``y`` ``[N]`` that are not negative."""
+    if y.dim() != 1:
+        raise ConfigError(f"y must have shape [N] (got {list(y.shape)})")
+    for name, mask in (("train_mask", train_mask), ("val_mask", val_mask)):
+        if mask.shape != y.shape or mask.dtype != torch.bool:
+            raise ConfigError(
+                f"{name} must be a boolean mask of shape {list(y.shape)} "
+                f"(got {mask.dtype}, {list(mask.shape)})"
+            )
+        if not mask.any():
+            raise ConfigError(f"{name} selects no node")
+        if (y[mask] < 0).any():
+            node = int((mask & (y < 0)).nonzero()[0])
+            raise ConfigError(f"{name} selects node {node}, which has no label")
+    if (train_mask & val_mask).any():
+        node = int((train_mask & val_mask).nonzero()[0])
+        raise ConfigError(f"node {node} is in both train_mask and val_mask")
+    return train_mask.nonzero().squeeze(-1), val_mask.nonzero().squeeze(-1)
+
+
 def check_class_weight(
     class_weight: str | Mapping[str, float] | None, classes: Sequence[str]
 ) -> None:
@@ -174,7 +178,7 @@ def _label_weights(
     return torch.as_tensor(found, dtype=torch.float32, device=labels.device)
 
 
-def _node_weights(weight: Tensor, y: Tensor) -> Tensor:
+def node_weights(weight: Tensor, y: Tensor) -> Tensor:
     """Weights of nodes ``[N]``, which must be usable."""
     if weight.shape != y.shape:
         raise ConfigError(

@@ -30,7 +30,7 @@ from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
 from argnn.nn import model_class
 from argnn.runs.machine import git_state, threads_for
-from argnn.runs.pool import TENSORS, Pool, open_executor, open_pool
+from argnn.runs.pool import Pool, graph_tensors, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
 from argnn.runs.tables import SCORE_NAMES
@@ -129,7 +129,7 @@ class Search:
             "options": recorded_options(config.model, config.options),
             "training settings": config.train.to_json(),
             "link settings": None if config.link is None else asdict(config.link),
-            "graph": tensors_digest({name: self.graph[name] for name in TENSORS}),
+            "graph": tensors_digest(graph_tensors(self.graph)),
         }
 
 
@@ -174,9 +174,13 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
 
     Link splits take no labels; their test pairs are told apart where a split is drawn.
     """
-    chosen = list(config.splits) if config.task == "node" else []
+    chosen = list(config.splits) if config.task != "link" else []
     seen = (graph.train_mask | graph.val_mask)[:, chosen].any(1)
     y = graph.y if config.task == "link" else torch.where(seen, graph.y, -1)
+    targets = {}
+    if graph.get("targets") is not None:
+        targets = {name: graph[name] for name in ("target_names", "target_kind")}
+        targets["targets"] = torch.where(seen.unsqueeze(1), graph.targets, torch.nan)
     return Data(
         x=graph.x,
         edge_index=graph.edge_index,
@@ -186,6 +190,7 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
         test_mask=torch.zeros_like(graph.test_mask),
         name=graph.name,
         class_count=graph.class_count,
+        **targets,
         schema=graph.get("schema"),
     )
 
