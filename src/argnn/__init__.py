@@ -7,7 +7,7 @@ from argnn.version import __version__
 
 if TYPE_CHECKING:
     from argnn import data, estimators, functional, kernels, nn, train
-    from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
+    from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load
     from argnn.nn import ARGNN, ARConv
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "ARConv",
     "ARGNNClassifier",
     "ARGNNLinkPredictor",
+    "ARGNNRegressor",
     "__version__",
     "data",
     "estimators",
@@ -31,6 +32,7 @@ _NAMES = {
     "ARConv": "argnn.nn",
     "ARGNNClassifier": "argnn.estimators",
     "ARGNNLinkPredictor": "argnn.estimators",
+    "ARGNNRegressor": "argnn.estimators",
     "load": "argnn.estimators",
 }
 

@@ -40,7 +40,7 @@ def test_one_split_of_an_embedded_graph(argnn):
         "test F1 (macro)": "f1_macro",
         "test accuracy": "accuracy",
         "test AUROC": "auroc",
-        "test AUPRC": "auprc",
+        "test AUPRC (weighted)": "auprc",
     }
     for label, name in names.items():
         mean = scores["summary"]["test"][name]["mean"]

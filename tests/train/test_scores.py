@@ -5,7 +5,9 @@ import pytest
 import torch
 from sklearn import metrics as SK
 
-from argnn.train import node_scores
+from argnn.train import class_scores, decided, node_scores
+from argnn.train.calibration import probabilities
+from argnn.train.scores import MOST_CONFUSED, class_threshold, decision_rule, margin_of
 
 
 def drawn(num_nodes=200, num_classes=4, seed=0):
@@ -109,3 +111,63 @@ def test_class_that_is_never_predicted_counts_zero_without_a_warning():
 def test_empty_set_is_refused():
     with pytest.raises(ValueError, match="empty set of nodes"):
         node_scores(torch.empty(0, 3), torch.empty(0, dtype=torch.int64))
+
+
+def test_scores_of_classes_are_those_of_scikit_learn():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(50, 4, generator=generator)
+    y = torch.randint(3, (50,), generator=generator)  # class 3 is absent
+    found = class_scores(logits, y)
+    predicted = logits.argmax(-1)
+    report = SK.classification_report(
+        y, predicted, labels=range(4), output_dict=True, zero_division=0
+    )
+    for name, key in (("precision", "precision"), ("recall", "recall"), ("f1", "f1-score")):
+        assert getattr(found, name) == pytest.approx([report[str(c)][key] for c in range(4)])
+    assert found.support == torch.bincount(y, minlength=4).tolist()
+    assert found.confusion == SK.confusion_matrix(y, predicted, labels=range(4)).tolist()
+    probability = torch.softmax(logits.double(), -1)
+    expected = [SK.average_precision_score(y == c, probability[:, c]) for c in range(3)]
+    assert found.average_precision == pytest.approx([*expected, None])
+
+
+def test_classes_are_too_many_for_a_confusion_matrix():
+    logits = torch.randn(9, MOST_CONFUSED + 1, generator=torch.Generator().manual_seed(0))
+    assert class_scores(logits, torch.arange(9)).confusion is None
+
+
+@pytest.mark.parametrize("score", ["accuracy", "f1_macro"])
+@pytest.mark.parametrize("seed", range(8))
+def test_threshold_is_the_best_of_all(seed, score):
+    """No other threshold between, below or above the outputs gives a better score."""
+    generator = torch.Generator().manual_seed(seed)
+    y = (torch.rand(40, generator=generator) < 0.2).long()
+    # Few levels: many nodes are equal, and must fall on the same side.
+    logits = (2 * torch.randn(40, 2, generator=generator)).round()
+    logits[:, 1] += y - 2.0
+    margin = (logits[:, 1] - logits[:, 0]).double()
+    judge = {
+        "accuracy": lambda p: float((p == y).double().mean()),
+        "f1_macro": lambda p: SK.f1_score(y, p, average="macro", zero_division=0),
+    }[score]
+    levels = margin.unique()
+    tried = [*(levels - 0.25).tolist(), *(levels + 0.25).tolist(), 0.0]
+    best = max(judge((margin > threshold).long()) for threshold in tried)
+    found = class_threshold(logits, y, score)
+    assert judge(decided(logits, found)) == pytest.approx(best)
+
+
+def test_threshold_stays_where_no_other_is_better():
+    logits = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
+    assert class_threshold(logits, torch.tensor([0, 0, 1]), "f1_macro") == 0
+    assert torch.equal(decided(logits, 0.0), logits.argmax(-1))
+
+
+@pytest.mark.parametrize("rare", [0, 1])
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_a_number_is_a_calibrated_probability_of_the_rarer_class(rare, temperature):
+    logits = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    chosen = decided(logits, margin_of(0.2, rare, temperature)) == rare
+    assert torch.equal(chosen, probabilities(logits, temperature)[:, rare] >= 0.2)
+    rule = decision_rule(["no", "yes"], margin_of(0.2, rare, temperature), temperature)
+    assert rule == {"class": ("no", "yes")[rare], "from_probability": pytest.approx(0.2)}

@@ -1,11 +1,13 @@
 import math
 
+import numpy as np
 import pytest
 import torch
+from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
 from argnn.errors import ConfigError
-from argnn.train import NodeClassification, Validation
+from argnn.train import NodeClassification, TrainConfig, Validation
 
 from .cases import model_of, task_of, two_blocks
 
@@ -145,3 +147,70 @@ def test_validation_compares_score_first_then_smaller_loss():
     assert Validation(0.8, 5.0).key > Validation(0.7, 0.1).key
     assert Validation(0.8, 0.1).key > Validation(0.8, 0.2).key
     assert Validation(0.0, 9.0).key > Validation(-math.inf, math.inf).key
+
+
+def weighted_loss(scores, y, mask, weights):
+    """Weighted mean of the cross-entropy, written out."""
+    losses = [F.cross_entropy(scores[i : i + 1], y[i : i + 1]).item() for i in mask.nonzero()[:, 0]]
+    chosen = [weights[i] for i in mask.nonzero()[:, 0]]
+    return sum(w * v for w, v in zip(chosen, losses, strict=True)) / sum(chosen)
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    graph = two_blocks()
+    train = graph.train_mask & ((graph.y == 0) | (torch.arange(60) % 5 == 0))
+    task = NodeClassification(graph.y, train, graph.val_mask)
+    scores = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    labels = graph.y[train].numpy()
+    by_class = compute_class_weight("balanced", classes=np.unique(labels), y=labels)
+    assert by_class[1] > by_class[0]
+    weights = [by_class[label] for label in graph.y.tolist()]
+    found = task.configured(TrainConfig(class_weight="balanced")).loss(ANY, scores).item()
+    assert found == pytest.approx(weighted_loss(scores, graph.y, train, weights), rel=1e-5)
+
+
+def test_named_classes_and_nodes_have_their_weights_and_others_one():
+    graph, sample = two_blocks(), torch.arange(60) % 4 + 1.0
+    task = NodeClassification(
+        graph.y, graph.train_mask, graph.val_mask, classes=["ok", "fraud"], sample_weight=sample
+    )
+    scores = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    judged = task.configured(TrainConfig(class_weight={"fraud": 7.0}))
+    weights = [(1.0, 7.0)[label] * float(s) for label, s in zip(graph.y, sample, strict=True)]
+    expected = weighted_loss(scores, graph.y, graph.train_mask, weights)
+    assert judged.loss(ANY, scores).item() == pytest.approx(expected, rel=1e-5)
+    # Only the training loss has weights.
+    assert judged.validate(ANY, scores) == task_of(graph).validate(ANY, scores)
+
+
+def test_weights_of_one_change_no_more_than_the_rounding_of_a_mean():
+    graph = two_blocks()
+    scores = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    even = task_of(graph).configured(TrainConfig(class_weight={"0": 1.0, "1": 1.0}))
+    torch.testing.assert_close(even.loss(ANY, scores), task_of(graph).loss(ANY, scores))
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (torch.ones(3), r"sample_weight must have shape \[60\] \(got \[3\]\)"),
+        (torch.ones(60).index_fill(0, torch.tensor(4), -1.0), "not negative .got -1.0 at 4"),
+        (torch.ones(60).index_fill(0, torch.tensor(2), math.nan), "finite and not negative"),
+    ],
+)
+def test_impossible_sample_weights_are_refused(weight, message):
+    graph = two_blocks()
+    with pytest.raises(ConfigError, match=message):
+        NodeClassification(graph.y, graph.train_mask, graph.val_mask, sample_weight=weight)
+
+
+def test_unknown_classes_have_no_weight():
+    task = task_of(two_blocks())
+    with pytest.raises(ConfigError, match="class_weight: there is no class '7'"):
+        task.configured(TrainConfig(class_weight={"7": 2.0}))
+
+
+@pytest.mark.parametrize("weight", ["even", {"0": 0.0}, {"0": -1.0}, {"0": math.inf}])
+def test_impossible_class_weights_are_refused(weight):
+    with pytest.raises(ConfigError, match="class_weight"):
+        TrainConfig(class_weight=weight)

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,24 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="key=value, such as train.lr=0.01; argnn tune leaves it fixed."),
 ]
+Select = Annotated[
+    str | None,
+    typer.Option(
+        help="Validation score that chooses the epoch: accuracy, f1_macro, auroc, "
+        "average_precision or loss."
+    ),
+]
+ClassWeight = Annotated[
+    str | None,
+    typer.Option(help="Weights in the training loss: balanced, class=weight,..., or a YAML file."),
+]
+Threshold = Annotated[
+    str | None,
+    typer.Option(
+        help="Probability from which a node is of the rarer of two classes: a number, or "
+        "validation to choose it there."
+    ),
+]
 Ratio = Annotated[
     str | None, typer.Option(help="Training/validation/test share of links; 85/5/10 if not given.")
 ]
@@ -65,3 +84,15 @@ Run = Annotated[Path, typer.Argument(help="Folder of a run of argnn train, or of
 Split = Annotated[
     int | None, typer.Option(help="Split whose model is used; the first if not given.")
 ]
+
+
+def judging_flags(
+    select: str | None, class_weight: str | None, threshold: str | None = None
+) -> list[str]:
+    """The settings that these options stand for, as ``--set`` takes them."""
+    flags = [] if select is None else [f"train.select={select}"]
+    if class_weight is not None:
+        from argnn.settings.class_weights import parsed_class_weight
+
+        flags.append(f"train.class_weight={json.dumps(parsed_class_weight(class_weight))}")
+    return flags if threshold is None else [*flags, f"train.threshold={threshold}"]

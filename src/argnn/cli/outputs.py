@@ -26,7 +26,7 @@ def predict(
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the class of every node, or the links of given pairs, with probabilities."""
+    """Predict the class, labels or numbers of every node, or the links of given pairs."""
     from argnn.outputs import predict as work
 
     report = work.predict(
@@ -35,8 +35,15 @@ def predict(
     _show(report, as_json, *_prediction_lines(report))
 
 
+def _rule_lines(rule: dict[str, Any] | None) -> list[str]:
+    """From where a node is of a class, where that is not the more probable one."""
+    if rule is None:
+        return []
+    return [f"A node is of class {rule['class']} from probability {rule['from_probability']:.3g}."]
+
+
 def _prediction_lines(report: dict[str, Any]) -> list[str]:
-    is_node, ece = report["task"] == "node", report["ece"]
+    is_node, ece = report["task"] != "link", report["ece"]
     calibration = "Probabilities are not calibrated."
     if ece is not None:
         calibration = (
@@ -49,7 +56,8 @@ def _prediction_lines(report: dict[str, Any]) -> list[str]:
         f"{report['model']}",
         *(f"  {label}: {count}" for label, count in counts.items()),
         *(f"Note: {note}" for note in report["notes"]),
-        calibration,
+        *([] if report["task"] == "regression" else [calibration]),
+        *_rule_lines(report["decision_rule"]),
         f"Table: {report['out']}",
     ]
 

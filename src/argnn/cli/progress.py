@@ -43,7 +43,7 @@ class SplitProgress(ProgressPrinter):
         if label not in self.bars:
             total = job.config.train.epochs
             self.bars[label] = self.progress.add_task(label, total=total, state="")
-        score = "" if val_score != val_score else f", validation {100 * val_score:.1f} %"
+        score = "" if val_score != val_score else f", validation {_live_score(job, val_score)}"
         state = f"loss {loss:.3f}{score}"
         self.progress.update(self.bars[label], completed=epoch, state=state)
 
@@ -62,16 +62,27 @@ class SplitProgress(ProgressPrinter):
             say(self.console, f"{job_label(job)}: {text}")
 
 
+def _live_score(job: "Job", value: float) -> str:
+    """A validation score while training goes on; a loss has a minus there."""
+    from argnn.runs.tables import score_text
+    from argnn.train.selection import selection_of
+
+    name = selection_of(job.config.task, job.config.train.select)
+    if name in ("loss", "r2"):
+        return score_text(name, abs(value) if name == "loss" else value)
+    return f"{100 * value:.1f} %"
+
+
 def finished_text(row: "Row", score: str) -> str:
     """Scores, epochs and time of a finished row."""
-    from argnn.runs.summary import SELECTION
-    from argnn.runs.tables import SCORE_NAMES, per_cent, test_text
+    from argnn.runs.summary import selection_of_row
+    from argnn.runs.tables import SCORE_NAMES, score_text, test_text
 
-    chosen_by = SELECTION[row["task"]]
+    chosen_by, value = selection_of_row(row)
     name = "" if chosen_by == score else f"{SCORE_NAMES[chosen_by]} "
     return (
         f"test {SCORE_NAMES[score]} {test_text(row, score)}, validation {name}"
-        f"{per_cent((row['val'] or {}).get(chosen_by))}, epoch {row['chosen_epoch']} of "
+        f"{score_text(chosen_by, value)}, epoch {row['chosen_epoch']} of "
         f"{row['epochs_run']}, {row['seconds']:.1f} s"
     )
 

@@ -34,7 +34,10 @@ def train(
     model: Annotated[
         str | None, typer.Option(help="Model, argnn if not given; see argnn models.")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="node, or link.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="node, regression, multilabel or link; by the labels if not given."),
+    ] = None,
     preset: Annotated[str | None, typer.Option(help="default, paper or reference.")] = None,
     split: Annotated[
         str, typer.Option(help="Number of the split, several with commas, or all.")
@@ -48,6 +51,9 @@ def train(
     settings_file: Annotated[
         str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
     ] = None,
+    select: options.Select = None,
+    class_weight: options.ClassWeight = None,
+    threshold: options.Threshold = None,
     ratio: options.Ratio = None,
     decoder: options.Decoder = None,
     spanning_forest: options.SpanningForest = False,
@@ -83,15 +89,18 @@ def train(
         folder, plan = _continued(resume, data, data_root, workers)
     else:
         from argnn.data.import_options import Columns
-        from argnn.settings.resolve import Request
+        from argnn.settings.resolve import AUTO, Request
         from argnn.settings.tuned import read_tuned
 
         if data is None:
             raise ConfigError("name a data set (see argnn datasets), a graph file, or --resume RUN")
         # Model, preset and task that the user need not name: those of a file, where one is given.
-        usual = Request(data) if settings_file is None else read_tuned(Path(settings_file))
+        usual = (
+            Request(data, task=AUTO) if settings_file is None else read_tuned(Path(settings_file))
+        )
         changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
         flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
+        flags += options.judging_flags(select, class_weight, threshold)
         columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize, time)
         request = Request(
             data=data,
@@ -133,6 +142,7 @@ def _refuse_settings(context: typer.Context) -> None:
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
+    from argnn.data.inspect import class_warnings
     from argnn.runs.prepare import draft
     from argnn.runs.tables import chosen_table, metric_sentence, trial_table
     from argnn.store.run_folder import create_run, default_run_path, require_free
@@ -143,6 +153,8 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     config = plan.config
     for note in plan.graph.notes:
         say(console, f"Note: {note}")
+    for warning in class_warnings(plan.graph) if config.task == "node" else ():
+        say(console, f"Warning: {warning}")
     if config.per_split:
         console.print("Settings: each split has its own, chosen on its own validation nodes")
         console.print(chosen_table([own["trial"] for own in config.per_split.values()]))
@@ -237,7 +249,7 @@ def _run(
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
     from argnn.runs.summary import LEAST_SEEDS, SMALL_GRAPH, summary
-    from argnn.runs.tables import score_table, twin_sentence
+    from argnn.runs.tables import class_table, score_table, twin_sentence
 
     config, total = plan.config, summary(rows)
     if total["splits"]:
@@ -248,6 +260,8 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
         console.print(score_table(total))
         if total["splits"] > 1:
             console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
+        if (table := class_table(total)) is not None:
+            console.print(table)
         if sentence := twin_sentence(total):
             say(console, sentence)
         if total["splits"] > 1 and config.graph["nodes"] < SMALL_GRAPH:

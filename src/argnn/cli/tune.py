@@ -34,7 +34,7 @@ def tune(
     trials: Annotated[
         int, typer.Option(help="Trials in all; finished, pruned and failed ones count.")
     ] = 20,
-    task: Annotated[str, typer.Option(help="node or link.")] = "node",
+    task: Annotated[str, typer.Option(help="node, regression, multilabel or link.")] = "node",
     preset: Annotated[str, typer.Option(help="default, paper or reference.")] = "default",
     split: Annotated[
         str | None,
@@ -56,6 +56,8 @@ def tune(
         bool, typer.Option("--force", help="Replace any file there, not only an older result.")
     ] = False,
     settings: options.Settings = None,
+    select: options.Select = None,
+    class_weight: options.ClassWeight = None,
     ratio: options.Ratio = None,
     decoder: options.Decoder = None,
     spanning_forest: options.SpanningForest = False,
@@ -82,7 +84,8 @@ def tune(
     from argnn.runs.prepare import Request
 
     console = Console(quiet=True) if as_json else output_console()
-    flags = () if epochs is None else (f"train.epochs={epochs}",)
+    flags = [] if epochs is None else [f"train.epochs={epochs}"]
+    flags += options.judging_flags(select, class_weight)
     request = Request(
         data=data,
         model=model,
@@ -147,14 +150,15 @@ class TrialProgress(ProgressPrinter):
         self.records.append(record)
         self._move()
         if not self.is_live:
-            words = f"trial {record.number}: {_result(record)}, {record.seconds:.1f} s"
+            words = f"trial {record.number}: {_result(record, self.search)}, {record.seconds:.1f} s"
             say(self.console, f"{words}; {_settings(record)}")
 
     def _move(self) -> None:
         from argnn.bench.tuning.search import best_trials
 
         best = best_trials(self.records)
-        state = f"best {_result(best[0])} in trial {best[0].number}" if best else ""
+        words = _result(best[0], self.search) if best else ""
+        state = f"best {words} in trial {best[0].number}" if best else ""
         assert self.bar is not None
         self.progress.update(self.bar, completed=len(self.records), state=state)
 
@@ -168,15 +172,24 @@ def _headline(search: "Search", done: int, total: int) -> str:
     )
 
 
-def _result(record: "TrialRecord") -> str:
-    from argnn.runs.tables import per_cent
-
+def _result(record: "TrialRecord", search: "Search") -> str:
     if record.state == "failed":
         return f"failed ({record.error})"
     if record.state == "pruned":
         count = len(record.scores)
         return f"pruned after {count} split{'s' if count > 1 else ''}"
-    return f"{per_cent(record.value)} %"
+    value = _score(record, search)
+    return value if search.select == "loss" else f"{value} %"
+
+
+def _score(record: "TrialRecord", search: "Search") -> str:
+    """The mean validation score of a trial; a loss was maximised with a minus."""
+    from argnn.runs.tables import score_text
+
+    value = record.value
+    if search.select == "loss" and value is not None:
+        value = -value
+    return score_text(search.select, value)
 
 
 def _settings(record: "TrialRecord") -> str:
@@ -216,27 +229,27 @@ def _conclude(
             }
         )
         return
-    console.print(_best_table(records))
+    console.print(_best_table(records, search))
     found = counts(records)
     console.print(", ".join(f"{count} {state}" for state, count in found.items()) + " trials.")
     say(console, f"Chosen settings: {path} (journal: {journal})")
     say(console, f"Use them: {_use(search, path)}")
 
 
-def _best_table(records: "Sequence[TrialRecord]") -> "Table":
+def _best_table(records: "Sequence[TrialRecord]", search: "Search") -> "Table":
     from argnn.bench.tuning.search import best_trials
-    from argnn.runs.tables import per_cent
 
     rows = [
         (
             f"{record.number}{'' if record.number else ' (default)'}",
-            per_cent(record.value),
+            _score(record, search),
             _settings(record),
             f"{record.seconds:.1f}",
         )
         for record in best_trials(records)[:_SHOWN]
     ]
-    header = ("trial", "validation, %", "settings", "s")
+    unit = "" if search.select == "loss" else ", %"
+    header = ("trial", f"validation{unit}", "settings", "s")
     return rich_table(header, rows, left=("settings",), title="best trials")
 
 

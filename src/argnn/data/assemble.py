@@ -9,11 +9,12 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from argnn.data.splits import MASK_NAMES, Masks, check_usable, stratified_splits
+from argnn.data.target_values import check_targets
 from argnn.errors import ConfigError, DataError, error_prefix
 
 DRAWN_FRACTIONS = (0.6, 0.2, 0.2)
 DRAWN_SEED = 0
-_KEPT = ("geometry", "geometry_names", "region")
+_KEPT = ("geometry", "geometry_names", "region", "targets", "target_names", "target_kind")
 
 
 class TooFewLabelsError(DataError):
@@ -49,8 +50,9 @@ def assemble(
         edge_index = _edges(source, x.size(0))
         y = _labels(source, x.size(0))
         class_names = _class_names(source, y)
+        known = _known(source, y, draw_split)
         (train, val, test), split_rule = (
-            _masks(source, y) if draw_split else _masks_if_usable(source, y)
+            _masks(source, known) if draw_split else _masks_if_usable(source, known)
         )
         weight = _weight(source, edge_index)
         time = _time(source, edge_index)
@@ -75,7 +77,7 @@ def assemble(
     if time is not None:
         graph.edge_time = time
     for key in _KEPT:
-        if key in source:
+        if source.get(key) is not None:
             graph[key] = source[key]
     return graph
 
@@ -176,6 +178,16 @@ def _labels(source: Data, num_nodes: int) -> Tensor:
     return y.contiguous()
 
 
+def _known(source: Data, y: Tensor, check: bool) -> Tensor:
+    """Labels that tell the nodes of which something is known; without classes, 0 or -1."""
+    targets = source.get("targets")
+    if targets is None:
+        return y
+    if check:
+        check_targets(targets, source.target_names, source.target_kind)
+    return torch.where(targets.isnan().any(1), -1, 0)
+
+
 def _class_names(source: Data, y: Tensor) -> list[str]:
     count = int(y.max()) + 1
     names: Any = source.get("class_names")
@@ -201,7 +213,8 @@ def _masks(source: Data, y: Tensor) -> tuple[Masks, str]:
     train, val, test = stratified_splits(y, DRAWN_FRACTIONS, count=1, seed=DRAWN_SEED)
     if not (bool(train.any()) and bool(val.any())):
         raise TooFewLabelsError("too few labels to draw a split; give train, val and test masks")
-    return (train, val, test), f"one stratified 60/20/20 split drawn with seed {DRAWN_SEED}"
+    kind = "stratified" if source.get("targets") is None else "random"
+    return (train, val, test), f"one {kind} 60/20/20 split drawn with seed {DRAWN_SEED}"
 
 
 def _masks_if_usable(source: Data, y: Tensor) -> tuple[Masks, str]:

@@ -13,7 +13,8 @@ from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId
 from argnn.data.schema import Schema
 from argnn.data.structural_features import Structure, check_edges, structural_features
-from argnn.errors import ConfigError, DataError
+from argnn.data.target_values import TARGET_TASKS, array_targets, target_names, task_of_array
+from argnn.errors import ConfigError, DataError, error_prefix
 
 _WEIGHT_NAMES = ("weight", "edge_weight")
 _TIME_NAMES = ("time", "edge_time")
@@ -41,7 +42,12 @@ def import_arrays(
     data, notes = copy.copy(source), list(notes or ())  # a copy of the object, not of its tensors
     if schema is not None:
         _forget_unknown_labels(data, schema)
+    task = _task(data, options, schema)
     node_ids, names = _node_ids(data, origin), _feature_names(data)
+    if task in TARGET_TASKS:
+        _move_targets(data, task, len(node_ids), origin)
+        if options.task == "auto":
+            notes.append(f"y: read for --task {task}")
     structure = None if schema is not None else _made_before(data, options, origin)
     _choose_times(data, options.time, origin)
     _choose_weights(data, options.weight, notes, origin, any_name=schema is not None)
@@ -70,6 +76,29 @@ def import_arrays(
     label = _label_rule(data)
     written = written_schema(options, len(names), None, None, scaling, structure, label)
     return ImportedGraph(data, node_ids, names, written, notes)
+
+
+def _task(data: Data, options: ImportOptions, schema: Schema | None) -> str:
+    """What the targets are for: as the schema says, as the user says, or as they look."""
+    if schema is not None:
+        return str((schema["label"] or {}).get("kind", "node"))
+    if data.get("targets") is not None:  # a graph that was loaded before
+        return str(data.target_kind)
+    return task_of_array(data.get("y")) if options.task == "auto" else options.task
+
+
+def _move_targets(data: Data, task: str, num_nodes: int, origin: str) -> None:
+    """Targets that are no classes do not stand in ``y``."""
+    y = data.get("y") if data.get("targets") is None else data.targets
+    if y is None:
+        return
+    with error_prefix(f"{origin}:", DataError):
+        if not isinstance(y, Tensor):
+            raise DataError(f"y must be an array (got {type(y).__name__})")
+        data.targets = array_targets(y, task, num_nodes)
+    given = data.get("target_names") or data.get("class_names")
+    data.target_names = target_names(given, data.targets.size(1))
+    data.target_kind, data.y, data.class_names = task, None, None
 
 
 def _is_encoded(data: Data, schema: Schema) -> bool:
@@ -178,6 +207,9 @@ def _refuse_columns(options: ImportOptions, origin: str) -> None:
 def _forget_unknown_labels(data: Data, schema: Schema) -> None:
     """Set labels of classes that the schema does not know to -1."""
     rule, y = schema["label"], data.get("y")
+    if rule is not None and "kind" in rule:
+        data.class_names = None
+        return
     if rule is None:
         data.y = None
     elif isinstance(y, Tensor) and not y.is_floating_point():
@@ -241,6 +273,10 @@ def _feature_names(data: Data) -> list[str]:
 
 
 def _label_rule(data: Data) -> dict[str, Any] | None:
+    if data.get("targets") is not None:
+        kind, names = data.target_kind, data.target_names
+        rule = {"column": None, "classes": [], "kind": kind, "columns": [], "separator": None}
+        return {**rule, "names": names}
     y = data.get("y")
     if not isinstance(y, Tensor) or y.is_floating_point() or not y.numel() or int(y.max()) < 0:
         return None

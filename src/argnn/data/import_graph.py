@@ -18,6 +18,13 @@ from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_n
 from argnn.data.schema import SCHEMA_VERSION, Schema
 from argnn.data.structural_features import Structure, learned_structure, structural_features
 from argnn.data.tables import GraphTables, Table, is_missing, listed
+from argnn.data.target_values import (
+    TARGET_TASKS,
+    encoded_targets,
+    label_columns,
+    learned_targets,
+    task_of_table,
+)
 from argnn.errors import DataError
 
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
@@ -66,14 +73,15 @@ def import_tables(
     data = Data(edge_index=edge_index, **weight)
     notes += without_weightless_edges(data, edges.origin)
     edge_index = data.edge_index
-    label, label_column = None, None
+    label, taken = None, {id_column}
     if schema is not None:
         label = schema["label"]
     elif nodes is not None:
-        label, label_column = targets.learned_label(nodes, options.label, notes)
+        label, columns = _learned_label(nodes, options, notes)
+        taken |= columns
     if nodes is not None and label is not None:
         _read_targets(data, nodes, label, schema is not None, notes)
-    rules = _column_rules(tables, {id_column, label_column}, options, schema, notes)
+    rules = _column_rules(tables, taken, options, schema, notes)
     encoded = EncodedColumns() if nodes is None else encoded_columns(nodes, rules)
     directed = options.directed and not tables.undirected
     arranged = arranged_edges(edge_index, len(node_ids), directed)
@@ -154,8 +162,10 @@ def _check_asked(tables: GraphTables, options: ImportOptions) -> None:
         return
     for name in options.drop:
         nodes.require(name, "columns to drop")
-    if options.label is not None:
+    if options.label is not None and options.task == "node":
         nodes.require(options.label, "labels")
+    elif options.label is not None:
+        label_columns(nodes, options.label)
 
 
 def _id_column(nodes: Table, options: ImportOptions, schema: Schema | None) -> str:
@@ -225,11 +235,34 @@ def _weights(edges: Table, column: str) -> NDArray[np.float64]:
     return weights
 
 
+def _learned_label(
+    nodes: Table, options: ImportOptions, notes: list[str]
+) -> tuple[dict[str, Any] | None, set[str | None]]:
+    """The rule of the targets, and the columns that are no features for it."""
+    task = task_of_table(nodes, options.label) if options.task == "auto" else options.task
+    if task in TARGET_TASKS:
+        rule = learned_targets(nodes, options.label, task)
+        if options.task == "auto":
+            notes.append(f"column {listed(rule['columns'])}: read for --task {task}")
+        return rule, set(rule["columns"])
+    label, column = targets.learned_label(nodes, options.label, notes)
+    return label, {column}
+
+
 def _read_targets(
     data: Data, nodes: Table, label: dict[str, Any], only_predicts: bool, notes: list[str]
 ) -> None:
-    """Classes and splits; where only prediction is asked for, unusable splits are left out."""
-    labels = targets.encoded_labels(nodes, label, notes)
+    """Targets and splits; where only prediction is asked for, unusable splits are left out."""
+    if "kind" in label:
+        values = encoded_targets(nodes, label, notes)
+        if values is None:
+            return
+        data.targets, data.target_names = values, list(label["names"])
+        data.target_kind = label["kind"]
+        labels = np.where(values.isnan().any(1).numpy(), -1, 0)
+    else:
+        labels = targets.encoded_labels(nodes, label, notes)
+        data.y, data.class_names = torch.from_numpy(labels), list(label["classes"])
     try:
         masks = targets.read_masks(nodes, labels, notes)
     except DataError as error:
@@ -237,7 +270,6 @@ def _read_targets(
             raise
         masks = {}
         notes.append(f"the splits were not read ({error})")
-    data.y, data.class_names = torch.from_numpy(labels), list(label["classes"])
     for name, mask in masks.items():
         data[name] = torch.from_numpy(mask)
 

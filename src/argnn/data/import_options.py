@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from argnn.data.structural_features import FEATURE_KINDS
+from argnn.data.target_values import NODE_TASKS
 from argnn.errors import ConfigError, DataError
 
 MAX_CATEGORIES = 100
@@ -50,6 +51,7 @@ class ImportOptions(Columns):
 
     directed: bool = False
     row_normalize: bool = False
+    task: str = "node"
     max_categories: int = MAX_CATEGORIES
     seed: int = 0
 
@@ -57,6 +59,8 @@ class ImportOptions(Columns):
         if self.features is not None and self.features not in FEATURE_KINDS:
             kinds = ", ".join(FEATURE_KINDS)
             raise ConfigError(f"features must be one of {kinds} (got '{self.features}')")
+        if self.task not in NODE_TASKS:
+            raise ConfigError(f"task must be one of {', '.join(NODE_TASKS)} (got '{self.task}')")
         if self.max_categories < 1:
             raise ConfigError(f"max_categories must be at least 1 (got {self.max_categories})")
         if self.seed < 0:

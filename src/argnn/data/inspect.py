@@ -100,7 +100,7 @@ def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
     report["warnings"] = [
         *_feature_warnings(graph, has_features),
         *_leak_warnings(graph),
-        *_class_warnings(report, graph),
+        *class_warnings(graph),
         *_edge_warnings(report),
         *_twin_warnings(report["twins"]),
     ]
@@ -223,8 +223,9 @@ def _named(names: list[str], chosen: Tensor) -> str:
     return listed([name for name, kept in zip(names, chosen.tolist(), strict=True) if kept])
 
 
-def _class_warnings(report: GraphReport, graph: Data) -> list[str]:
-    classes = report["classes"]
+def class_warnings(graph: Data) -> list[str]:
+    """What is to be known about the classes of a graph before training."""
+    classes, splits = _classes(graph), _splits(graph)
     if not classes:
         return ["the graph has no labels: only links can be learned (--task link)"]
     if len(classes) == 1:
@@ -235,15 +236,15 @@ def _class_warnings(report: GraphReport, graph: Data) -> list[str]:
     if largest["share"] > _DOMINANT:
         warnings.append(
             f"{100 * largest['share']:.0f} % of the labelled nodes are of class {largest['name']}: "
-            "look at the macro F1, not at the accuracy"
+            "look at the macro F1, not at the accuracy (--select f1_macro or average_precision)"
         )
-    if not report["splits"]["count"]:
+    if not splits["count"]:
         return [*warnings, "there are too few labels to draw a split: give a column split"]
     seen = torch.bincount(graph.y[graph.train_mask[:, 0]], minlength=len(classes))
     unseen = _named(graph.class_names, seen == 0)
     if unseen:
         warnings.append(f"classes without a training node in the first split: {unseen}")
-    if not report["splits"]["test"]:
+    if not splits["test"]:
         warnings.append("there are no test nodes: nothing will be scored")
     return warnings
 

@@ -53,6 +53,7 @@ def load(
     max_categories: int = MAX_CATEGORIES,
     seed: int = 0,
     draw_split: bool = True,
+    task: str = "node",
     schema: Mapping[str, Any] | None = None,
 ) -> Data:
     """Load a graph, check it, and bring it to the one form that the library works with.
@@ -68,7 +69,8 @@ def load(
         features: Features made from the edges, added after those that the nodes have:
             ``"degree"``, ``"onehot"``, ``"random"`` or ``"laplacian"``. For link prediction they
             are made again from the training edges of each split.
-        label: Node column of the classes; ``label`` or ``y`` if not given.
+        label: Node column of the classes; ``label`` or ``y`` if not given. For other targets
+            several columns may be named, with commas.
         node_id: Node column of the ids; ``id`` or the first one if not given.
         weight: Edge column of the weights, kept as ``edge_weight``; left out if not given. Where
             there is only one and it has no name, it is called ``weight``. Weights must be finite
@@ -81,6 +83,9 @@ def load(
         seed: Seed of random features.
         draw_split: Draw a split where there are labels but no masks. If false, masks that are
             missing or cannot be used are empty.
+        task: What the labels are: ``"node"`` for classes, ``"regression"`` for numbers,
+            ``"multilabel"`` for several labels of one node (columns or arrays of 0 and 1, or texts
+            such as ``"red;round"``), or ``"auto"`` to tell by how they look.
         schema: The ``schema`` of a graph that was loaded before, to encode this one in the same
             way. Options that it holds are taken from it, labels may be missing, and no split is
             drawn.
@@ -90,7 +95,8 @@ def load(
         ``train_mask``, ``val_mask``, ``test_mask`` ``[N, S]``, ``name``, ``class_count``,
         ``class_names``, ``node_ids``, ``feature_names``, ``schema`` (plain JSON values), in words
         ``edge_rule``, ``feature_rule``, ``split_rule`` and ``notes``, and on request
-        ``edge_weight`` and ``edge_time`` ``[E]``.
+        ``edge_weight`` and ``edge_time`` ``[E]``. Targets that are no classes are ``targets``
+        ``[N, T]`` (NaN: not known), ``target_names`` and ``target_kind``; ``y`` is then -1.
 
     Raises:
         DataError: A file is missing, damaged or contradicts itself.
@@ -104,6 +110,7 @@ def load(
     options = ImportOptions(
         directed=directed,
         row_normalize=row_normalize,
+        task=task,
         features=features,
         label=label,
         node_id=node_id,

@@ -61,6 +61,10 @@ class _SizedStructure(TypedDict):
 class _Label(TypedDict):
     column: str | None
     classes: list[str]
+    kind: NotRequired[Literal["regression", "multilabel"]]
+    columns: NotRequired[list[str]]
+    separator: NotRequired[str | None]
+    names: NotRequired[list[str]]
 
 
 _Column = Annotated[_NumberColumn | _CategoryColumn | _VectorColumn, Discriminator("kind")]

@@ -3,5 +3,6 @@
 from argnn.estimators.classifier import ARGNNClassifier
 from argnn.estimators.link_predictor import ARGNNLinkPredictor
 from argnn.estimators.loading import load
+from argnn.estimators.regressor import ARGNNRegressor
 
-__all__ = ["ARGNNClassifier", "ARGNNLinkPredictor", "load"]
+__all__ = ["ARGNNClassifier", "ARGNNLinkPredictor", "ARGNNRegressor", "load"]

@@ -1,9 +1,9 @@
 """What the two estimators share: settings, training, embedding, saving."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,14 +22,25 @@ from argnn.nn import ARGNN, AbstractNodeModel, model_class, model_name
 from argnn.nn.models.base import require_weights_taken
 from argnn.runs.machine import versions
 from argnn.runs.train_one import train_one
+from argnn.runs.trial import TrialJob
 from argnn.settings.options import Overrides
-from argnn.settings.resolve import IN_MEMORY, BaseSettings, Request, resolve
+from argnn.settings.resolve import (
+    IN_MEMORY,
+    PRESET,
+    BaseSettings,
+    Request,
+    base_settings,
+    is_directed,
+    resolve,
+)
 from argnn.settings.run_config import LinkConfig, RunConfig
 from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, write_folder
 from argnn.train import Task, TrainConfig, scores_and_metrics
 from argnn.train.calibration import Calibration
 from argnn.train.devices import resolve_device
+
+NodeTask = TypeVar("NodeTask", bound=Task)
 
 _LARGEST_SEED = 2**31 - 1
 
@@ -48,6 +59,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     train_options: Mapping[str, Any] | None
     load_options: Mapping[str, Any] | None
     epochs: int | None
+    scoring: str | None
+    trial: bool
     directed: bool
     row_normalize: bool
     device: str
@@ -55,9 +68,11 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
 
     # ---- settings ------------------------------------------------------------------------------
 
-    def _reading(self, schema: dict[str, Any] | None = None, **more: Any) -> Reading:
+    def _reading(
+        self, schema: dict[str, Any] | None = None, task: str = "node", **more: Any
+    ) -> Reading:
         options = {**dict(self.load_options or {}), **more}
-        return Reading(self.directed, self.row_normalize, options, schema)
+        return Reading(self.directed, self.row_normalize, options, schema, task)
 
     def _request(self, source: Any, seed: int) -> Request:
         """What ``argnn train`` would be asked for."""
@@ -76,9 +91,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         )
 
     def _resolved(
-        self, request: Request, graph: Data, classes: int, base: BaseSettings
+        self, request: Request, graph: Data, sizes: Mapping[str, int], base: BaseSettings
     ) -> RunConfig:
-        """The complete configuration: a base with the user's changes on top."""
+        """The complete configuration: a base with the user's changes on top.
+
+        ``sizes`` are the numbers of ``classes``, and of ``targets`` where these are no classes.
+        """
         if graph.get("edge_weight") is not None:
             require_weights_taken(model_class(self.model))
         return resolve(
@@ -86,7 +104,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             self._changes(),
             [base],
             splits=(0,),
-            graph={**graph_facts(graph), "classes": classes},
+            graph={**graph_facts(graph), **sizes},
             device=resolve_device(self.device),
             threads=torch.get_num_threads(),
         )
@@ -96,11 +114,48 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         changes = Overrides(dict(self.model_options or {}), dict(self.train_options or {}))
         if "seed" in changes.train:
             raise ConfigError("the seed is set with random_state")
-        if self.epochs is not None:
-            changes.train["epochs"] = self.epochs
+        own = {
+            "epochs": self.epochs,
+            "select": self.scoring,
+            "class_weight": _named_weights(getattr(self, "class_weight", None)),
+            "threshold": getattr(self, "threshold", None),
+        }
+        changes.train.update({name: value for name, value in own.items() if value is not None})
         return changes
 
     # ---- training ------------------------------------------------------------------------------
+
+    def _fit_nodes(
+        self,
+        request: Request,
+        graph: Data,
+        sizes: Mapping[str, int],
+        make_task: Callable[[str], NodeTask],
+    ) -> tuple[NodeTask, Tensor]:
+        """Settle the settings, with a trial where one is needed, and train.
+
+        Args:
+            request: What is asked for.
+            graph: Features and edges.
+            sizes: As of :meth:`_resolved`.
+            make_task: Gives the task on a device.
+
+        Returns:
+            The task, and the raw outputs of the trained model.
+        """
+        base = base_settings(request)
+        # Settings are checked once before the trial: it must not end in a typing mistake.
+        config = self._resolved(request, graph, sizes, base or PRESET)
+        visible = features_and_edges(graph).to(config.device)
+        task = make_task(config.device)
+        if base is None and self.trial:
+            job = TrialJob(config, 0, is_directed(request), self._changes())
+            config = self._resolved(request, graph, sizes, job.settings(visible, task))
+        self._train(visible, task, config)
+        self._keep_graph_facts(graph)
+        outputs, metrics = self._outputs(visible)
+        self.metric_field_ = [g.numpy() for g in metrics]
+        return task, outputs
 
     def _train(self, visible: Data, task: Task, config: RunConfig) -> None:
         """Train, and keep what can be said without labels."""
@@ -201,13 +256,14 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         """Everything about the fitted model except its weights."""
         return Checkpoint(
             spec=self.settings_.spec,
-            classes=self.classes_.tolist() if self.task == "node" else [],
+            classes=self.classes_.tolist() if self.task in ("node", "multilabel") else [],
             temperature=self.temperature_,
             threshold=getattr(self, "threshold_", 0.0),
             precision=self.settings_.train.precision,
             directed=self.directed,
             row_normalize=self.row_normalize,
             schema=self.schema_,
+            target=getattr(self, "target_", None),
             params=self._stored_params(),
             facts=self._facts(),
         )
@@ -220,6 +276,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             params["random_state"] = self.settings_.seed
         for name in ("model_options", "train_options", "load_options"):
             params[name] = None if params[name] is None else dict(params[name])
+        if "class_weight" in params:
+            params["class_weight"] = _named_weights(params["class_weight"])
         return params
 
     def _facts(self) -> dict[str, Any]:
@@ -286,6 +344,13 @@ def _stored_calibration(values: Mapping[str, Any] | None) -> Calibration | None:
         return None
     numbers = {name: float(value) for name, value in values.items()}
     return Calibration(count=int(numbers.pop("count")), **numbers)
+
+
+def _named_weights(weight: Any) -> Any:
+    """Class weights by the texts of the labels, as settings hold them."""
+    if not isinstance(weight, Mapping):
+        return weight
+    return {str(label): float(value) for label, value in weight.items()}
 
 
 def drawn_seed(random_state: Any) -> int:

@@ -4,26 +4,38 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import features_and_edges
 from argnn.errors import ConfigError
-from argnn.estimators.base import GraphEstimator, drawn_seed
-from argnn.estimators.labels import as_mask, as_objects, class_table, encode
-from argnn.estimators.reading import chosen_masks, read_labelled, read_labels
+from argnn.estimators.base import drawn_seed
+from argnn.estimators.labels import (
+    as_objects,
+    as_weights,
+    class_table,
+    encode,
+    part_sizes,
+    scored_nodes,
+)
+from argnn.estimators.reading import (
+    chosen_masks,
+    given_targets,
+    is_multilabel,
+    read_labelled,
+    read_labels,
+)
+from argnn.estimators.targets import TargetEstimator
 from argnn.nn import AbstractNodeModel
-from argnn.runs.problems import node_score_values
-from argnn.runs.trial import TrialJob
-from argnn.settings.resolve import PRESET, Request, base_settings, is_directed
+from argnn.runs.problems import node_score_values, node_threshold
 from argnn.store.model_folder import Checkpoint
-from argnn.train import NodeClassification
+from argnn.train import NodeClassification, decided
 from argnn.train.calibration import calibrate, probabilities
+from argnn.train.scores import decision_rule
 
 
-class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # no types there
+class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] # no types there
     """Classify the nodes of a graph.
 
     A graph is anything that :func:`argnn.data.load` takes: a PyG ``Data``, ``(X, edge_index)``, a
@@ -39,6 +51,16 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         trial: Let short runs on validation choose the switches of argnn, as ``argnn train`` does
             for a graph without stored settings; takes some seconds on a small graph.
         val_fraction: Share of the training nodes that is set aside where there is no ``val_mask``.
+        scoring: The validation score that chooses the epoch: ``"accuracy"``, ``"f1_macro"``,
+            ``"auroc"``, ``"average_precision"`` or ``"loss"``. For two classes the third and fourth
+            are those of the rarer training class, for more they are means of one class against
+            the rest.
+        class_weight: Weight of each class in the training loss, ``{label: weight}``, or
+            ``"balanced"``, as in scikit-learn.
+        threshold: For two classes, the probability from which a node is of the class that is rarer
+            in training: a number, or ``"validation"`` to choose it on the validation nodes, for
+            the best macro F1, or accuracy if that is the ``scoring``. None takes the more probable
+            class.
         calibrate: Whether a temperature is chosen on the validation nodes.
         directed: Keep the directions of edges.
         row_normalize: Scale the rows of the features to sum one.
@@ -47,10 +69,13 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         random_state: Seed of weights, dropout and drawn splits; None for new ones each time.
 
     Attributes:
+        target_: What the outputs mean, where nodes have several labels; else None.
         classes_: The labels, in the order of the columns of :meth:`predict_proba`.
         model_: The trained ``torch`` model.
-        best_epoch_: The epoch with the best validation accuracy.
-        val_score_: That accuracy.
+        best_epoch_: The epoch with the best validation score, accuracy unless ``scoring`` says
+            otherwise.
+        val_score_: That score; minus the loss where that is the score.
+        threshold_: What the second raw score must exceed the first by, for two classes.
         history_: One record per epoch; not after :func:`argnn.load`.
         metric_field_: Learned metric diagonals of each layer on the training graph; not after
             :func:`argnn.load`, see :meth:`metric_field`.
@@ -81,6 +106,9 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         epochs: int | None = None,
         trial: bool = True,
         val_fraction: float = 0.2,
+        scoring: str | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        threshold: str | float | None = None,
         calibrate: bool = True,
         directed: bool = False,
         row_normalize: bool = False,
@@ -95,6 +123,9 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         self.epochs = epochs
         self.trial = trial
         self.val_fraction = val_fraction
+        self.scoring = scoring
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.calibrate = calibrate
         self.directed = directed
         self.row_normalize = row_normalize
@@ -103,7 +134,12 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         self.random_state = random_state
 
     def fit(
-        self, graph: Any, y: Any = None, train_mask: Any = None, val_mask: Any = None
+        self,
+        graph: Any,
+        y: Any = None,
+        train_mask: Any = None,
+        val_mask: Any = None,
+        sample_weight: Any = None,
     ) -> "ARGNNClassifier":
         """Learn from the training nodes, and choose the epoch by the validation nodes.
 
@@ -112,12 +148,18 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         Args:
             graph: The graph.
             y: Label of each node, texts or numbers; None, NaN and -1 mean that there is none.
-                Those of the graph where not given.
+                Those of the graph where not given. A matrix ``[N, L]`` of 0 and 1 means that a
+                node may have several labels.
             train_mask: Nodes to learn from, as a mask or as indices; else the masks of the graph,
                 else all labelled nodes.
             val_mask: Nodes to choose the epoch by; else a share of the training nodes.
+            sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not
+                given.
         """
         seed = drawn_seed(self.random_state)
+        self.task = "multilabel" if is_multilabel(graph, y) else "node"
+        if self.task == "multilabel":
+            return self._fit_labels(graph, y, (train_mask, val_mask), sample_weight, seed)
         seen = read_labelled(graph, y, self._reading())
         train, val, rule = chosen_masks(seen, train_mask, val_mask, self.val_fraction, seed)
         visible_nodes = train | val
@@ -127,40 +169,38 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         if len(classes) < 2:
             raise ConfigError(f"a classifier needs at least two classes (got {classes.tolist()})")
         codes = encode(hidden_away, classes, visible_nodes)
-        self._fit(self._request(graph, seed), seen.graph, classes, codes, train, val)
-        self.split_rule_ = rule
+
+        def make_task(device: str) -> NodeClassification:
+            return NodeClassification(
+                codes.to(device),
+                train.to(device),
+                val.to(device),
+                classes=[str(label) for label in classes.tolist()],
+                sample_weight=as_weights(sample_weight),
+            )
+
+        request, sizes = self._request(graph, seed), {"classes": len(classes)}
+        task, logits = self._fit_nodes(request, seen.graph, sizes, make_task)
+        self.classes_, self.target_, self.split_rule_ = classes, None, rule
+        self.counts_ = part_sizes(train, val)
+        judged = logits[val], codes[val]
+        self._keep_calibration(calibrate(*judged) if self.calibrate else None)
+        self.threshold_ = node_threshold(self.settings_.train, *judged, task.rare)
+        self.scores_ = {"val": node_score_values(*judged, self.threshold_)}
         return self
 
-    def _fit(
-        self,
-        request: Request,
-        graph: Data,
-        classes: NDArray[Any],
-        codes: Tensor,
-        train: Tensor,
-        val: Tensor,
-    ) -> None:
-        base = base_settings(request)
-        # Settings are checked once before the trial: it must not end in a typing mistake.
-        config = self._resolved(request, graph, len(classes), base or PRESET)
-        device = config.device
-        visible = features_and_edges(graph).to(device)
-        task = NodeClassification(codes.to(device), train.to(device), val.to(device))
-        if base is None and self.trial:
-            job = TrialJob(config, 0, is_directed(request), self._changes())
-            base = job.settings(visible, task)
-            config = self._resolved(request, graph, len(classes), base)
-        self._train(visible, task, config)
-        self.classes_ = classes
-        self.counts_ = {"training nodes": int(train.sum()), "validation nodes": int(val.sum())}
-        self._keep_graph_facts(graph)
-        logits, metrics = self._outputs(visible)
-        self.metric_field_ = [g.numpy() for g in metrics]
-        self._keep_calibration(calibrate(logits[val], codes[val]) if self.calibrate else None)
-        self.scores_ = {"val": node_score_values(logits[val], codes[val])}
+    def _fit_labels(
+        self, graph: Any, y: Any, masks: tuple[Any, Any], sample_weight: Any, seed: int
+    ) -> "ARGNNClassifier":
+        """Learn several labels of each node."""
+        names = self._fit_targets(graph, y, masks, sample_weight, seed)
+        numbered = all(name == f"target {number}" for number, name in enumerate(names))
+        self.classes_ = np.arange(len(names)) if numbered else np.array(names)
+        self.threshold_ = 0.0
+        return self
 
     def predict_proba(self, graph: Any) -> NDArray[np.float64]:
-        """Probability of each class at each node, ``[N, C]``, in the order of ``classes_``.
+        """Probability of each class or label at each node, ``[N, C]``, ordered as ``classes_``.
 
         Args:
             graph: The training graph, or another one with the same features.
@@ -170,20 +210,37 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
     def proba(self, graph: Data) -> NDArray[np.float64]:
         """As :meth:`predict_proba`, for a graph that :meth:`read` gave."""
         logits, _ = self._outputs(graph)
+        if self.target_ is not None:
+            return self.target_.finished(logits.double()).numpy()
         return probabilities(logits, self.temperature_).numpy()
 
     def predict(self, graph: Any) -> NDArray[Any]:
-        """The most probable class of each node, ``[N]``.
+        """The class of each node, ``[N]``: the most probable one, unless there is a threshold.
+
+        Where nodes have several labels, 0 or 1 for each of them, ``[N, L]``: those from
+        probability one half.
 
         Args:
             graph: The training graph, or another one with the same features.
         """
-        chosen = self.predict_proba(graph).argmax(axis=1)
+        return self.decisions(self.predict_proba(graph))
+
+    def decisions(self, proba: NDArray[np.float64]) -> NDArray[Any]:
+        """The classes that :meth:`predict` gives for probabilities ``[N, C]``."""
+        if self.target_ is not None:
+            return (proba >= 0.5).astype(np.int64)
+        logits = torch.from_numpy(proba).log()
+        chosen = decided(logits, self.threshold_ / self.temperature_).numpy()
         classes: NDArray[Any] = self.classes_[chosen]
         return classes
 
+    @property
+    def decision_rule_(self) -> dict[str, Any] | None:
+        """The class whose probability decides and from where; None for the most probable class."""
+        return decision_rule(self.classes_.tolist(), self.threshold_, self.temperature_)
+
     def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
-        """Share of right predictions among the labelled nodes.
+        """Share of right predictions among the labelled nodes; all labels of a node must be right.
 
         Args:
             graph: The graph.
@@ -192,16 +249,19 @@ class ARGNNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # 
         """
         read = self.read(graph)
         nodes = read.x.size(0)
+        found = self.decisions(self.proba(read))
+        if self.target_ is not None:
+            targets, _ = given_targets(graph, y, read, self.task)
+            known = scored_nodes(~targets.isnan().any(1).numpy(), mask)
+            return float((targets.numpy() == found).all(axis=1)[known].mean())
         labels = read_labels(graph, read) if y is None else as_objects(y, nodes)
-        known = np.array([label is not None for label in labels])
-        chosen = known if mask is None else known & as_mask(mask, nodes, "mask").numpy()
-        if not chosen.any():
-            raise ConfigError("no labelled node to score")
-        logits, _ = self._outputs(read)
-        predicted = self.classes_[logits.argmax(-1).numpy()].tolist()
+        chosen = scored_nodes(np.array([label is not None for label in labels]), mask)
+        predicted = found.tolist()
         right = [predicted[node] == labels[node] for node in np.flatnonzero(chosen)]
         return float(np.mean(right))
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)
+        self.task, self.target_ = checkpoint.task, checkpoint.target
         self.classes_ = np.array(checkpoint.classes)
+        self.threshold_ = checkpoint.threshold

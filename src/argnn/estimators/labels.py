@@ -71,6 +71,24 @@ def encode(labels: NDArray[np.object_], classes: NDArray[Any], visible: Tensor) 
     return torch.tensor(codes)
 
 
+def as_weights(weight: Any) -> Tensor | None:
+    """Weights of nodes as a tensor; none if there are none."""
+    return None if weight is None else torch.as_tensor(np.asarray(weight, dtype=np.float64))
+
+
+def part_sizes(train: Tensor, val: Tensor) -> dict[str, int]:
+    """How many nodes were learned from, and how many chose the epoch."""
+    return {"training nodes": int(train.sum()), "validation nodes": int(val.sum())}
+
+
+def scored_nodes(known: NDArray[np.bool_], mask: Any) -> NDArray[np.bool_]:
+    """The labelled nodes of a mask, of which there must be one."""
+    chosen = known if mask is None else known & as_mask(mask, len(known), "mask").numpy()
+    if not chosen.any():
+        raise ConfigError("no labelled node to score")
+    return chosen
+
+
 def as_mask(nodes: Any, num_nodes: int, name: str) -> Tensor:
     """A boolean mask ``[N]`` from one, or from indices as scikit-learn's splitters give them."""
     values = np.asarray(nodes.cpu() if isinstance(nodes, Tensor) else nodes)

@@ -40,6 +40,8 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         model_options: Options of the model that differ from its usual ones.
         train_options: Training settings that differ, by the names of ``argnn.train.TrainConfig``.
         epochs: Most epochs to train for.
+        scoring: The validation score that chooses the epoch: ``"auroc"``,
+            ``"average_precision"`` or ``"loss"``.
         calibrate: Whether a temperature is chosen on the validation pairs.
         row_normalize: Scale the rows of the features to sum one.
         load_options: Further arguments of :func:`argnn.data.load`.
@@ -49,7 +51,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     Attributes:
         classes_: 0 for no link and 1 for a link.
         model_: The trained ``torch`` model.
-        val_score_: Validation AUROC of the chosen epoch.
+        val_score_: Validation AUROC, or the score of ``scoring``, of the chosen epoch.
         scores_: All scores on validation and, computed once, on test pairs.
         threshold_: Logit from which a pair counts as a link; chosen on validation pairs.
         split_: The division of the pairs; not after :func:`argnn.load`.
@@ -79,6 +81,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         model_options: Mapping[str, Any] | None = None,
         train_options: Mapping[str, Any] | None = None,
         epochs: int | None = None,
+        scoring: str | None = None,
         calibrate: bool = True,
         row_normalize: bool = False,
         load_options: Mapping[str, Any] | None = None,
@@ -94,6 +97,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         self.model_options = model_options
         self.train_options = train_options
         self.epochs = epochs
+        self.scoring = scoring
         self.calibrate = calibrate
         self.row_normalize = row_normalize
         self.load_options = load_options
@@ -114,7 +118,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             raise ConfigError("split_by='time' and load_options={'time': ...} belong together")
         nodes = read.x.size(0)
         request = self._request(graph, seed)
-        config = self._resolved(request, read, 0, base_settings(request) or PRESET)
+        config = self._resolved(request, read, {"classes": 0}, base_settings(request) or PRESET)
         assert config.link is not None
         split = divided_links(read, seed, config.link)
         device = config.device

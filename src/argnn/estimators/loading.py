@@ -7,12 +7,18 @@ from argnn.errors import ArgnnError, ConfigError, RunError
 from argnn.estimators.base import GraphEstimator
 from argnn.estimators.classifier import ARGNNClassifier
 from argnn.estimators.link_predictor import ARGNNLinkPredictor
+from argnn.estimators.regressor import ARGNNRegressor
 from argnn.nn import AbstractNodeModel
 from argnn.store.model_folder import DOCUMENT, Checkpoint, read_folder, require_model_folder
 from argnn.store.run_folder import RunFolder, open_run
 from argnn.wording import shortened
 
-_KINDS: dict[str, type[GraphEstimator]] = {"node": ARGNNClassifier, "link": ARGNNLinkPredictor}
+_KINDS: dict[str, type[GraphEstimator]] = {
+    "node": ARGNNClassifier,
+    "multilabel": ARGNNClassifier,
+    "regression": ARGNNRegressor,
+    "link": ARGNNLinkPredictor,
+}
 
 
 def load(path: str | Path, *, split: int | None = None) -> Any:
@@ -26,7 +32,7 @@ def load(path: str | Path, *, split: int | None = None) -> Any:
         split: Of a run, the number of the split; the first one where not given.
 
     Returns:
-        A fitted :class:`ARGNNClassifier` or :class:`ARGNNLinkPredictor`.
+        A fitted :class:`ARGNNClassifier`, :class:`ARGNNRegressor` or :class:`ARGNNLinkPredictor`.
 
     Raises:
         RunError: A file is missing, damaged, of another version, or not what it claims to be.

@@ -1,7 +1,7 @@
 """What an estimator reads of a graph: features and edges, and apart from them, the labels."""
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from argnn.data import load, stratified_splits
 from argnn.data.splits import MASK_NAMES
+from argnn.data.target_values import array_targets, target_names
 from argnn.errors import ArgnnError, ConfigError, DataError
 from argnn.estimators.labels import as_mask, as_objects
 from argnn.registry import suggestion
@@ -23,10 +24,12 @@ _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "draw_split",
     "row_normalize",
     "schema",
+    "task",
 }
 #: What a damaged schema may raise while a graph is read with it.
 _SCHEMA_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-_LABELS = ("y", "train_mask", "val_mask", "test_mask", "class_names")
+_TARGETS = ("targets", "target_names", "target_kind")
+_LABELS = ("y", "train_mask", "val_mask", "test_mask", "class_names", *_TARGETS)
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,14 @@ class Reading:
         row_normalize: Scale the rows of the features to sum one.
         options: Further arguments of ``argnn.data.load``.
         schema: The encoding of an earlier graph, which this one has to follow.
+        task: What labels are read for, as of ``argnn.data.load``.
     """
 
     directed: bool = False
     row_normalize: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     schema: dict[str, Any] | None = None
+    task: str = "node"
 
     def graph(self, source: Any) -> Data:
         """The graph, checked by ``argnn.data.load``; of a ``Data`` no label is looked at."""
@@ -62,6 +67,7 @@ class Reading:
                 directed=self.directed,
                 row_normalize=self.row_normalize,
                 draw_split=False,
+                task=self.task,
                 **self.options,
             )
         # Times only divide pairs for training.
@@ -103,6 +109,66 @@ def read_labelled(source: Any, y: Any, reading: Reading) -> LabelledGraph:
     masks = _own_masks(holder, nodes)
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
     return LabelledGraph(graph, labels, masks, rule)
+
+
+@dataclass(frozen=True)
+class TargetGraph:
+    """A graph whose targets are no classes.
+
+    Attributes:
+        seen: The graph; a label is 0 where the targets are known, else None.
+        targets: The targets ``[N, T]``, NaN where not known.
+        names: Their names.
+    """
+
+    seen: LabelledGraph
+    targets: Tensor
+    names: list[str]
+
+
+def read_targets(source: Any, y: Any, reading: Reading) -> TargetGraph:
+    """Read a graph for training on targets; ``y`` replaces those of the graph."""
+    graph = replace(reading, task="node" if y is not None else reading.task).graph(source)
+    nodes = graph.x.size(0)
+    holder = source if isinstance(source, Data) else graph
+    targets, names = given_targets(source, y, graph, reading.task)
+    labels = np.empty(nodes, dtype=object)
+    labels[~targets.isnan().any(1).numpy()] = 0
+    rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
+    seen = LabelledGraph(graph, labels, _own_masks(holder, nodes), rule)
+    return TargetGraph(seen, targets, names)
+
+
+def given_targets(source: Any, y: Any, graph: Data, task: str) -> tuple[Tensor, list[str]]:
+    """Targets ``[N, T]`` and their names: ``y``, else those of a graph that was read already."""
+    holder = source if isinstance(source, Data) else graph
+    names = holder.get("target_names")
+    if y is None and holder.get("targets") is not None:
+        return holder.targets, list(names)
+    y = holder.get("y") if y is None else y
+    if y is None or (holder is graph and bool((torch.as_tensor(y) == -1).all())):
+        raise DataError("the graph has no targets: give y")
+    if hasattr(y, "columns"):  # a pandas table
+        names = [str(name) for name in y.columns]
+    try:
+        values = y if isinstance(y, Tensor) else torch.as_tensor(np.asarray(y, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y must hold numbers ({error})") from error
+    targets = array_targets(values, task, graph.x.size(0))
+    return targets, target_names(names, targets.size(1))
+
+
+def is_multilabel(source: Any, y: Any) -> bool:
+    """Whether the labels of nodes are given as a matrix ``[N, L]``."""
+    if y is None:
+        y = source.get("y") if isinstance(source, Data) else None
+        kind = source.get("target_kind") if isinstance(source, Data) else None
+        if kind is not None:
+            return bool(kind == "multilabel")
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, list | tuple) and len(y) and hasattr(y[0], "__len__"):
+        shape = (len(y), 0 if isinstance(y[0], str) else len(y[0]))
+    return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
 def read_labels(source: Any, graph: Data) -> NDArray[np.object_]:

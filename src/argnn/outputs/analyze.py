@@ -25,7 +25,7 @@ from argnn.nn import ARGNN, AbstractNodeModel, LinkModel, model_class
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row
-from argnn.runs.summary import PROTOCOLS, SCORES, SELECTION, summary, without_twins
+from argnn.runs.summary import SCORES, selection_of_row, summary, without_twins
 from argnn.runs.tables import SCORE_NAMES, twin_sentence
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
@@ -127,7 +127,8 @@ def _subject(
     row = rows.get(split)
     if row is None:
         raise RunError(f"{run}: split {split} has no result; is the run finished?")
-    nodes = estimator if isinstance(estimator, ARGNNClassifier) else None
+    is_classifier = isinstance(estimator, ARGNNClassifier) and config.task == "node"
+    nodes = estimator if is_classifier else None
     fits = estimator.settings_.spec.in_channels == graph.x.size(1)
     if not fits or (nodes and len(nodes.classes_) != graph.class_count):
         raise RunError(f"{run}: damaged, the model does not fit the graph of the run")
@@ -170,13 +171,21 @@ def _overview(
     return {
         "task": config.task,
         "facts": _facts(config, graph, row),
-        "protocol": PROTOCOLS[config.task],
+        "protocol": found["protocol"],
         "interval": found["interval"],
         "scores": _scores(config.task, row, found),
         "curves": _curves(row),
         "chosen_epoch": int(row["chosen_epoch"]),
         "notes": [*_notes(config, graph, row, rows, model), *([sentence] if sentence else [])],
     }
+
+
+_TASKS = {
+    "node": "classes of nodes",
+    "link": "links",
+    "regression": "numbers of nodes",
+    "multilabel": "labels of nodes",
+}
 
 
 def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
@@ -190,7 +199,7 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
     facts = {
         "Data": config.data,
         "Model": config.model + (f", preset {config.preset}" if has_presets else ""),
-        "Task": {"node": "classes of nodes", "link": "links"}[config.task],
+        "Task": _TASKS[config.task],
         "Nodes": f"{graph.num_nodes:,}",
         "Edges": f"{graph.edge_index.size(1):,} as listed ({graph.edge_rule})",
         "Features": f"{graph.x.size(1):,} ({graph.feature_rule})",
@@ -216,8 +225,8 @@ def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any
         for part, (word, scores) in parts.items()
         for name in SCORES[task]
     ]
-    chosen = SELECTION[task]
-    val = {"name": f"validation {SCORE_NAMES[chosen]}", "here": _number(row["val"][chosen])}
+    chosen, value = selection_of_row(row)
+    val = {"name": f"validation {SCORE_NAMES[chosen]}", "here": _number(value)}
     return [*lines, {**val, **found["val"][chosen]}]
 
 

@@ -13,11 +13,12 @@ from torch.export import Dim, ExportedProgram
 
 import argnn
 from argnn.errors import ConfigError
-from argnn.estimators import ARGNNClassifier, load
+from argnn.estimators import ARGNNClassifier, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
 from argnn.files import require_writable, write_output
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.outputs.plain_ops import cleaned, plain_table
+from argnn.train.target_tasks import TargetRule
 from argnn.wording import shortened
 
 #: Name of the file in the program's archive that describes inputs and outputs.
@@ -29,15 +30,25 @@ _REASONS = dict.fromkeys(("cusp", "fagcn", "gat", "gnrf", "h2gcn", "hgat", "kapp
 
 
 class _NodeProgram(nn.Module):
-    """From features and edges to calibrated probabilities."""
+    """From features and edges to calibrated probabilities, or to what a target rule says."""
 
-    def __init__(self, model: AbstractNodeModel, temperature: float, directed: bool) -> None:
+    def __init__(
+        self,
+        model: AbstractNodeModel,
+        temperature: float,
+        directed: bool,
+        target: TargetRule | None = None,
+    ) -> None:
         super().__init__()
         self.model, self.temperature, self.directed = model, temperature, directed
+        self.target = target
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         edges = cleaned(edge_index, x.size(0), self.directed, edge_weight)
-        return torch.softmax(self.model(x, *edges) / self.temperature, dim=-1)
+        outputs = self.model(x, *edges)
+        if self.target is not None:
+            return self.target.finished(outputs)
+        return torch.softmax(outputs / self.temperature, dim=-1)
 
 
 class _LinkProgram(nn.Module):
@@ -96,7 +107,8 @@ def exported(estimator: GraphEstimator) -> ExportedProgram:
     if isinstance(model, LinkModel):
         module, inputs = _LinkProgram(model, estimator.temperature_), [0, 1, 2]
     else:
-        module = _NodeProgram(model, estimator.temperature_, estimator.directed)
+        target = getattr(estimator, "target_", None)
+        module = _NodeProgram(model, estimator.temperature_, estimator.directed, target)
         inputs = [0, 1]
     inputs += [3] if _is_weighted(estimator) else []
     example, shapes = (tuple(all_of[i] for i in inputs) for all_of in (example, shapes))
@@ -135,7 +147,11 @@ def _facts(estimator: GraphEstimator) -> dict[str, Any]:
         "x": f"float32 [nodes, {estimator.n_features_in_}], two nodes or more",
         "edge_index": "int64 [2, edges], source and target",
     }
-    if isinstance(estimator, ARGNNClassifier):
+    if isinstance(estimator, ARGNNRegressor):
+        assert estimator.target_ is not None
+        output = f"float32 [nodes, targets], {', '.join(estimator.target_.names)}"
+        classes = []
+    elif isinstance(estimator, ARGNNClassifier):
         output, classes = "float32 [nodes, classes], probabilities", estimator.classes_.tolist()
     else:
         inputs["pairs"] = "int64 [2, pairs], rows of x"
@@ -148,4 +164,5 @@ def _facts(estimator: GraphEstimator) -> dict[str, Any]:
         "inputs": inputs,
         "output": output,
         "classes": classes,
+        "decision_rule": getattr(estimator, "decision_rule_", None),
     }

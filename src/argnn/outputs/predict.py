@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from argnn.csv_cells import plain_cell, safe_cell
 from argnn.errors import ConfigError, DataError
-from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, load
+from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
 from argnn.files import require_writable, write_output
 from argnn.runs.prepare import reopen
@@ -57,7 +57,7 @@ def predict(
     """
     require_writable(out, force)
     estimator: GraphEstimator = load(run, split=split)
-    if isinstance(estimator, ARGNNClassifier) and pairs is not None:
+    if not isinstance(estimator, ARGNNLinkPredictor) and pairs is not None:
         raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
     if isinstance(estimator, ARGNNLinkPredictor) and pairs is None:
         raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
@@ -65,7 +65,11 @@ def predict(
         graph = _trained_graph(run, split, estimator, data_root)
     else:
         graph = estimator.read(data, root=data_root)
-    if isinstance(estimator, ARGNNClassifier):
+    if isinstance(estimator, ARGNNRegressor):
+        header, rows, decisions = _values(estimator, graph)
+    elif isinstance(estimator, ARGNNClassifier) and estimator.task == "multilabel":
+        header, rows, decisions = _labels(estimator, graph)
+    elif isinstance(estimator, ARGNNClassifier):
         header, rows, decisions = _classes(estimator, graph)
     else:
         assert isinstance(estimator, ARGNNLinkPredictor)
@@ -77,10 +81,11 @@ def predict(
         "data": str(graph.name),
         "model": estimator.settings_.spec.model,
         "task": estimator.task,
-        "rows": len(decisions),
+        "rows": len(decisions) or graph.x.size(0),
         "counts": dict(sorted(Counter(decisions).items())),
         "temperature": estimator.temperature_,
         "ece": estimator.ece_,
+        "decision_rule": getattr(estimator, "decision_rule_", None),
         "notes": [str(note) for note in graph.get("notes") or []],
     }
 
@@ -107,12 +112,38 @@ def _classes(estimator: ARGNNClassifier, graph: Data) -> _Rows:
     """Header, rows and predicted classes of a table of nodes."""
     proba = estimator.proba(graph)
     names = [str(label) for label in estimator.classes_.tolist()]
-    decisions = [names[number] for number in proba.argmax(axis=1)]
+    decisions = [str(label) for label in estimator.decisions(proba).tolist()]
     rows = (
         [name, decision, *_numbers(chances)]
         for name, decision, chances in zip(_ids(graph), decisions, proba, strict=True)
     )
     return ["id", "class", *(f"p_{name}" for name in names)], rows, decisions
+
+
+def _labels(estimator: ARGNNClassifier, graph: Data) -> _Rows:
+    """Header, rows and the chosen labels of a table of nodes; several stand in one cell."""
+    proba = estimator.proba(graph)
+    names = [str(label) for label in estimator.classes_.tolist()]
+    decisions = [
+        ";".join(name for name, has in zip(names, row, strict=True) if has)
+        for row in estimator.decisions(proba)
+    ]
+    rows = (
+        [name, decision, *_numbers(chances)]
+        for name, decision, chances in zip(_ids(graph), decisions, proba, strict=True)
+    )
+    return ["id", "labels", *(f"p_{name}" for name in names)], rows, decisions
+
+
+def _values(estimator: ARGNNRegressor, graph: Data) -> _Rows:
+    """Header, rows and no decisions of a table of predicted numbers."""
+    assert estimator.target_ is not None
+    values = estimator.values(graph)
+    rows = (
+        [name, *(f"{value:.9g}" for value in row)]
+        for name, row in zip(_ids(graph), values, strict=True)
+    )
+    return ["id", *estimator.target_.names], rows, []
 
 
 def _links(estimator: ARGNNLinkPredictor, graph: Data, path: Path) -> _Rows:

@@ -19,6 +19,7 @@ from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any, Protocol
 
+from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.errors import FORESEEN, ConfigError, RunError
@@ -33,13 +34,13 @@ from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord
 
 EXECUTORS = ("local", "ray")
-#: What a graph is made of.
+#: What a graph is made of; it has those of the second row only where the user gave them.
 TENSORS = (
     *("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"),
-    *("edge_weight", "edge_time"),
+    *("edge_weight", "edge_time", "targets"),
 )
 #: What is said about it; ``schema`` tells which features have to be made again for links.
-_FACTS = ("name", "class_count", "class_names", "schema")
+_FACTS = ("name", "class_count", "class_names", "schema", "target_names", "target_kind")
 _POLL_SECONDS = 0.1
 _EPOCH_SECONDS = 3
 _PATIENCE_SECONDS = 10
@@ -373,9 +374,14 @@ def _leave_with_parent(parent: int, folder: Path) -> None:
     os._exit(1)
 
 
+def graph_tensors(graph: Data) -> dict[str, Tensor]:
+    """What a graph is made of, by name."""
+    return {name: graph[name] for name in TENSORS if graph.get(name) is not None}
+
+
 def pack(graph: Data, path: Path) -> None:
     """Leave a graph where workers find it; sent through a pipe, it would start them in turn."""
-    tensors = {name: graph[name] for name in TENSORS if graph.get(name) is not None}
+    tensors = graph_tensors(graph)
     facts = {name: graph[name] for name in _FACTS if graph.get(name) is not None}
     write_tensors(path, tensors, facts)
 

@@ -14,11 +14,12 @@ from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
 from argnn.nn import model_class
 from argnn.runs.machine import core_count, threads_for
-from argnn.runs.pool import Pool, StopEarly, Tell, ignore, open_pool
-from argnn.runs.problems import divided_links
+from argnn.runs.pool import Pool, StopEarly, Tell, graph_tensors, ignore, open_pool
+from argnn.runs.problems import class_names, divided_links, pose_problem
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import Overrides, parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
+    AUTO,
     PRESET,
     BaseSettings,
     Request,
@@ -30,6 +31,7 @@ from argnn.settings.resolve import (
 )
 from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig, check_split_by
 from argnn.train.devices import resolve_device
+from argnn.train.tasks import check_class_weight
 
 __all__ = ["Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled"]
 
@@ -82,8 +84,10 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     resolve_options(model, preset, changes.options)
     resolve_train(model, preset, request.seed, changes.train)
     device = resolve_device(request.device, "--device")
-    base = base_settings(request)
     graph = load_graph(request.data, request) if graph is None else graph
+    if request.task == AUTO:
+        request = replace(request, task=graph.get("target_kind") or "node")
+    base = base_settings(request)
     splits = chosen_splits(request.split, graph, request.task)
     workers = worker_count(request.workers, len(splits), device)
     settle = partial(
@@ -97,8 +101,12 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
         columns=used_columns(request),
     )
     config = settle([base or PRESET])
+    check_class_weight(config.train.class_weight, class_names(graph))
     if config.link is not None:
         _check_link_splits(graph, splits, config.link)
+    elif config.task != "node":  # what is wrong with targets is refused before anything is written
+        for split in splits:
+            pose_problem(graph, split, "cpu")
     jobs = _trial_jobs(config, request, changes) if base is None else []
     return Draft(Plan(config, graph, workers), jobs, settle)
 
@@ -197,9 +205,10 @@ def load_graph(data: str, request: Request) -> Data:
         root=request.data_root,
         directed=request.directed,
         row_normalize=request.row_normalize,
+        task="node" if request.task == "link" else request.task,
         **used_columns(request),
     )
-    if request.task == "node" and graph.class_count < 1:
+    if request.task != "link" and graph.class_count < 1 and graph.get("targets") is None:
         raise DataError(f"{data}: the graph has no labels to train on")
     return graph
 
@@ -224,7 +233,7 @@ def chosen_splits(text: str, graph: Data, task: str = "node") -> tuple[int, ...]
     except ValueError as error:
         raise ConfigError(f"--split must be a number or all (got '{text}')") from error
     for split in splits:
-        if task == "node":
+        if task != "link":
             split_masks(graph, split)
         elif split < 0:
             raise ConfigError(f"--split must not be negative (got {split})")
@@ -241,24 +250,23 @@ def worker_count(asked: int | None, num_splits: int, device: str) -> int:
 
 def graph_facts(graph: Data) -> dict[str, Any]:
     """Sizes, rules and checksum of a graph, for the record."""
-    names = ["x", "edge_index", "y", "train_mask", "val_mask", "test_mask"]
-    # Only where there are some: a graph without weights keeps its checksum.
-    names += [name for name in ("edge_weight", "edge_time") if graph.get(name) is not None]
+    targets = graph.get("targets")
     return {
         "name": graph.name,
         "nodes": graph.x.size(0),
         "edges": graph.edge_index.size(1),
         "features": graph.x.size(1),
         "classes": graph.class_count,
+        **({} if targets is None else {"targets": targets.size(1)}),
         "edge_rule": graph.edge_rule,
         "feature_rule": graph.feature_rule,
         "split_rule": graph.split_rule,
-        "digest": tensors_digest({name: graph[name] for name in names}),
+        "digest": tensors_digest(graph_tensors(graph)),
     }
 
 
 def _check_task(request: Request) -> None:
-    if request.task not in MAIN_SCORES:
+    if request.task not in (*MAIN_SCORES, AUTO):
         raise ConfigError(f"--task must be one of {', '.join(MAIN_SCORES)} (got '{request.task}')")
     if request.task == "link":
         parse_ratio(request.ratio or RATIOS[0])

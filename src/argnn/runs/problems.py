@@ -11,17 +11,29 @@ from torch_geometric.data import Data
 from argnn.data import LinkSplit, features_and_edges, split_links, split_masks, with_edges
 from argnn.functional import twin_counts, twin_groups
 from argnn.nn import AbstractNodeModel, LinkModel
-from argnn.settings.run_config import LinkConfig
+from argnn.settings.run_config import MAIN_SCORES, LinkConfig
 from argnn.train import (
     LinkPrediction,
     NodeClassification,
     Task,
+    TrainConfig,
     best_threshold,
+    class_scores,
     link_scores,
     node_scores,
 )
-from argnn.train.calibration import two_class_logits
-from argnn.train.scores import area_under_roc, weighted_f1
+from argnn.train.calibration import best_temperature, two_class_logits
+from argnn.train.scores import (
+    area_under_roc,
+    class_threshold,
+    label_scores,
+    margin_of,
+    multilabel_scores,
+    regression_scores,
+    weighted_f1,
+)
+from argnn.train.selection import rare_class
+from argnn.train.target_tasks import TARGET_TASKS, TargetRule
 
 Scores = dict[str, Any]
 
@@ -32,12 +44,25 @@ class Judge(ABC):
     A part of it is ``"val"`` or ``"test"``.
     """
 
+    def threshold(self, outputs: Tensor, train: TrainConfig) -> float:
+        """From where two classes are told apart, chosen on validation; 0 where nothing was asked.
+
+        See :func:`argnn.train.decided`.
+        """
+        return 0.0
+
     @abstractmethod
-    def scores(self, model: AbstractNodeModel, outputs: Tensor, part: str) -> Scores | None:
+    def scores(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str, threshold: float = 0.0
+    ) -> Scores | None:
         """Scores of a model's outputs on a part; None where that is empty."""
 
-    def twin_scores(self, outputs: Tensor) -> Scores:
+    def twin_scores(self, outputs: Tensor, threshold: float = 0.0) -> Scores:
         """What a row says about twins; nothing where the task has none."""
+        return {}
+
+    def class_scores(self, outputs: Tensor, threshold: float = 0.0) -> Scores:
+        """What a row says about single classes; nothing where the task has none."""
         return {}
 
     @abstractmethod
@@ -60,19 +85,24 @@ class Problem:
         task: Loss and validation score.
         judge: The rest; not for training.
         schema: How the features that are seen were made; None if that is not known.
+        target: What the outputs mean, where the targets are no classes.
     """
 
     visible: Data
     task: Task
     judge: Judge
     schema: dict[str, Any] | None
+    target: TargetRule | None = None
 
 
 def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None = None) -> Problem:
     """Divide a graph into what is seen and what is asked.
 
-    With ``link`` it asks for links instead of classes, and ``split`` is the seed of the division.
+    With ``link`` it asks for links instead of what the graph knows of its nodes, and ``split`` is
+    the seed of the division.
     """
+    if link is None and graph.get("targets") is not None:
+        return _target_problem(graph, split, device)
     if link is None:
         return _node_problem(graph, split, device)
     return _link_problem(graph, split, device, link)
@@ -96,10 +126,40 @@ def _node_problem(graph: Data, split: int, device: str) -> Problem:
     train, val, test = split_masks(graph, split)
     return Problem(
         visible=features_and_edges(graph).to(device),
-        task=NodeClassification(graph.y.to(device), train.to(device), val.to(device)),
-        judge=_NodeJudge(graph.y, val, test, train, graph.edge_index),
+        task=NodeClassification(
+            graph.y.to(device), train.to(device), val.to(device), classes=class_names(graph)
+        ),
+        judge=_NodeJudge(graph.y, val, test, train, graph.edge_index, class_names(graph)),
         schema=graph.get("schema"),
     )
+
+
+def _target_problem(graph: Data, split: int, device: str) -> Problem:
+    train, val, test = split_masks(graph, split)
+    targets, names = graph.targets, graph.target_names
+    kind = TARGET_TASKS[graph.target_kind]
+    task = kind(targets.to(device), train.to(device), val.to(device), names)
+    return Problem(
+        visible=features_and_edges(graph).to(device),
+        task=task,
+        judge=_TargetJudge(targets, val, test, train, task.rule),
+        schema=graph.get("schema"),
+        target=task.rule,
+    )
+
+
+def class_names(graph: Data) -> list[str]:
+    """Names of the classes, or their numbers where they have no names of their own."""
+    return [str(label) for label in class_labels(graph)]
+
+
+def class_labels(graph: Data) -> list[Any]:
+    """As :func:`class_names`, with numbers as numbers."""
+    names = graph.get("class_names")
+    numbers = list(range(graph.class_count))
+    if names is None or list(names) == [f"class {number}" for number in numbers]:
+        return numbers
+    return [str(name) for name in names]
 
 
 def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Problem:
@@ -126,11 +186,34 @@ class _NodeJudge(Judge):
     test: Tensor
     train: Tensor
     edge_index: Tensor
+    classes: list[str]
 
-    def scores(self, model: AbstractNodeModel, outputs: Tensor, part: str) -> Scores | None:
-        return self._scores(outputs, getattr(self, part))
+    @property
+    def rare(self) -> int:
+        """The rarest class of the training nodes."""
+        return rare_class(self.y[self.train], len(self.classes))
 
-    def twin_scores(self, outputs: Tensor) -> Scores:
+    def threshold(self, outputs: Tensor, train: TrainConfig) -> float:
+        logits, labels = outputs.float().cpu()[self.val], self.y[self.val]
+        return node_threshold(train, logits, labels, self.rare)
+
+    def scores(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str, threshold: float = 0.0
+    ) -> Scores | None:
+        return self._scores(outputs, getattr(self, part), threshold)
+
+    def class_scores(self, outputs: Tensor, threshold: float = 0.0) -> Scores:
+        """The scores of each class on both parts, and which class is the rarest in training."""
+        logits, parts = outputs.float().cpu(), {"test": self.test, "val": self.val}
+        found = {
+            part: asdict(class_scores(logits[mask], self.y[mask], threshold))
+            if mask.any()
+            else None
+            for part, mask in parts.items()
+        }
+        return {"classes": {"names": self.classes, "rare": self.rare, **found}}
+
+    def twin_scores(self, outputs: Tensor, threshold: float = 0.0) -> Scores:
         """How many test nodes have a training node with the same neighbours, and the rest's scores.
 
         The class of such a node can be copied, so the others tell more about a method.
@@ -140,7 +223,8 @@ class _NodeJudge(Judge):
         counts = {"test": int(self.test.sum()), "with_twin": int(twin.sum())}
         if not counts["with_twin"]:
             return {"twins": counts}
-        return {"twins": counts, "test_without_twins": self._scores(outputs, self.test & ~twin)}
+        others = self._scores(outputs, self.test & ~twin, threshold)
+        return {"twins": counts, "test_without_twins": others}
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         logits, labels = self.decisions(model, outputs, "test")
@@ -152,13 +236,90 @@ class _NodeJudge(Judge):
         mask = getattr(self, part)
         return outputs.cpu()[mask], self.y[mask]
 
-    def _scores(self, outputs: Tensor, mask: Tensor) -> Scores | None:
-        return node_score_values(outputs.cpu()[mask], self.y[mask]) if mask.any() else None
+    def _scores(self, outputs: Tensor, mask: Tensor, threshold: float) -> Scores | None:
+        if not mask.any():
+            return None
+        return node_score_values(outputs.cpu()[mask], self.y[mask], threshold)
 
 
-def node_score_values(logits: Tensor, y: Tensor) -> Scores:
+@dataclass(frozen=True)
+class _TargetJudge(Judge):
+    targets: Tensor
+    val: Tensor
+    test: Tensor
+    train: Tensor
+    rule: TargetRule
+
+    def scores(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str, threshold: float = 0.0
+    ) -> Scores | None:
+        mask = getattr(self, part)
+        if not mask.any():
+            return None
+        return target_score_values(self.rule, outputs.float().cpu()[mask], self.targets[mask])
+
+    def class_scores(self, outputs: Tensor, threshold: float = 0.0) -> Scores:
+        """The scores of each label, or of each number where there are several."""
+        logits, parts = outputs.float().cpu(), {"test": self.test, "val": self.val}
+        names = self.rule.names
+        if self.rule.kind == "multilabel":
+            rare = int(self.targets[self.train].sum(0).argmin())
+            labels = {
+                part: asdict(label_scores(logits[mask], self.targets[mask])) if mask.any() else None
+                for part, mask in parts.items()
+            }
+            return {"classes": {"names": names, "rare": rare, **labels}}
+        if len(names) == 1:
+            return {}
+        columns = self.rule.finished(logits).split(1, dim=1), self.targets.split(1, dim=1)
+        single = {
+            part: {
+                name: asdict(regression_scores(predicted[mask], true[mask]))
+                for name, predicted, true in zip(names, *columns, strict=True)
+            }
+            for part, mask in parts.items()
+            if mask.any()
+        }
+        return {"targets": single}
+
+    def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
+        found = self.scores(model, outputs, "test")
+        return None if found is None else found[MAIN_SCORES[self.rule.kind]]
+
+    def decisions(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str
+    ) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError("only classes and links are calibrated")
+
+
+def target_score_values(rule: TargetRule, outputs: Tensor, targets: Tensor) -> Scores:
+    """The scores of raw outputs ``[M, T]`` as JSON."""
+    if rule.kind == "multilabel":
+        return asdict(multilabel_scores(outputs, targets))
+    return asdict(regression_scores(rule.finished(outputs), targets))
+
+
+def node_threshold(train: TrainConfig, logits: Tensor, y: Tensor, rare: int) -> float:
+    """The threshold of two classes that some settings ask for, from validation nodes.
+
+    Args:
+        train: A number there is a calibrated probability of the rarer class.
+        logits: Raw outputs, ``[M, 2]``.
+        y: Labels, ``[M]``.
+        rare: The rarer class of the training nodes.
+    """
+    asked = train.threshold
+    if asked is None:
+        return 0.0
+    if isinstance(asked, float):
+        return margin_of(asked, rare, best_temperature(logits, y))
+    counted = train.select in (None, "accuracy")
+    return class_threshold(logits, y, "accuracy" if counted else "f1_macro")
+
+
+def node_score_values(logits: Tensor, y: Tensor, threshold: float = 0.0) -> Scores:
     """The scores of :func:`argnn.train.node_scores` as JSON."""
-    scores = asdict(node_scores(logits, y))
+    scores = asdict(node_scores(logits, y, threshold))
     return {**scores, "absent_classes": list(scores["absent_classes"])}
 
 
@@ -166,7 +327,9 @@ def node_score_values(logits: Tensor, y: Tensor) -> Scores:
 class _LinkJudge(Judge):
     pairs: LinkSplit
 
-    def scores(self, model: AbstractNodeModel, outputs: Tensor, part: str) -> Scores | None:
+    def scores(
+        self, model: AbstractNodeModel, outputs: Tensor, part: str, threshold: float = 0.0
+    ) -> Scores | None:
         threshold = best_threshold(*self._logits(model, outputs, "val"))
         edges, non_edges = self._logits(model, outputs, part)
         found = link_scores(edges, non_edges, threshold)

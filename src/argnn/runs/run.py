@@ -19,15 +19,15 @@ from argnn.functional.neighborhood import edges_of
 from argnn.nn import AbstractNodeModel
 from argnn.runs.dashboard import Dashboard
 from argnn.runs.machine import device_name, git_state, peak_mib, reset_peak, versions
-from argnn.runs.problems import Judge, Problem, Scores, pose_problem
-from argnn.runs.summary import SELECTION
+from argnn.runs.problems import Judge, Problem, class_labels, pose_problem
+from argnn.runs.summary import selection_of_row
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.run_config import RunConfig
 from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, read_folder, write_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
-from argnn.train import Snapshot, scores_and_metrics
+from argnn.train import FitResult, Snapshot, scores_and_metrics
 from argnn.train.calibration import calibrate, calibration_error, probabilities
 
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
@@ -119,7 +119,8 @@ def _trained(
     row = {
         **_identity(config, split),
         "config": config.to_json(),
-        **_scores(model, problem, config.train.precision),
+        **_scores(model, problem, config),
+        **_selection(config, result),
         "oracle": None if observer is None else observer.best,
         "chosen_epoch": result.best_epoch,
         "epochs_run": result.epochs_run,
@@ -166,15 +167,27 @@ def _identity(config: RunConfig, split: int) -> Row:
 
 
 @torch.no_grad()
-def _scores(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[str, Scores | None]:
+def _scores(model: AbstractNodeModel, problem: Problem, config: RunConfig) -> Row:
     """Scores of the chosen epoch on test and validation set, in the precision it had."""
-    visible, judge = problem.visible, problem.judge
+    visible, judge, precision = problem.visible, problem.judge, config.train.precision
     outputs, _ = scores_and_metrics(model.eval(), visible.x, edges_of(visible), precision)
+    threshold = judge.threshold(outputs, config.train)
     return {
-        "test": judge.scores(model, outputs, "test"),
-        **judge.twin_scores(outputs),
-        "val": judge.scores(model, outputs, "val"),
+        "test": judge.scores(model, outputs, "test", threshold),
+        **judge.twin_scores(outputs, threshold),
+        "val": judge.scores(model, outputs, "val", threshold),
+        **judge.class_scores(outputs, threshold),
+        **({} if config.train.threshold is None else {"threshold": threshold}),
     }
+
+
+def _selection(config: RunConfig, result: FitResult) -> Row:
+    """The score that chose the epoch, where the user named one."""
+    select = config.train.select
+    if select is None:
+        return {}
+    value = result.val_loss if select == "loss" else result.val_score
+    return {"selection": {"score": select, "val": value}}
 
 
 def _surroundings(config: RunConfig) -> Row:
@@ -222,17 +235,24 @@ def _write_model(
     problem: Problem,
     row: Mapping[str, Any],
 ) -> None:
-    """Calibrate the model of a split on its validation set, and write it."""
-    calibration = _calibration(model, problem, config.train.precision)
+    """Write the model of a split; classes and links are calibrated on its validation set."""
+    calibration: dict[str, Any] = {"calibration": None}
+    classes: list[Any] = []
+    if problem.target is None:
+        calibration = _calibration(model, problem, config.train.precision)
+        classes = class_labels(graph) if config.task == "node" else []
+    elif problem.target.kind == "multilabel":
+        classes = problem.target.names
     checkpoint = Checkpoint(
         spec=config.spec,
-        classes=_classes(graph) if config.task == "node" else [],
-        temperature=calibration["calibration"]["temperature"],
-        threshold=row["val"]["threshold"] if config.task == "link" else 0.0,
+        classes=classes,
+        temperature=(calibration["calibration"] or {"temperature": 1.0})["temperature"],
+        threshold=row["val"]["threshold"] if config.task == "link" else row.get("threshold", 0.0),
         precision=config.train.precision,
         directed=config.directed,
         row_normalize=config.row_normalize,
         schema=problem.schema,
+        target=problem.target,
         params=_params(config),
         facts={**_facts(config, row), **calibration},
     )
@@ -250,15 +270,6 @@ def _calibration(model: AbstractNodeModel, problem: Problem, precision: str) -> 
     if labels.numel():
         test_ece = calibration_error(probabilities(logits, found.temperature), labels)
     return {"calibration": asdict(found), "test_ece": test_ece}
-
-
-def _classes(graph: Data) -> list[Any]:
-    """Names of the classes, or their numbers where they have no names of their own."""
-    names = graph.get("class_names")
-    numbers = list(range(graph.class_count))
-    if names is None or list(names) == [f"class {number}" for number in numbers]:
-        return numbers
-    return [str(name) for name in names]
 
 
 def _params(config: RunConfig) -> dict[str, Any]:
@@ -286,7 +297,7 @@ def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
         "counts": {},
         "best_epoch": row["chosen_epoch"],
         "epochs_run": row["epochs_run"],
-        "val_score": row["val"][SELECTION[config.task]],
+        "val_score": selection_of_row(row)[1],
         "scores": {part: row[part] for part in ("val", "test")},
         "source": config.source,
         "train": config.train.to_json(),

@@ -5,22 +5,34 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from scipy.stats import t as student_t
+
+from argnn.train.selection import SELECTIONS
 
 #: The scores of each task, the paper's leading one first.
 SCORES: Mapping[str, tuple[str, ...]] = {
     "node": ("f1", "f1_macro", "accuracy", "auroc", "auprc"),
     "link": ("auroc", "auprc", "accuracy", "hits@10", "hits@50", "mrr"),
+    "regression": ("r2", "mae", "rmse"),
+    "multilabel": ("f1_micro", "f1_macro", "average_precision"),
 }
-#: The validation score that chooses the epoch.
-SELECTION: Mapping[str, str] = {"node": "accuracy", "link": "auroc"}
+#: Scores of which less is better; no table ranks by them.
+ERRORS = ("mae", "rmse")
+#: The validation score that chooses the epoch unless the user names another.
+SELECTION: Mapping[str, str] = {task: names[0] for task, names in SELECTIONS.items()}
 #: Below so many nodes one seed is noise: a table needs at least so many seeds.
 SMALL_GRAPH, LEAST_SEEDS = 1000, 5
+_OF_A_CLASS = ("precision", "recall", "f1", "average_precision")
 INTERVAL = "95 % Student-t interval of the mean over splits"
 PROTOCOLS: Mapping[str, str] = {
     "node": "epoch chosen by validation accuracy; test nodes scored once, after training",
     "link": "epoch and threshold chosen on validation pairs; test pairs scored once, after "
     "training; the model sees training edges only",
+    **dict.fromkeys(
+        ("regression", "multilabel"),
+        "epoch chosen by validation {}; test nodes scored once, after training",
+    ),
 }
 
 
@@ -48,14 +60,29 @@ def statistic(values: Sequence[float | None]) -> dict[str, Any]:
     }
 
 
+def selection_of_row(row: Mapping[str, Any]) -> tuple[str, float | None]:
+    """The validation score that chose the epoch of a finished row, and its value."""
+    if "selection" in row:
+        return row["selection"]["score"], row["selection"]["val"]
+    name = SELECTION[row["task"]]
+    return name, (row["val"] or {}).get(name)
+
+
+def protocol(task: str, select: str) -> str:
+    """How the epoch was chosen and the test set scored, in words."""
+    usual = "{}" if "{}" in PROTOCOLS[task] else SELECTION[task]
+    return PROTOCOLS[task].replace(f"validation {usual}", f"validation {select}")
+
+
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Statistics over the splits that were finished, and what was missing."""
     finished = [row for row in rows if "error" not in row]
     task = rows[0]["task"] if rows else "node"
-    selection = SELECTION[task]
+    chosen = [selection_of_row(row) for row in finished]
+    selection = chosen[0][0] if chosen else SELECTION[task]
     return {
         "task": task,
-        "protocol": PROTOCOLS[task],
+        "protocol": protocol(task, selection),
         "interval": INTERVAL,
         "splits": len(finished),
         "failed": len(rows) - len(finished),
@@ -64,7 +91,8 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for name in SCORES[task]
         },
         **_twins(finished, SCORES[task]),
-        "val": {selection: statistic([_score(row, "val", selection) for row in finished])},
+        **_classes(finished),
+        "val": {selection: statistic([value for _, value in chosen])},
         "absent_classes": {
             str(row["split"]): row["test"]["absent_classes"]
             for row in finished
@@ -85,6 +113,34 @@ def _twins(finished: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[
     parts = [without_twins(row) or {} for row in finished]
     scores = {name: statistic([part.get(name) for part in parts]) for name in names}
     return {"twins": total, "test_without_twins": scores}
+
+
+def _classes(finished: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Test scores of each class: means over splits, and sums of counts; nothing without classes.
+
+    ``average_precision_rare`` is that of the rarest training class, not weighted by class size.
+    """
+    found = [row["classes"] for row in finished if (row.get("classes") or {}).get("test")]
+    if not found:
+        return {}
+    tests = [part["test"] for part in found]
+    confusions = [test["confusion"] for test in tests]
+    rare = [part["test"]["average_precision"][part["rare"]] for part in found]
+    return {
+        "classes": {
+            "names": found[0]["names"],
+            "rare": found[0]["rare"],
+            **{name: _column_means([test[name] for test in tests]) for name in _OF_A_CLASS},
+            "support": np.sum([test["support"] for test in tests], axis=0).tolist(),
+            "confusion": None if None in confusions else np.sum(confusions, axis=0).tolist(),
+            "average_precision_rare": statistic(rare),
+        }
+    }
+
+
+def _column_means(rows: Sequence[Sequence[float | None]]) -> list[float | None]:
+    """Mean of each column over the rows that have a value there."""
+    return [statistic([row[label] for row in rows])["mean"] for label in range(len(rows[0]))]
 
 
 def has_twins(row: Mapping[str, Any]) -> bool:

@@ -1,12 +1,15 @@
 """Results as Rich tables; printing them is left to the command line."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from argnn.runs.summary import SCORES, SELECTION, has_twins, without_twins
 from argnn.tables import rich_table
+from argnn.wording import printable
 
 SCORE_NAMES = {
     "f1": "F1 (weighted)",
@@ -17,7 +20,17 @@ SCORE_NAMES = {
     "hits@10": "hits@10",
     "hits@50": "hits@50",
     "mrr": "MRR",
+    "average_precision": "average precision",
+    "loss": "loss",
+    "f1_micro": "F1 (micro)",
+    "r2": "R²",
+    "mae": "MAE",
+    "rmse": "RMSE",
 }
+#: Scores that are no shares, and so are not printed in per cent.
+_PLAIN = ("loss", "r2", "mae", "rmse")
+#: Most classes with a column of the confusion matrix, and most classes with a row.
+_MOST_CONFUSED, _MOST_CLASSES = 6, 20
 
 
 def per_cent(value: float | None, digits: int = 2) -> str:
@@ -30,10 +43,20 @@ def per_cent(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{100 * value:.{digits}f}"
 
 
-def with_interval(statistic: Mapping[str, Any]) -> str:
-    """A mean in per cent, with its interval where there is one."""
-    text = per_cent(statistic["mean"])
-    return text if statistic["interval"] is None else f"{text} ± {per_cent(statistic['interval'])}"
+def score_text(name: str, value: float | None) -> str:
+    """A score in per cent, or as it is where it is no share.
+
+    Example:
+        >>> score_text("accuracy", 0.8765), score_text("loss", 0.31234)
+        ('87.65', '0.3123')
+    """
+    return f"{value:.4g}" if name in _PLAIN and value is not None else per_cent(value)
+
+
+def with_interval(statistic: Mapping[str, Any], name: str = "") -> str:
+    """A mean, in per cent unless it is no share, with its interval where there is one."""
+    text, half = score_text(name, statistic["mean"]), statistic["interval"]
+    return text if half is None else f"{text} ± {score_text(name, half)}"
 
 
 def test_text(row: Mapping[str, Any], score: str) -> str:
@@ -44,7 +67,7 @@ def test_text(row: Mapping[str, Any], score: str) -> str:
         >>> test_text({"test": {"f1": 0.9}, "twins": twins, "test_without_twins": None}, "f1")
         '90.00 (without twins -)'
     """
-    text = per_cent((row["test"] or {}).get(score))
+    text = score_text(score, (row["test"] or {}).get(score))
     if not has_twins(row):
         return text
     return f"{text} (without twins {per_cent((without_twins(row) or {}).get(score))})"
@@ -53,16 +76,79 @@ def test_text(row: Mapping[str, Any], score: str) -> str:
 def score_table(summary: Mapping[str, Any]) -> Table:
     """Test scores of a run, and the validation score that chose its epochs."""
     several, others = summary["splits"] > 1, summary.get("test_without_twins")
-    header = ["score", *(("mean ± interval, %", "sd", "splits") if several else ("%",))]
+    unit = "" if summary["task"] == "regression" else ", %"
+    words = (f"mean ± interval{unit}", "sd", "splits") if several else (unit[2:] or "value",)
+    header = ["score", *words]
     rows = []
     for part, word in (("test", "test"), ("val", "validation")):
-        for name, value in summary[part].items():
-            cells = [f"{word} {SCORE_NAMES[name]}", with_interval(value)]
-            cells += [per_cent(value["sd"]), str(value["n"])] if several else []
+        for name, value in _shown_scores(summary, part):
+            label = _RARE.format(rare_name(summary)) if name == "rare" else SCORE_NAMES[name]
+            weighted = " (weighted)" if name == "auprc" and summary["task"] == "node" else ""
+            cells = [f"{word} {label}{weighted}", with_interval(value, name)]
+            cells += [score_text(name, value["sd"]), str(value["n"])] if several else []
             if others:
-                cells.append(with_interval(others[name]) if part == "test" else "-")
+                cells.append(with_interval(others[name], name) if name in others else "-")
             rows.append(cells)
     return rich_table([*header, *(["without twins, %"] if others else [])], rows, left=["score"])
+
+
+_RARE = "average precision of {}"
+
+
+def _shown_scores(summary: Mapping[str, Any], part: str) -> list[tuple[str, Any]]:
+    """The scores of a part; for two classes with that of the rarer one, not weighted."""
+    scores = list(summary[part].items())
+    classes = summary.get("classes")
+    if part == "test" and classes and len(classes["names"]) == 2:
+        scores.append(("rare", classes["average_precision_rare"]))
+    return scores
+
+
+def rare_name(summary: Mapping[str, Any]) -> str:
+    """The name of the rarest training class.
+
+    Example:
+        >>> rare_name({"classes": {"names": ["0", "1"], "rare": 1}})
+        'class 1'
+    """
+    classes = summary["classes"]
+    return class_word(classes["names"][classes["rare"]])
+
+
+def class_word(name: str) -> str:
+    """A class as it is called in a sentence.
+
+    Example:
+        >>> class_word("3"), class_word("fraud")
+        ('class 3', 'fraud')
+    """
+    return f"class {name}" if name.isdigit() else name
+
+
+def class_table(summary: Mapping[str, Any]) -> Table | None:
+    """Test scores of each class, and for few classes what their nodes were said to be.
+
+    None where there are no classes or no test nodes.
+    """
+    found = summary.get("classes")
+    if found is None:
+        return None
+    names, confusion = found["names"], found["confusion"]
+    shown = confusion is not None and len(names) <= _MOST_CONFUSED
+    header = ["class", "nodes", "precision", "recall", "F1", "average precision"]
+    header += [f"as {printable(name)}" for name in names] if shown else []
+    rows = []
+    for number, name in enumerate(names[:_MOST_CLASSES]):
+        scores = ("precision", "recall", "f1", "average_precision")
+        cells = [printable(name), str(found["support"][number])]
+        cells += [per_cent(found[score][number]) for score in scores]
+        rows.append(cells + ([str(count) for count in confusion[number]] if shown else []))
+    if len(names) > _MOST_CLASSES:
+        more = f"... {len(names) - _MOST_CLASSES} more"
+        rows.append([more, *[""] * (len(header) - 1)])
+    escaped = [[escape(cell) for cell in row] for row in rows]
+    header = [escape(name) for name in header]
+    return rich_table(header, escaped, left=header[:1], title="classes on test nodes, in per cent")
 
 
 def twin_sentence(summary: Mapping[str, Any]) -> str | None:
@@ -79,7 +165,7 @@ def twin_sentence(summary: Mapping[str, Any]) -> str | None:
 
 def trial_table(trial: Mapping[str, Any]) -> Table:
     """The recipes of a trial that went furthest, best first; the choice is marked."""
-    runs = sorted(trial["runs"], key=lambda run: (-run["epochs"], -(run["val_score"] or -1.0)))
+    runs = sorted(trial["runs"], key=_place)
     fewest = min((run["epochs"] for run in runs), default=0)
     shown = [run for run in runs if run["epochs"] > fewest] or runs
     rows = [
@@ -98,6 +184,11 @@ def trial_table(trial: Mapping[str, Any]) -> Table:
     others = len(runs) - len(shown)
     table.caption = f"{others} other recipes ended after {fewest} epochs" if others else None
     return table
+
+
+def _place(run: Mapping[str, Any]) -> tuple[float, float]:
+    score = run["val_score"]
+    return -run["epochs"], math.inf if score is None else -score
 
 
 def metric_sentence(trial: Mapping[str, Any]) -> str:

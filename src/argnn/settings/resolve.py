@@ -15,9 +15,12 @@ from argnn.settings.options import Overrides, check_preset, resolve_options, res
 from argnn.settings.run_config import LinkConfig, RunConfig
 from argnn.settings.stored import find_settings
 from argnn.settings.tuned import read_tuned
+from argnn.train.selection import selection_of
 
 #: What a graph without a name or a file is called.
 IN_MEMORY = "a graph in memory"
+#: In place of a task: classes, numbers or labels, as the graph has them.
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Request:
         directed: Keep the directions of the edges.
         row_normalize: Scale each row of the features to sum one.
         workers: How many splits run at the same time; as many as there are cores if not given.
-        task: ``"node"`` or ``"link"``.
+        task: ``"node"``, ``"regression"``, ``"multilabel"`` or ``"link"``, or :data:`AUTO`.
         ratio: Shares of training, validation and test pairs; only for links.
         decoder: Name of a decoder; only for links, and the model's own if not given.
         spanning_forest: Keep a spanning forest in training; only for links.
@@ -128,7 +131,7 @@ def base_settings(request: Request) -> BaseSettings | None:
             data_name(request.data),
             directed=is_directed(request),
             preset=preset,
-            task=request.task,
+            task="link" if request.task == "link" else "node",
             method=model,
         )
     if stored is not None:
@@ -206,12 +209,24 @@ def resolve(
         columns=dict(columns or {}),
         per_split=own if len(choices) > 1 else {},
     )
+    _check_judging(config)
     if config.link is not None:
         config.spec.try_out()
-        learns = model_class(model).learns_metric
-        if learns and config.train.penalty_weights != "fixed" and not graph["classes"]:
-            raise ConfigError("penalty weights from theory need labels, and the graph has none")
+    learns = model_class(model).learns_metric
+    if learns and config.train.penalty_weights != "fixed" and not graph["classes"]:
+        raise ConfigError("penalty weights from theory need labels, and the graph has none")
     return config
+
+
+def _check_judging(config: RunConfig) -> None:
+    """Raise where score, weights or threshold do not fit the task."""
+    train, task, classes = config.train, config.task, config.graph["classes"]
+    selection_of(task, train.select)
+    if train.class_weight is not None and task != "node":
+        raise ConfigError(f"class_weight belongs to classes of nodes, not to task {task}")
+    if train.threshold is not None and (task != "node" or classes != 2):
+        found = f"{classes} classes" if task == "node" else f"task {task}"
+        raise ConfigError(f"threshold needs a graph with two classes (got {found})")
 
 
 def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig | None:
@@ -219,7 +234,7 @@ def _link_config(request: Request, model: str, usual: str | None) -> LinkConfig 
 
     The decoder is the user's, that of the settings, or the model's own.
     """
-    if request.task == "node":
+    if request.task != "link":
         return None
     decoder = request.decoder or usual or model_class(model).link_decoder
     return LinkConfig(

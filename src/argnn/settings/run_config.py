@@ -11,7 +11,12 @@ from argnn.settings.options import ModelSpec, recorded_options, resolve_options
 from argnn.train import TrainConfig
 
 #: The tasks, and the score that the paper's tables of each lead with.
-MAIN_SCORES: Mapping[str, str] = {"node": "f1", "link": "auroc"}
+MAIN_SCORES: Mapping[str, str] = {
+    "node": "f1",
+    "link": "auroc",
+    "regression": "r2",
+    "multilabel": "f1_micro",
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class RunConfig:
 
     Attributes:
         data: Name of the data set, or the path of a file.
-        task: ``"node"`` or ``"link"``.
+        task: ``"node"``, ``"regression"``, ``"multilabel"`` or ``"link"``.
         model: Name of the model.
         preset: Name of the preset; ``"default"`` for models without presets.
         directed: Whether directions of edges were asked for.
@@ -111,7 +116,7 @@ class RunConfig:
             options=self.options,
             decoder=None if self.link is None else self.link.decoder,
             in_channels=self.graph["features"],
-            out_channels=max(1, self.graph["classes"]),
+            out_channels=self.graph.get("targets") or max(1, self.graph["classes"]),
         )
 
     def for_split(self, split: int) -> "RunConfig":

@@ -50,7 +50,7 @@ class TunedSettings:
 
     Attributes:
         data: Name of the data set, or the path of a file.
-        task: ``"node"`` or ``"link"``.
+        task: ``"node"``, ``"regression"``, ``"multilabel"`` or ``"link"``.
         directed: Whether directions of edges were asked for.
         row_normalize: Whether each row of the features was scaled to sum one.
         model: Name of the model.

@@ -6,10 +6,22 @@ from typing import Any
 
 from argnn.nn import model_class
 from argnn.store.model_folder import Checkpoint
+from argnn.train.scores import decision_rule
 from argnn.wording import one_line
 
-#: The validation score that chooses the epoch.
-SELECTION = {"node": "validation accuracy", "link": "validation AUROC"}
+#: The validation score that chooses the epoch unless the user names another.
+SELECTION = {
+    "node": "validation accuracy",
+    "link": "validation AUROC",
+    "regression": "validation r2",
+    "multilabel": "validation average_precision",
+}
+_TITLES = {
+    "node": "Classifier of nodes",
+    "link": "Predictor of links",
+    "regression": "Predictor of numbers of nodes",
+    "multilabel": "Predictor of labels of nodes",
+}
 _Z = 1.959963984540054
 _MAX_NAMED = 20
 
@@ -25,6 +37,13 @@ _LIMITS = {
         "Probabilities are calibrated for as many links as non-links. Among all pairs of a graph "
         "links are far rarer, so that they must be read as a ranking there.",
     ),
+    **dict.fromkeys(
+        ("regression", "multilabel"),
+        (
+            "Scores hold for graphs like the one it was trained on. Another graph needs the same "
+            "features, computed in the same way.",
+        ),
+    ),
 }
 _CALIBRATION_LIMIT = (
     "The calibration error on validation was measured where temperature and epoch were chosen, and "
@@ -35,15 +54,15 @@ _CALIBRATION_LIMIT = (
 def model_card(checkpoint: Checkpoint) -> str:
     """Text of the card, in Markdown."""
     facts, spec, task = checkpoint.facts, checkpoint.spec, checkpoint.task
+    calibrated = checkpoint.target is None
     graph = facts.get("graph", {})
-    title = "Classifier of nodes" if task == "node" else "Predictor of links"
     parts = [
-        f"# {title}: {spec.model} on {_inline(graph.get('name', 'a graph'))}",
+        f"# {_TITLES[task]}: {spec.model} on {_inline(graph.get('name', 'a graph'))}",
         _section("Data", _data_lines(checkpoint, graph)),
         _section("Protocol", _protocol_lines(facts, task)),
         _section("Scores", _score_lines(facts, task)),
-        _section("Calibration", _calibration_lines(checkpoint)),
-        _section("Limits", [*_LIMITS[task], _CALIBRATION_LIMIT]),
+        *_calibration_section(checkpoint),
+        _section("Limits", [*_LIMITS[task], *([_CALIBRATION_LIMIT] if calibrated else [])]),
         _section("Settings", _setting_lines(checkpoint)),
         "Open it with `argnn.load(folder)`; `model.json` and `model.safetensors` hold no code.",
     ]
@@ -82,7 +101,10 @@ def _data_lines(checkpoint: Checkpoint, graph: Mapping[str, Any]) -> list[str]:
         labels = ", ".join(_inline(label) for label in checkpoint.classes[:_MAX_NAMED])
         rest = len(checkpoint.classes) - _MAX_NAMED
         more = f" and {rest} more" if rest > 0 else ""
-        lines.append(f"{len(checkpoint.classes)} classes: {labels}{more}")
+        what = "labels" if checkpoint.task == "multilabel" else "classes"
+        lines.append(f"{len(checkpoint.classes)} {what}: {labels}{more}")
+    elif checkpoint.target is not None:
+        lines.append(f"targets: {', '.join(map(_inline, checkpoint.target.names[:_MAX_NAMED]))}")
     rules = (("edges", "edge_rule"), ("features", "feature_rule"))
     lines += [f"{name}: {_inline(graph[key])}" for name, key in rules if graph.get(key)]
     return lines
@@ -94,9 +116,9 @@ def _protocol_lines(facts: Mapping[str, Any], task: str) -> list[str]:
     if counts:
         lines.append(", ".join(f"{counts[name]} {name}" for name in counts))
     chosen, run = facts.get("best_epoch"), facts.get("epochs_run")
-    lines.append(
-        f"selection: epoch {chosen} of {run}, by {SELECTION[task]}; no test label was read"
-    )
+    select = facts.get("train", {}).get("select")
+    score = f"validation {select}" if select else SELECTION[task]
+    lines.append(f"selection: epoch {chosen} of {run}, by {score}; no test label was read")
     return lines
 
 
@@ -114,14 +136,22 @@ def _scores_text(scores: Mapping[str, Any], task: str) -> str:
     texts = []
     for name, value in scores.items():
         if isinstance(value, float) and name != "threshold":
-            text = f"{name} {100 * value:.2f} %"
+            plain = task == "regression"
+            text = f"{name} {value:.4g}" if plain else f"{name} {100 * value:.2f} %"
             # Only accuracy is a share of independent decisions with a textbook interval.
             if name == "accuracy" and scores.get("count"):
                 low, high = wilson_interval(value, scores["count"])
                 text += f" (95 % Wilson interval {100 * low:.2f} to {100 * high:.2f})"
             texts.append(text)
-    what = "nodes" if task == "node" else "pairs"
+    what = "pairs" if task == "link" else "nodes"
     return ", ".join(texts) + (f", n = {scores['count']} {what}" if scores.get("count") else "")
+
+
+def _calibration_section(checkpoint: Checkpoint) -> list[str]:
+    if checkpoint.target is not None:
+        return []
+    lines = [*_calibration_lines(checkpoint), *_decision_lines(checkpoint)]
+    return [_section("Calibration", lines)]
 
 
 def _calibration_lines(checkpoint: Checkpoint) -> list[str]:
@@ -137,6 +167,16 @@ def _calibration_lines(checkpoint: Checkpoint) -> list[str]:
     if test is not None:
         lines.append(f"expected calibration error on the test set {100 * test:.2f} %")
     return lines
+
+
+def _decision_lines(checkpoint: Checkpoint) -> list[str]:
+    """From where a node is of a class, where that is not the more probable one."""
+    if checkpoint.task != "node":
+        return []
+    rule = decision_rule(checkpoint.classes, checkpoint.threshold, checkpoint.temperature)
+    if rule is None:
+        return []
+    return [f"class {_inline(rule['class'])} from probability {rule['from_probability']:.4g}"]
 
 
 def _setting_lines(checkpoint: Checkpoint) -> list[str]:

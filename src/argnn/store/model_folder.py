@@ -6,10 +6,11 @@ a file that claims a huge model does not fill the memory.
 """
 
 import hashlib
+import math
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,11 +35,12 @@ from argnn.nn import DECODERS, AbstractNodeModel, is_model_name
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 from argnn.settings.options import ModelSpec, check_options, seeded
 from argnn.train.devices import PRECISIONS
+from argnn.train.target_tasks import TargetRule
 from argnn.wording import shortened
 
 FORMAT = 1
 FILES = WEIGHTS, DOCUMENT, CARD = "model.safetensors", "model.json", "README.md"
-TASKS = ("node", "link")
+TASKS = ("node", "link", "regression", "multilabel")
 
 _MAX_DOCUMENT = 64 * 2**20
 _HUGE = 1e300
@@ -51,7 +53,7 @@ class Checkpoint:
 
     Attributes:
         spec: What to build.
-        classes: Label of each class; empty for links.
+        classes: Label of each class, or each label; empty for links and numbers.
         temperature: What raw scores are divided by before they become probabilities.
         threshold: For links, the logit from which a pair counts as one.
         precision: Precision that the model was validated in.
@@ -59,6 +61,7 @@ class Checkpoint:
         row_normalize: Whether rows of the features were scaled to sum one.
         schema: How the columns of the training data became features; None where they were given
             as numbers.
+        target: What the outputs mean, where the targets are no classes.
         params: Parameters of the estimator.
         facts: Data, protocol, scores and versions, for the card.
     """
@@ -73,10 +76,13 @@ class Checkpoint:
     schema: dict[str, Any] | None = None
     params: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    target: TargetRule | None = None
 
     @property
     def task(self) -> str:
-        """``"node"`` or ``"link"``."""
+        """One of :data:`TASKS`."""
+        if self.target is not None:
+            return self.target.kind
         return "node" if self.spec.decoder is None else "link"
 
 
@@ -181,7 +187,9 @@ class _OwnEntries(TypedDict):
 
 _OWN_KEYS = tuple(_OwnEntries.__annotations__)
 _SPEC_KEYS = tuple(field.name for field in fields(ModelSpec))
-_CHECKPOINT_KEYS = tuple(field.name for field in fields(Checkpoint) if field.name != "spec")
+_CHECKPOINT_KEYS = tuple(
+    field.name for field in fields(Checkpoint) if field.name not in ("spec", "target")
+)
 
 
 def _document(checkpoint: Checkpoint, weights: str) -> dict[str, Any]:
@@ -190,6 +198,7 @@ def _document(checkpoint: Checkpoint, weights: str) -> dict[str, Any]:
         "task": checkpoint.task,
         **{key: getattr(checkpoint.spec, key) for key in _SPEC_KEYS},
         **{key: getattr(checkpoint, key) for key in _CHECKPOINT_KEYS},
+        **({} if checkpoint.target is None else {"target": asdict(checkpoint.target)}),
         "weights": weights,
     }
 
@@ -245,7 +254,9 @@ def _checkpoint(document: Mapping[str, Any]) -> Checkpoint:
     expected = spec.in_channels
     width = (found.schema or {}).get("num_features", expected)
     _require(width == expected, f"schema has {shortened(width)} features, not {expected}")
-    _check_classes(found.classes, spec.out_channels if task == "node" else 0)
+    _require(task == found.task, f"task {task} does not fit the model, which is for {found.task}")
+    _check_classes(found.classes, spec.out_channels if task in ("node", "multilabel") else 0)
+    _check_target(found.target, spec.out_channels)
     check_options(spec.options)
     return found
 
@@ -253,6 +264,17 @@ def _checkpoint(document: Mapping[str, Any]) -> Checkpoint:
 def _require(holds: bool, message: str) -> None:
     if not holds:
         raise ConfigError(message)
+
+
+def _check_target(target: TargetRule | None, expected: int) -> None:
+    if target is None:
+        return
+    for name in ("names", "center", "scale"):
+        count = len(getattr(target, name))
+        _require(count == expected, f"target: {name} has {count} entries, not {expected}")
+    numbers = [*target.center, *target.scale]
+    finite = all(math.isfinite(value) and abs(value) < _HUGE for value in numbers)
+    _require(finite and min(target.scale) > 0, "target: center and scale must be usable numbers")
 
 
 def _check_classes(classes: list[Any], expected: int) -> None:

@@ -5,12 +5,22 @@ from argnn.train.config import OPTIMIZERS, TRAIN_PRESETS, TrainConfig, train_con
 from argnn.train.devices import scores_and_metrics
 from argnn.train.loop import EpochRecord, FitResult, Snapshot, fit
 from argnn.train.negatives import NegativeSampler
-from argnn.train.scores import LinkScores, NodeScores, best_threshold, link_scores, node_scores
+from argnn.train.scores import (
+    LinkScores,
+    NodeScores,
+    best_threshold,
+    class_scores,
+    decided,
+    link_scores,
+    node_scores,
+)
+from argnn.train.selection import SELECTIONS
 from argnn.train.tasks import LinkPrediction, NodeClassification, Task, Validation
 
 __all__ = [
-    "OPTIMIZERS", "TRAIN_PRESETS", "Batch", "BatchSource", "EpochRecord", "FitResult",
+    "OPTIMIZERS", "SELECTIONS", "TRAIN_PRESETS", "Batch", "BatchSource", "EpochRecord", "FitResult",
     "LinkPrediction", "LinkScores", "NegativeSampler", "NodeClassification", "NodeScores",
-    "Snapshot", "Task", "TrainConfig", "Validation", "WholeGraph", "best_threshold", "fit",
+    "Snapshot", "Task", "TrainConfig", "Validation", "WholeGraph", "best_threshold",
+    "class_scores", "decided", "fit",
     "link_scores", "node_scores", "scores_and_metrics", "train_config",
 ]  # fmt: skip

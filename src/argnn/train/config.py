@@ -12,6 +12,7 @@ from argnn.errors import ConfigError, require
 from argnn.functional.ricci import REDUCTIONS
 from argnn.registry import canonical_name, resolve, suggestion
 from argnn.train.devices import PRECISIONS
+from argnn.train.selection import SELECTION_NAMES
 
 #: Every optimiser by its name in ``TrainConfig.optimizer``. The value is called with parameter
 #: groups and the keywords ``fused`` and ``capturable``. For every parameter, the optimiser keeps a
@@ -28,7 +29,8 @@ _CHOICES = {
 #: Settings that were added after results had been stored. Records leave them out at their default
 #: value, so that the fingerprints of finished runs stay the same.
 _GROUPS = ("metric", "layers", "encoder_head")
-_ADDED_LATER = ("optimizer", *(f"{group}_weight_decay" for group in _GROUPS))
+_JUDGING = ("select", "class_weight", "threshold")
+_ADDED_LATER = ("optimizer", *(f"{group}_weight_decay" for group in _GROUPS), *_JUDGING)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,12 @@ class TrainConfig:
             the first two by the paper's formulas from the homophily of the training labels.
         penalty_adaptive: Whether these weights are learned.
         penalty_reduction: ``"sum"`` as in the paper, or ``"mean"``.
+        select: The validation score that chooses the epoch, see ``argnn.train.SELECTIONS``; None
+            takes the usual one of the task.
+        class_weight: Weight of each class in the training loss, by its name, or ``"balanced"`` for
+            weights that make up for the sizes of the classes; a class that is not named has 1.
+        threshold: Probability from which a node is of the rarer of two classes. ``"validation"``
+            chooses it on validation nodes; None takes the more probable class.
     """
 
     epochs: int = 200
@@ -96,6 +104,9 @@ class TrainConfig:
     penalty_weights: str = "fixed"
     penalty_adaptive: bool = False
     penalty_reduction: str = "mean"
+    select: str | None = None
+    class_weight: str | dict[str, float] | None = None
+    threshold: str | float | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -114,11 +125,29 @@ class TrainConfig:
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(choices)}", repr(value))
+        self._check_judging()
         weights = (self.ricci_weight, self.smoothness_weight, self.magnitude_weight)
         if self.penalty_adaptive and self.penalty_weights == "fixed" and not any(weights):
             raise ConfigError("penalty_adaptive needs a penalty weight above 0 to start from")
         name = canonical_name(self.optimizer, OPTIMIZERS, "optimizer")
         object.__setattr__(self, "optimizer", name)
+
+    def _check_judging(self) -> None:
+        """Raise unless score, weights and threshold are possible for some task."""
+        select, weight, threshold = self.select, self.class_weight, self.threshold
+        known = select is None or select in SELECTION_NAMES
+        require(known, "select", f"one of {', '.join(SELECTION_NAMES)}", repr(select))
+        if isinstance(weight, str):
+            words = "balanced, or a mapping of classes to weights"
+            require(weight == "balanced", "class_weight", words, repr(weight))
+        for name, value in (weight or {}).items() if isinstance(weight, dict) else ():
+            fits = value > 0 and math.isfinite(value)
+            require(fits, f"class_weight of {name}", "positive", value)
+        if isinstance(threshold, str):
+            words = "validation or a number"
+            require(threshold == "validation", "threshold", words, repr(threshold))
+        elif threshold is not None:
+            require(0 < threshold < 1, "threshold", "between 0 and 1", threshold)
 
     def group_weight_decay(self, group: str) -> float:
         """Weight decay of one of the groups of ``AbstractNodeModel.parameter_groups``."""

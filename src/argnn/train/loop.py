@@ -157,6 +157,8 @@ class _Loop:
         batches: BatchSource | None,
         observe: Callable[[int, Tensor], None] | None,
     ) -> None:
+        if config.select is not None or config.class_weight is not None:
+            task = task.configured(config)
         self.model, self.task, self.config, self.observe = model, task, config, observe
         # Nothing else of the graph is kept, because it may have labels that training must not see.
         self.x, self.edge_index = graph.x, edges_of(graph)

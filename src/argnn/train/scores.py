@@ -1,12 +1,29 @@
 """Scores of predictions."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import average_precision_score, f1_score, roc_auc_score, roc_curve
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    f1_score,
+    mean_absolute_error,
+    precision_recall_fscore_support,
+    r2_score,
+    roc_auc_score,
+    roc_curve,
+    root_mean_squared_error,
+)
 from torch import Tensor
+
+from argnn.train.selection import f1_mean, f1_micro
+
+#: Most classes that have a confusion matrix in results.
+MOST_CONFUSED = 50
 
 
 @dataclass(frozen=True)
@@ -34,13 +51,13 @@ class NodeScores:
     count: int
 
 
-def node_scores(logits: Tensor, y: Tensor) -> NodeScores:
-    """Score raw outputs ``[M, C]`` against labels ``[M]``."""
+def node_scores(logits: Tensor, y: Tensor, threshold: float = 0.0) -> NodeScores:
+    """Score raw outputs ``[M, C]`` against labels ``[M]``; for the threshold see `decided`."""
     if y.numel() == 0:
         raise ValueError("cannot score an empty set of nodes")
     probability = torch.softmax(logits.double(), dim=-1).cpu().numpy()
     label = y.cpu().numpy()
-    predicted = probability.argmax(-1)
+    predicted = probability.argmax(-1) if threshold == 0 else decided(logits, threshold).numpy()
     present, sizes = np.unique(label, return_counts=True)
     absent = sorted(set(range(probability.shape[1])) - set(present.tolist()))
     return NodeScores(
@@ -71,6 +88,207 @@ def _one_vs_rest(
         return None
     values = [score(label == c, probability[:, c]) for c in present]
     return float(np.average(values, weights=sizes))
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """Scores of each class on one set of nodes, one entry per class.
+
+    Attributes:
+        precision: Share of right ones among the nodes that are said to be of the class; 0 if none
+            is.
+        recall: Share of the nodes of the class that are found; 0 if there is none.
+        f1: Harmonic mean of the two.
+        support: Number of nodes of the class.
+        average_precision: Of the class against the rest, not weighted; None if the class or the
+            rest is absent.
+        confusion: Nodes of each class (row) by the class that they are said to be of (column);
+            None for more than :data:`MOST_CONFUSED` classes.
+    """
+
+    precision: list[float]
+    recall: list[float]
+    f1: list[float]
+    support: list[int]
+    average_precision: list[float | None]
+    confusion: list[list[int]] | None
+
+
+def class_scores(logits: Tensor, y: Tensor, threshold: float = 0.0) -> ClassScores:
+    """Score raw outputs ``[M, C]`` class by class; the arguments are those of `node_scores`."""
+    label, predicted = y.cpu().numpy(), decided(logits, threshold).cpu().numpy()
+    probability = torch.softmax(logits.double(), dim=-1).cpu().numpy()
+    classes = list(range(probability.shape[1]))
+    precision, recall, f1, support = precision_recall_fscore_support(
+        label, predicted, labels=classes, zero_division=0
+    )
+    return ClassScores(
+        precision=precision.tolist(),
+        recall=recall.tolist(),
+        f1=f1.tolist(),
+        support=support.tolist(),
+        average_precision=[
+            float(average_precision_score(label == c, probability[:, c]))
+            if 0 < support[c] < len(label)
+            else None
+            for c in classes
+        ],
+        confusion=confusion_matrix(label, predicted, labels=classes).tolist()
+        if len(classes) <= MOST_CONFUSED
+        else None,
+    )
+
+
+def decided(logits: Tensor, threshold: float = 0.0) -> Tensor:
+    """The class of each row of raw outputs ``[M, C]``: that of the largest one.
+
+    Args:
+        logits: The outputs.
+        threshold: For two classes, what the second output must exceed the first by to win.
+
+    Example:
+        >>> decided(torch.tensor([[0.0, 2.0], [0.0, 0.5]]), threshold=1.0).tolist()
+        [1, 0]
+    """
+    if threshold == 0:
+        return logits.argmax(-1)
+    return (logits[:, 1].double() - logits[:, 0].double() > threshold).long()
+
+
+def class_threshold(logits: Tensor, y: Tensor, score: str) -> float:
+    """The threshold of `decided` with the best score; of several, the one closest to zero.
+
+    Args:
+        logits: Raw outputs of validation nodes, ``[M, 2]``.
+        y: Their labels, ``[M]``.
+        score: ``"accuracy"`` or ``"f1_macro"``.
+    """
+    margin = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
+    order = np.argsort(margin)
+    margin, label = margin[order], (y.cpu().numpy() == 1)[order]
+    # Below cut k are the k smallest margins; a cut between equal ones is none.
+    cuts = np.flatnonzero(np.diff(margin, prepend=-np.inf, append=np.inf))
+    middles = (margin[cuts[1:-1] - 1] + margin[cuts[1:-1]]) / 2
+    thresholds = np.array([margin[0] - 1, *middles, margin[-1] + 1, 0.0])
+    cuts = np.append(cuts, np.searchsorted(margin, 0.0, side="right"))
+    positives, count = int(label.sum()), len(label)
+    missed = np.concatenate([[0], label.cumsum()])[cuts]
+    hits, right = positives - missed, cuts - missed
+    if score == "accuracy":
+        values = (hits + right) / count
+    else:
+        sizes = np.stack([count - cuts + positives, cuts + count - positives])
+        both = np.stack([hits, right])
+        values = (2 * both / np.maximum(sizes, 1)).sum(0) / (sizes > 0).sum(0)
+    # Rounded, so that rounding errors do not decide ties.
+    best = np.flatnonzero(values >= values.max() - 1e-12)
+    return float(thresholds[best[np.abs(thresholds[best]).argmin()]])
+
+
+def margin_of(probability: float, rare: int, temperature: float) -> float:
+    """The threshold of `decided` that belongs to a probability of the class ``rare``."""
+    margin = temperature * math.log(probability / (1 - probability))
+    return margin if rare == 1 else -margin
+
+
+def decision_rule(
+    classes: Sequence[Any], threshold: float, temperature: float
+) -> dict[str, Any] | None:
+    """A threshold of `decided` in words: the class that needs less than one half, and how much.
+
+    None where the more probable class is chosen.
+
+    Example:
+        >>> decision_rule(["ok", "fraud"], threshold=-math.log(4), temperature=1.0)
+        {'class': 'fraud', 'from_probability': 0.2}
+    """
+    if threshold == 0:
+        return None
+    probability = 1 / (1 + math.exp(min(abs(threshold) / temperature, 700)))
+    return {"class": classes[int(threshold < 0)], "from_probability": probability}
+
+
+@dataclass(frozen=True)
+class RegressionScores:
+    """Scores of predicted numbers on one set of nodes: means over targets.
+
+    Attributes:
+        r2: Share of the variance that is explained; None if a target is the same for all nodes.
+        mae: Mean absolute error.
+        rmse: Root of the mean squared error, of each target.
+        count: Number of nodes scored.
+    """
+
+    r2: float | None
+    mae: float
+    rmse: float
+    count: int
+
+
+def regression_scores(predicted: Tensor, targets: Tensor) -> RegressionScores:
+    """Score predictions ``[M, T]`` against targets ``[M, T]``, both in the targets' own units."""
+    said, true = predicted.double().cpu().numpy(), targets.double().cpu().numpy()
+    varies = len(true) > 1 and bool((true != true[0]).any(axis=0).all())
+    return RegressionScores(
+        r2=float(r2_score(true, said)) if varies else None,
+        mae=float(mean_absolute_error(true, said)),
+        rmse=float(root_mean_squared_error(true, said)),
+        count=len(true),
+    )
+
+
+@dataclass(frozen=True)
+class MultiLabelScores:
+    """Scores of several labels per node on one set of nodes.
+
+    Attributes:
+        f1_micro: F1 of all decisions together; a label is chosen from probability one half.
+        f1_macro: Mean F1 of the labels that are there or were chosen.
+        average_precision: Mean average precision of the labels that some but not all nodes have;
+            None if there are none.
+        count: Number of nodes scored.
+    """
+
+    f1_micro: float
+    f1_macro: float
+    average_precision: float | None
+    count: int
+
+
+def multilabel_scores(logits: Tensor, targets: Tensor) -> MultiLabelScores:
+    """Score raw outputs ``[M, L]`` against labels 0 and 1 ``[M, L]``."""
+    said, true = (logits > 0).cpu(), (targets > 0).cpu()
+    known = [
+        value for value in label_scores(logits, targets).average_precision if value is not None
+    ]
+    return MultiLabelScores(
+        f1_micro=f1_micro(said, true).item(),
+        f1_macro=f1_mean(said, true).item(),
+        average_precision=float(np.mean(known)) if known else None,
+        count=len(true),
+    )
+
+
+def label_scores(logits: Tensor, targets: Tensor) -> ClassScores:
+    """Score raw outputs ``[M, L]`` label by label; there is no confusion matrix."""
+    said, true = (logits > 0).cpu().numpy(), (targets > 0).cpu().numpy()
+    precision, recall, f1, support = precision_recall_fscore_support(
+        true, said, average=None, zero_division=0
+    )
+    score = logits.double().cpu().numpy()
+    return ClassScores(
+        precision=np.atleast_1d(precision).tolist(),
+        recall=np.atleast_1d(recall).tolist(),
+        f1=np.atleast_1d(f1).tolist(),
+        support=true.sum(axis=0).tolist(),
+        average_precision=[
+            float(average_precision_score(true[:, label], score[:, label]))
+            if 0 < true[:, label].sum() < len(true)
+            else None
+            for label in range(true.shape[1])
+        ],
+        confusion=None,
+    )
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """Tasks: training loss, validation score, and how epochs are compared."""
 
 import math
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
+from sklearn.utils.class_weight import compute_sample_weight
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -12,13 +15,27 @@ from argnn.errors import ConfigError
 from argnn.functional import edge_homophily
 from argnn.functional.neighborhood import Edges
 from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.registry import suggestion
+from argnn.train.config import TrainConfig
 from argnn.train.negatives import NegativeSampler
 from argnn.train.scores import area_under_roc
+from argnn.train.selection import (
+    average_precision,
+    class_score,
+    rare_class,
+    require_classes,
+    selection_of,
+)
 
 
 @dataclass(frozen=True)
 class Validation:
-    """The validation result of one epoch; a larger :attr:`key` is a better epoch."""
+    """The validation result of one epoch; a larger :attr:`key` is a better epoch.
+
+    Attributes:
+        score: The score that chooses the epoch; minus the loss where that is the loss.
+        loss: The validation loss.
+    """
 
     score: float
     loss: float
@@ -32,6 +49,12 @@ class Validation:
 class Task(Protocol):
     """What `fit` needs of a task."""
 
+    def configured(self, config: TrainConfig) -> "Task":
+        """The task with the score and class weights of some settings.
+
+        Not called where the settings leave both to the task.
+        """
+
     def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
         """Training loss of a model's outputs, a scalar on the device."""
 
@@ -43,7 +66,7 @@ class Task(Protocol):
 
 
 class NodeClassification:
-    """Cross-entropy on training nodes, accuracy on validation nodes.
+    """Cross-entropy on training nodes, accuracy or another score on validation nodes.
 
     Only the labels of these nodes are kept, so that training cannot see others.
 
@@ -51,47 +74,122 @@ class NodeClassification:
         y: Label of each node, ``[N]``; negative where unknown.
         train_mask: Nodes to learn from, ``[N]``.
         val_mask: Nodes that choose the epoch, ``[N]``.
+        classes: Names of the classes, which class weights refer to; else their numbers.
+        sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not given.
     """
 
-    def __init__(self, y: Tensor, train_mask: Tensor, val_mask: Tensor) -> None:
-        if y.dim() != 1:
-            raise ConfigError(f"y must have shape [N] (got {list(y.shape)})")
-        for name, mask in (("train_mask", train_mask), ("val_mask", val_mask)):
-            if mask.shape != y.shape or mask.dtype != torch.bool:
-                raise ConfigError(
-                    f"{name} must be a boolean mask of shape {list(y.shape)} "
-                    f"(got {mask.dtype}, {list(mask.shape)})"
-                )
-            if not mask.any():
-                raise ConfigError(f"{name} selects no node")
-            if (y[mask] < 0).any():
-                node = int((mask & (y < 0)).nonzero()[0])
-                raise ConfigError(f"{name} selects node {node}, which has no label")
-        if (train_mask & val_mask).any():
-            node = int((train_mask & val_mask).nonzero()[0])
-            raise ConfigError(f"node {node} is in both train_mask and val_mask")
-        self.train_nodes = train_mask.nonzero().squeeze(-1)
-        self.val_nodes = val_mask.nonzero().squeeze(-1)
+    def __init__(
+        self,
+        y: Tensor,
+        train_mask: Tensor,
+        val_mask: Tensor,
+        *,
+        classes: Sequence[str] | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> None:
+        self.train_nodes, self.val_nodes = chosen_nodes(y, train_mask, val_mask)
         self.train_labels = y[self.train_nodes]
         self.val_labels = y[self.val_nodes]
         self.num_nodes = y.numel()
+        numbers = range(int(torch.cat([self.train_labels, self.val_labels]).max()) + 1)
+        self.classes = [str(name) for name in (numbers if classes is None else classes)]
+        self.rare = rare_class(self.train_labels, len(self.classes))
+        self.select = selection_of("node", None)
+        self.weights = None
+        if sample_weight is not None:
+            self.weights = node_weights(sample_weight, y)[self.train_nodes]
+
+    def configured(self, config: TrainConfig) -> Self:
+        """The task with another score, and with classes weighted in the training loss."""
+        task = copy(self)
+        task.select = selection_of("node", config.select)
+        require_classes(task.select, self.val_labels)
+        if config.class_weight is not None:
+            check_class_weight(config.class_weight, self.classes)
+            found = _label_weights(config.class_weight, self.train_labels, self.classes)
+            task.weights = found if self.weights is None else found * self.weights
+        return task
 
     def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
-        """Cross-entropy on the training nodes."""
-        return F.cross_entropy(outputs.index_select(0, self.train_nodes), self.train_labels)
+        """Cross-entropy on the training nodes; with weights, its weighted mean."""
+        logits = outputs.index_select(0, self.train_nodes)
+        if self.weights is None:
+            return F.cross_entropy(logits, self.train_labels)
+        losses = F.cross_entropy(logits, self.train_labels, reduction="none")
+        return (losses * self.weights).sum() / self.weights.sum()
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
-        """Accuracy and cross-entropy on the validation nodes."""
+        """The chosen score and the cross-entropy, without weights, on the validation nodes."""
         scores = outputs.index_select(0, self.val_nodes)
-        accuracy = (scores.argmax(-1) == self.val_labels).double().mean()
         loss = F.cross_entropy(scores, self.val_labels)
-        return Validation(*torch.stack([accuracy, loss.double()]).tolist())  # one transfer
+        if self.select == "loss":
+            score = -loss
+        else:
+            score = class_score(self.select, scores, self.val_labels, self.rare)
+        return Validation(*torch.stack([score.double(), loss.double()]).tolist())  # one transfer
 
     def homophily(self, edge_index: Edges) -> float:
         """Edge homophily between training nodes; 0 if no edge joins two of them."""
         known = torch.full((self.num_nodes,), -1, dtype=torch.int64)
         known[self.train_nodes.cpu()] = self.train_labels.cpu()
         return _homophily_or_zero(edge_index, known.to(self.train_labels.device))
+
+
+def chosen_nodes(y: Tensor, train_mask: Tensor, val_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Training and validation nodes, which must have labels ``y`` ``[N]`` that are not negative."""
+    if y.dim() != 1:
+        raise ConfigError(f"y must have shape [N] (got {list(y.shape)})")
+    for name, mask in (("train_mask", train_mask), ("val_mask", val_mask)):
+        if mask.shape != y.shape or mask.dtype != torch.bool:
+            raise ConfigError(
+                f"{name} must be a boolean mask of shape {list(y.shape)} "
+                f"(got {mask.dtype}, {list(mask.shape)})"
+            )
+        if not mask.any():
+            raise ConfigError(f"{name} selects no node")
+        if (y[mask] < 0).any():
+            node = int((mask & (y < 0)).nonzero()[0])
+            raise ConfigError(f"{name} selects node {node}, which has no label")
+    if (train_mask & val_mask).any():
+        node = int((train_mask & val_mask).nonzero()[0])
+        raise ConfigError(f"node {node} is in both train_mask and val_mask")
+    return train_mask.nonzero().squeeze(-1), val_mask.nonzero().squeeze(-1)
+
+
+def check_class_weight(
+    class_weight: str | Mapping[str, float] | None, classes: Sequence[str]
+) -> None:
+    """Raise where a weight is given to a class that there is not."""
+    for name in class_weight if isinstance(class_weight, Mapping) else ():
+        if name not in classes:
+            hint = suggestion(name, classes)
+            raise ConfigError(f"class_weight: there is no class '{name}'; {hint}")
+
+
+def _label_weights(
+    class_weight: str | Mapping[str, float], labels: Tensor, classes: Sequence[str]
+) -> Tensor:
+    """Weight of each label ``[M]``, as scikit-learn has it."""
+    by_label: str | dict[int, float] = "balanced"
+    if isinstance(class_weight, Mapping):
+        number = {name: label for label, name in enumerate(classes)}
+        by_label = {number[name]: value for name, value in class_weight.items()}
+    found = compute_sample_weight(by_label, labels.cpu().numpy())
+    return torch.as_tensor(found, dtype=torch.float32, device=labels.device)
+
+
+def node_weights(weight: Tensor, y: Tensor) -> Tensor:
+    """Weights of nodes ``[N]``, which must be usable."""
+    if weight.shape != y.shape:
+        raise ConfigError(
+            f"sample_weight must have shape {list(y.shape)} (got {list(weight.shape)})"
+        )
+    wrong = (~weight.isfinite() | (weight < 0)).nonzero()
+    if len(wrong):
+        node = int(wrong[0])
+        value = weight[node].item()
+        raise ConfigError(f"sample_weight must be finite and not negative (got {value} at {node})")
+    return weight.to(device=y.device, dtype=torch.float32)
 
 
 class LinkPrediction:
@@ -123,6 +221,15 @@ class LinkPrediction:
         self.val_labels[: val_pairs.size(1)] = 1
         self.sampler = NegativeSampler(train_pairs, num_nodes)
         self.y = y
+        self.select = selection_of("link", None)
+
+    def configured(self, config: TrainConfig) -> Self:
+        """The task with another score; pairs have no class weights."""
+        if config.class_weight is not None:
+            raise ConfigError("class_weight belongs to classes of nodes, not to links")
+        task = copy(self)
+        task.select = selection_of("link", config.select)
+        return task
 
     def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
         """Mean cross-entropy of the training pairs plus that of as many non-edges.
@@ -138,12 +245,15 @@ class LinkPrediction:
         return positive + negative.sum() / is_non_edge.sum().clamp_min(1)
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
-        """AUROC and cross-entropy of the validation pairs and their fixed non-edges."""
+        """The chosen score and cross-entropy of the validation pairs and their fixed non-edges."""
         logits = _pair_scores(model, outputs, self.val_pairs)
         if not logits.isfinite().all():
             return Validation(math.nan, math.nan)  # there is no AUROC; `fit` raises an error
         loss = F.binary_cross_entropy_with_logits(logits.double(), self.val_labels.double())
-        return Validation(area_under_roc(logits, self.val_labels), loss.item())
+        if self.select == "auroc":
+            return Validation(area_under_roc(logits, self.val_labels), loss.item())
+        score = -loss if self.select == "loss" else average_precision(logits, self.val_labels > 0)
+        return Validation(*torch.stack([score, loss]).tolist())
 
     def homophily(self, edge_index: Edges) -> float:
         """Edge homophily of the training graph; 0 if no edge joins two labelled nodes."""

@@ -19,7 +19,7 @@ from argnn.data.links import NUM_LINK_SPLITS, parse_ratio
 from argnn.errors import ConfigError, error_prefix
 from argnn.nn import DECODERS, MODELS, model_name
 from argnn.registry import canonical_name, suggestion
-from argnn.runs.summary import LEAST_SEEDS, SCORES, SMALL_GRAPH
+from argnn.runs.summary import ERRORS, LEAST_SEEDS, SCORES, SMALL_GRAPH
 from argnn.settings.options import check_preset, parse_overrides
 from argnn.wording import quoted
 from argnn.yaml_files import parsed_yaml, yaml_content
@@ -161,7 +161,7 @@ class _ExperimentFile:
 
     name: Text
     title: Text
-    task: Literal["node", "link"]
+    task: Literal["node", "link", "regression", "multilabel"]
     data: Annotated[tuple[Text | DataChoice, ...], _NotEmpty]
     models: Text | Annotated[tuple[Text, ...], _NotEmpty] | None = None
     methods: tuple[_MethodEntry, ...] = ()
@@ -191,6 +191,8 @@ class _ExperimentFile:
         if self.score is not None and self.score not in SCORES[self.task]:
             hint = suggestion(self.score, SCORES[self.task])
             raise ConfigError(f"unknown score '{self.score}'; {hint}")
+        if self.score in ERRORS:
+            raise ConfigError(f"score {self.score} is an error, by which no table ranks; take r2")
         for key in ("ratio", "spanning_forest"):
             if getattr(self, key):
                 self.require_link(key)

@@ -31,9 +31,10 @@ from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
 from argnn.nn import model_class
 from argnn.runs.machine import git_state, threads_for
-from argnn.runs.pool import TENSORS, Pool, open_executor, open_pool
+from argnn.runs.pool import Pool, graph_tensors, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
+from argnn.runs.tables import SCORE_NAMES
 from argnn.settings.options import (
     Overrides,
     parse_overrides,
@@ -49,6 +50,7 @@ from argnn.settings.tuned import (
     read_tuned,
     write_tuned,
 )
+from argnn.train.selection import selection_of
 from argnn.version import __version__
 from argnn.wording import file_stem, option_words
 
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from optuna import Trial as OptunaTrial
 
 USUAL_SPLITS = 3
-SCORE_NAMES = {"node": "accuracy", "link": "AUROC"}
 
 _FOLDER = Path("tuning")
 #: Preset and task that names of files leave out.
@@ -100,9 +101,14 @@ class Search:
         return True
 
     @property
+    def select(self) -> str:
+        """The validation score that chooses; of a loss, the smallest."""
+        return selection_of(self.config.task, self.config.train.select)
+
+    @property
     def score_name(self) -> str:
-        """What is maximised, on validation."""
-        return SCORE_NAMES[self.config.task]
+        """That score in words."""
+        return SCORE_NAMES[self.select]
 
     @property
     def stem(self) -> str:
@@ -124,7 +130,7 @@ class Search:
             "options": recorded_options(config.model, config.options),
             "training settings": config.train.to_json(),
             "link settings": None if config.link is None else asdict(config.link),
-            "graph": tensors_digest({name: self.graph[name] for name in TENSORS}),
+            "graph": tensors_digest(graph_tensors(self.graph)),
         }
 
 
@@ -169,9 +175,13 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
 
     Link splits take no labels; their test pairs are told apart where a split is drawn.
     """
-    chosen = list(config.splits) if config.task == "node" else []
+    chosen = list(config.splits) if config.task != "link" else []
     seen = (graph.train_mask | graph.val_mask)[:, chosen].any(1)
     y = graph.y if config.task == "link" else torch.where(seen, graph.y, -1)
+    targets = {}
+    if graph.get("targets") is not None:
+        targets = {name: graph[name] for name in ("target_names", "target_kind")}
+        targets["targets"] = torch.where(seen.unsqueeze(1), graph.targets, torch.nan)
     return Data(
         **features_and_edges(graph).to_dict(),
         **({"edge_time": graph.edge_time} if "edge_time" in graph else {}),
@@ -181,6 +191,7 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
         test_mask=torch.zeros_like(graph.test_mask),
         name=graph.name,
         class_count=graph.class_count,
+        **targets,
         schema=graph.get("schema"),
     )
 
