@@ -260,6 +260,7 @@ def test_recipes_are_not_changed_by_a_variation():
 @pytest.fixture
 def short(monkeypatch):
     monkeypatch.setattr(trial, "ROUNDS", ((1, 4), (3, 1)))
+    monkeypatch.setattr(trial, "RECIPES", trial.RECIPES[:5])
 
 
 @pytest.mark.usefixtures("short")
@@ -306,6 +307,7 @@ def split_graph():
     graph = GRAPH.clone()
     for name in ("train_mask", "val_mask", "test_mask"):
         graph[name] = graph[name].unsqueeze(1)
+    graph.class_count = 2
     return graph
 
 
