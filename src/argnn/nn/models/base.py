@@ -151,6 +151,14 @@ class AbstractNodeModel(nn.Module, ABC):
         """
         return None
 
+    def reach_with_degrees(self) -> int | None:
+        """As :meth:`reach`, for a sub-graph whose nodes know their degrees in the whole graph.
+
+        None if the model counts degrees itself, so that it cannot use those of
+        :func:`argnn.functional.graph_part.part_neighborhood`.
+        """
+        return None
+
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> Any:
