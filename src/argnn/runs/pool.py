@@ -19,6 +19,7 @@ from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any, Protocol
 
+from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.errors import FORESEEN, ConfigError, RunError
@@ -33,8 +34,8 @@ from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord
 
 EXECUTORS = ("local", "ray")
-#: What a graph is made of.
-TENSORS = (
+#: What a graph is made of; not all have the last two.
+_TENSORS = (
     *("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"),
     *("edge_weight", "edge_time"),
 )
@@ -339,11 +340,15 @@ def _leave_with_parent(parent: int, folder: Path) -> None:
     os._exit(1)
 
 
+def graph_tensors(graph: Data) -> dict[str, Tensor]:
+    """All numbers of a graph, by name."""
+    return {name: graph[name] for name in _TENSORS if graph.get(name) is not None}
+
+
 def pack(graph: Data, path: Path) -> None:
     """Leave a graph where workers find it; sent through a pipe, it would start them in turn."""
-    tensors = {name: graph[name] for name in TENSORS if graph.get(name) is not None}
     facts = {name: graph[name] for name in _FACTS if graph.get(name) is not None}
-    write_tensors(path, tensors, facts)
+    write_tensors(path, graph_tensors(graph), facts)
 
 
 def unpacked(path: Path) -> Data:

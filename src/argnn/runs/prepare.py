@@ -15,7 +15,7 @@ from argnn.files import tensors_digest
 from argnn.nn import model_class
 from argnn.runs import trial
 from argnn.runs.machine import core_count, threads_for
-from argnn.runs.pool import Tell, ignore, open_pool
+from argnn.runs.pool import Tell, graph_tensors, ignore, open_pool
 from argnn.runs.problems import divided_links
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
@@ -222,9 +222,6 @@ def worker_count(asked: int | None, num_splits: int, device: str) -> int:
 
 def graph_facts(graph: Data) -> dict[str, Any]:
     """Sizes, rules and checksum of a graph, for the record."""
-    names = ["x", "edge_index", "y", "train_mask", "val_mask", "test_mask"]
-    # Only where there are some: a graph without weights keeps its checksum.
-    names += [name for name in ("edge_weight", "edge_time") if graph.get(name) is not None]
     return {
         "name": graph.name,
         "nodes": graph.x.size(0),
@@ -234,7 +231,7 @@ def graph_facts(graph: Data) -> dict[str, Any]:
         "edge_rule": graph.edge_rule,
         "feature_rule": graph.feature_rule,
         "split_rule": graph.split_rule,
-        "digest": tensors_digest({name: graph[name] for name in names}),
+        "digest": tensors_digest(graph_tensors(graph)),
     }
 
 

@@ -31,7 +31,7 @@ from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
 from argnn.nn import model_class
 from argnn.runs.machine import git_state, threads_for
-from argnn.runs.pool import TENSORS, Pool, open_executor, open_pool
+from argnn.runs.pool import Pool, graph_tensors, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
 from argnn.settings.options import (
@@ -124,7 +124,7 @@ class Search:
             "options": recorded_options(config.model, config.options),
             "training settings": config.train.to_json(),
             "link settings": None if config.link is None else asdict(config.link),
-            "graph": tensors_digest({name: self.graph[name] for name in TENSORS}),
+            "graph": tensors_digest(graph_tensors(self.graph)),
         }
 
 
