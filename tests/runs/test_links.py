@@ -443,7 +443,7 @@ def test_shuffled_labels_of_pairs_cannot_be_predicted(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task": "edges"}, "--task must be one of node, link (got 'edges')"),
+        ({"task": "edges"}, "--task must be one of node, link, regression"),
         ({"task": "node", "decoder": None, "ratio": "85/5/10"}, "--ratio belongs to --task link"),
         ({"task": "node", "decoder": "dot"}, "--decoder belongs to --task link"),
         (

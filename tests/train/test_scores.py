@@ -169,5 +169,5 @@ def test_a_number_is_a_calibrated_probability_of_the_rarer_class(rare, temperatu
     logits = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
     chosen = decided(logits, margin_of(0.2, rare, temperature)) == rare
     assert torch.equal(chosen, probabilities(logits, temperature)[:, rare] >= 0.2)
-    rule = decision_rule(["no", "yes"], margin_of(0.2, rare, temperature), temperature)
+    rule = decision_rule(["no", "yes"], margin_of(0.2, rare, temperature), temperature, rare)
     assert rule == {"class": ("no", "yes")[rare], "from_probability": pytest.approx(0.2)}

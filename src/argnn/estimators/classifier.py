@@ -75,6 +75,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         best_epoch_: The epoch with the best validation score, accuracy unless ``scoring`` says
             otherwise.
         val_score_: That score; minus the loss where that is the score.
+        rare_class_: Number of the class with the fewest training nodes.
         threshold_: What the second raw score must exceed the first by, for two classes.
         history_: One record per epoch; not after :func:`argnn.load`.
         metric_field_: Learned metric diagonals of each layer on the training graph; not after
@@ -185,6 +186,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         self.counts_ = part_sizes(train, val)
         judged = logits[val], codes[val]
         self._keep_calibration(calibrate(*judged) if self.calibrate else None)
+        self.rare_class_ = task.rare
         self.threshold_ = node_threshold(self.settings_.train, *judged, task.rare)
         self.scores_ = {"val": node_score_values(*judged, self.threshold_)}
         return self
@@ -196,7 +198,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         names = self._fit_targets(graph, y, masks, sample_weight, seed)
         numbered = all(name == f"target {number}" for number, name in enumerate(names))
         self.classes_ = np.arange(len(names)) if numbered else np.array(names)
-        self.threshold_ = 0.0
+        self.threshold_, self.rare_class_ = 0.0, 1
         return self
 
     def predict_proba(self, graph: Any) -> NDArray[np.float64]:
@@ -237,7 +239,11 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
     @property
     def decision_rule_(self) -> dict[str, Any] | None:
         """The class whose probability decides and from where; None for the most probable class."""
-        return decision_rule(self.classes_.tolist(), self.threshold_, self.temperature_)
+        classes = self.classes_.tolist()
+        return decision_rule(classes, self.threshold_, self.temperature_, self.rare_class_)
+
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "rare_class": self.rare_class_}
 
     def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
         """Share of right predictions among the labelled nodes; all labels of a node must be right.
@@ -265,3 +271,6 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         self.task, self.target_ = checkpoint.task, checkpoint.target
         self.classes_ = np.array(checkpoint.classes)
         self.threshold_ = checkpoint.threshold
+        self.rare_class_ = int(checkpoint.facts.get("rare_class", 1))
+        if not 0 <= self.rare_class_ < max(2, len(self.classes_)):
+            raise ConfigError(f"rare_class {self.rare_class_} is no class")

@@ -26,7 +26,7 @@ from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row
 from argnn.runs.summary import SCORES, selection_of_row, summary, without_twins
-from argnn.runs.tables import SCORE_NAMES, twin_sentence
+from argnn.runs.tables import PLAIN_SCORES, SCORE_NAMES, twin_sentence
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
 from argnn.store.run_folder import open_run
@@ -174,12 +174,14 @@ def _overview(
         "protocol": found["protocol"],
         "interval": found["interval"],
         "scores": _scores(config.task, row, found),
+        **_class_scores(row),
         "curves": _curves(row),
         "chosen_epoch": int(row["chosen_epoch"]),
         "notes": [*_notes(config, graph, row, rows, model), *([sentence] if sentence else [])],
     }
 
 
+_MOST_CLASSES = 20
 _TASKS = {
     "node": "classes of nodes",
     "link": "links",
@@ -222,12 +224,35 @@ def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any
     lines = [
         {"name": f"test {SCORE_NAMES[name]}{word}", "here": _number(scores.get(name))}
         | found[part][name]
+        | _unit(name)
         for part, (word, scores) in parts.items()
         for name in SCORES[task]
     ]
     chosen, value = selection_of_row(row)
     val = {"name": f"validation {SCORE_NAMES[chosen]}", "here": _number(value)}
-    return [*lines, {**val, **found["val"][chosen]}]
+    return [*lines, {**val, **found["val"][chosen], **_unit(chosen)}]
+
+
+def _unit(score: str) -> dict[str, bool]:
+    """Marks a score that is no share."""
+    return {"plain": True} if score in PLAIN_SCORES else {}
+
+
+def _class_scores(row: Row) -> dict[str, Any]:
+    """Test scores of each class or label of this split; nothing where there are none."""
+    found = row.get("classes")
+    if not found or not found["test"]:
+        return {}
+    test, names = found["test"], ("precision", "recall", "f1", "average_precision")
+    lines = [
+        {
+            "name": str(name),
+            "nodes": int(test["support"][label]),
+            "shares": [_number(test[score][label]) for score in names],
+        }
+        for label, name in enumerate(found["names"][:_MOST_CLASSES])
+    ]
+    return {"class_scores": lines}
 
 
 def _curves(row: Row) -> dict[str, list[Any]]:

@@ -295,6 +295,7 @@ def _facts(config: RunConfig, row: Mapping[str, Any]) -> dict[str, Any]:
         if config.link is None
         else f"{config.link.rule}, split {row['split']}",
         "counts": {},
+        **({"rare_class": row["classes"]["rare"]} if config.task == "node" else {}),
         "best_epoch": row["chosen_epoch"],
         "epochs_run": row["epochs_run"],
         "val_score": selection_of_row(row)[1],

@@ -28,7 +28,7 @@ SCORE_NAMES = {
     "rmse": "RMSE",
 }
 #: Scores that are no shares, and so are not printed in per cent.
-_PLAIN = ("loss", "r2", "mae", "rmse")
+PLAIN_SCORES = ("loss", "r2", "mae", "rmse")
 #: Most classes with a column of the confusion matrix, and most classes with a row.
 _MOST_CONFUSED, _MOST_CLASSES = 6, 20
 
@@ -50,7 +50,7 @@ def score_text(name: str, value: float | None) -> str:
         >>> score_text("accuracy", 0.8765), score_text("loss", 0.31234)
         ('87.65', '0.3123')
     """
-    return f"{value:.4g}" if name in _PLAIN and value is not None else per_cent(value)
+    return f"{value:.4g}" if name in PLAIN_SCORES and value is not None else per_cent(value)
 
 
 def with_interval(statistic: Mapping[str, Any], name: str = "") -> str:

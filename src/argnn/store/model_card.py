@@ -173,7 +173,8 @@ def _decision_lines(checkpoint: Checkpoint) -> list[str]:
     """From where a node is of a class, where that is not the more probable one."""
     if checkpoint.task != "node":
         return []
-    rule = decision_rule(checkpoint.classes, checkpoint.threshold, checkpoint.temperature)
+    numbers = checkpoint.threshold, checkpoint.temperature
+    rule = decision_rule(checkpoint.classes, *numbers, checkpoint.facts.get("rare_class", 1))
     if rule is None:
         return []
     return [f"class {_inline(rule['class'])} from probability {rule['from_probability']:.4g}"]

@@ -192,20 +192,21 @@ def margin_of(probability: float, rare: int, temperature: float) -> float:
 
 
 def decision_rule(
-    classes: Sequence[Any], threshold: float, temperature: float
+    classes: Sequence[Any], threshold: float, temperature: float, rare: int
 ) -> dict[str, Any] | None:
-    """A threshold of `decided` in words: the class that needs less than one half, and how much.
+    """A threshold of `decided` in words: from which probability a node is of the class ``rare``.
 
     None where the more probable class is chosen.
 
     Example:
-        >>> decision_rule(["ok", "fraud"], threshold=-math.log(4), temperature=1.0)
+        >>> decision_rule(["ok", "fraud"], -math.log(4), temperature=1.0, rare=1)
         {'class': 'fraud', 'from_probability': 0.2}
     """
     if threshold == 0:
         return None
-    probability = 1 / (1 + math.exp(min(abs(threshold) / temperature, 700)))
-    return {"class": classes[int(threshold < 0)], "from_probability": probability}
+    margin = (threshold if rare == 1 else -threshold) / temperature
+    probability = 1 / (1 + math.exp(min(-margin, 700)))
+    return {"class": classes[rare], "from_probability": probability}
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,27 @@ function showOverview() {
 
 function showScores() {
   const header = ["Score", "this split", "mean", "± 95 %", "splits"];
-  const lines = data.scores.map(({ name, here, mean, interval, n }) => [
+  const lines = data.scores.map(({ name, here, mean, interval, n, plain }) => [
     name,
-    percent(here),
-    percent(mean),
-    percent(interval),
+    ...[here, mean, interval].map((value) => (plain ? number(value) : percent(value))),
     n,
   ]);
-  fillTable(at("scores"), "Scores in per cent", header, lines);
+  const unit = data.scores.some(({ plain }) => plain) ? "" : " in per cent";
+  fillTable(at("scores"), `Scores${unit}`, header, lines);
+  showClassScores();
   at("protocol").textContent = `Protocol: ${data.protocol}. ± is the ${data.interval}.`;
+}
+
+function showClassScores() {
+  at("class-scores").hidden = !data.class_scores;
+  if (!data.class_scores) return;
+  const header = ["Class", "nodes", "precision", "recall", "F1", "average precision"];
+  const lines = data.class_scores.map(({ name, nodes, shares }) => [
+    name,
+    whole(nodes),
+    ...shares.map(percent),
+  ]);
+  fillTable(at("class-scores"), "Test scores of each class in per cent, this split", header, lines);
 }
 
 function showCurves() {
