@@ -155,7 +155,7 @@ WRONG = [
     ({"title": 3}, "title must be a text (got 3)"),
     ({"title": " "}, "title must be a text"),
     ({"name": "../mine"}, "name must have letters, digits"),
-    ({"task": "edges"}, "task must be one of node, link (got 'edges')"),
+    ({"task": "edges"}, "task must be one of node, link, regression, multilabel (got 'edges')"),
     ({"task": True}, "task must be a text (got True)"),
     ({"data": "mixed"}, "data must be a list (got 'mixed')"),
     ({"data": []}, "data must be a list that is not empty (got [])"),

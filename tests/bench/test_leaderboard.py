@@ -358,7 +358,10 @@ def test_main_scores_of_every_task():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"task": "edge"}, r"--task must be one of node, link \(got 'edge'\)"),
+        (
+            {"task": "edge"},
+            r"--task must be one of node, link, regression, multilabel",
+        ),
         ({"scores": ["auroq"]}, "unknown --score 'auroq'; did you mean 'auroc'"),
         ({"task": "node", "scores": ["mrr"]}, "unknown --score 'mrr'"),
         ({"task": "link"}, "no rows of the task link"),

@@ -43,7 +43,10 @@ TINY = ("--preset=reference", "--epochs=2", "--set=hidden_channels=4")
         (["train", "mixed", *TINY, "--workers=0"], "--workers must be at least 1"),
         (["train", "mixed", "--seed=-1"], "--seed must be from 0"),
         (["train", "mixed", "--seed=one"], "Invalid value for '--seed'"),
-        (["train", "mixed", "--task=edges"], "--task must be one of node, link (got 'edges')"),
+        (
+            ["train", "mixed", "--task=edges"],
+            "--task must be one of node, link, regression, multilabel",
+        ),
         (["train", "mixed", "--device=tpu"], "--device must be one of auto, cpu, cuda"),
         (["train"], "name a data set"),
         (["train", "cora", "--data-root=nowhere"], "raw file missing: nowhere/Cora"),

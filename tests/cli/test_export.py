@@ -1,9 +1,11 @@
 """``argnn export``: a program that torch runs alone, and gives what the package gives."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,10 @@ from torch_geometric.data import Data
 import argnn as package
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.data import load
+from argnn.functional import neighbor_moments
 from argnn.outputs.export import FACTS, exported
-from argnn.outputs.plain_ops import cleaned
+from argnn.outputs.plain_ops import cleaned, plain_table
+from argnn.outputs.shared_steps import share_steps
 
 ALONE = """
 import json, sys
@@ -90,6 +94,13 @@ def test_json_report(argnn, small_npz):
     assert report["inputs"].keys() == {"x", "edge_index"}
 
 
+def saved_and_opened(program: torch.export.ExportedProgram) -> torch.nn.Module:
+    content = io.BytesIO()
+    torch.export.save(program, content)
+    content.seek(0)
+    return torch.export.load(content).module()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "directed"),
@@ -97,8 +108,9 @@ def test_json_report(argnn, small_npz):
         ({}, False),
         ({"direction": "both"}, True),
         ({"modulation": "scalar", "attention": True, "neighbor_norm": "target"}, False),
+        ({"modulation": "scalar", "attention": True, "direction": "both"}, True),
     ],
-    ids=["default", "directed", "scalar"],
+    ids=["default", "directed", "scalar", "scalar, directed"],
 )
 def test_argnn_with_its_structural_metric(graphs, options, directed):
     torch.set_num_threads(1)
@@ -110,11 +122,52 @@ def test_argnn_with_its_structural_metric(graphs, options, directed):
         device="cpu",
         model_options={"hidden_channels": 8, **options},
     ).fit(small)
-    program = exported(clf).module()
+    program = saved_and_opened(exported(clf))
     for graph, edges in ((small, small.edge_index), (other, torch.from_numpy(raw_edges))):
         source = (graph.x.numpy(), edges.numpy())
         found = program(graph.x, edges).detach().numpy()
         np.testing.assert_allclose(found, clf.predict_proba(source), atol=1e-5)
+
+
+def test_layers_share_what_the_edges_decide(graphs):
+    def steps(num_layers: int) -> Counter[str]:
+        sizes = {"hidden_channels": 4, "num_layers": num_layers}
+        options = {"trial": False, "epochs": 1, "device": "cpu", "model_options": sizes}
+        graph = exported(ARGNNClassifier(**options).fit(graphs[0])).graph
+        called = [node for node in graph.nodes if node.op == "call_function"]
+        return Counter(str(node.target).removeprefix("aten.").split(".")[0] for node in called)
+
+    one, three = steps(1), steps(3)
+    assert three["embedding_bag"] > one["embedding_bag"] > 0
+    for step in ("argsort", "searchsorted", "rsqrt", "index_select"):
+        assert three[step] == one[step] > 0, step
+
+
+def test_equal_steps_are_one_step():
+    class Twice(torch.nn.Module):
+        def forward(self, x):
+            return torch.exp(x) + torch.exp(x), x.sum(0), x.sum(1), x + 1, x + 1.0, x.sum(0)
+
+    x = torch.rand(3, 3)
+    program = torch.export.export(Twice(), (x,))
+    share_steps(program)
+    found = Counter(str(node.target) for node in program.graph.nodes)
+    assert found["aten.exp.default"] == 1
+    # What is returned keeps its name.
+    assert (found["aten.sum.dim_IntList"], found["aten.add.Tensor"]) == (3, 3)
+    for a, b in zip(saved_and_opened(program)(x), Twice()(x), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_dispersion_of_features_far_from_zero(graphs):
+    """Squares of large numbers would cancel."""
+    small = graphs[0]
+    h = small.x + 1000
+    plain = plain_table(directed=False)[torch.ops.argnn.moments.default]
+    mean, dispersion = plain(h, small.edge_index, "undirected")
+    exact = neighbor_moments(h.double(), small.edge_index)
+    torch.testing.assert_close(mean.double(), exact[0], rtol=1e-6, atol=0)
+    torch.testing.assert_close(dispersion.double(), exact[1], rtol=1e-3, atol=1e-3)
 
 
 def test_graph_without_any_edge(graphs):

@@ -139,7 +139,10 @@ def test_interrupted_run_continues(argnn, small_npz, monkeypatch):
         (["--decoder=dot"], "--decoder belongs to --task link"),
         (["--spanning-forest"], "--spanning-forest belongs to --task link"),
         (["--task=node", "--ratio=85/5/10"], "--ratio belongs to --task link"),
-        (["--task=links"], "--task must be one of node, link (got 'links')"),
+        (
+            ["--task=links"],
+            "--task must be one of node, link, regression, multilabel",
+        ),
         (["--task=link", "--ratio=85/15"], "--ratio must read like 85/5/10 (got '85/15')"),
         (["--task=link", "--ratio=90/5/10"], "three positive shares that sum to 100"),
         (["--task=link", "--decoder=dto"], "unknown decoder 'dto'; did you mean 'dot'"),

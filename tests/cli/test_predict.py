@@ -177,6 +177,8 @@ def test_bad_pairs(refused, link_run, content, message):
 def test_links_need_pairs(refused, link_run):
     refused("predict", "run", "--out=p.csv", message="a model of links needs --pairs FILE")
     refused("predict", "run", "--pairs=none.csv", "--out=p.csv", message="none.csv: no such file")
+    both = ("--pairs=p.csv", "--new-nodes=n.csv")
+    refused("predict", "run", *both, message="--new-nodes belongs to a model of classes")
 
 
 # ---- a folder of tables -------------------------------------------------------------------------
@@ -275,3 +277,72 @@ def test_column_that_is_missing(argnn, refused, folder, tmp_path):
     (new / "nodes.csv").write_text("id,height\nx,1.0\ny,2.0\n")
     (new / "edges.csv").write_text("source,target\nx,y\n")
     refused("predict", "run", new, "--out=p.csv", message="color")
+
+
+# ---- new nodes -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A folder of customers, the same with two more, and files of these two alone."""
+    rng = np.random.default_rng(0)
+    nodes = [f"c{n},{rng.normal() + n % 2:.4f},{'Ulm' if n % 2 else 'Bonn'}" for n in range(42)]
+    edges = [f"c{a},c{b}" for a, b in rng.integers(0, 40, (120, 2)) if (a - b) % 2 == 0]
+    more = ["c40,c3", "c7,c40", "c41,c40"]
+    labels = ["xy"[n % 2] for n in range(40)] + ["", ""]
+    for name, count, listed in (("shop", 40, edges), ("grown", 42, edges + more)):
+        (tmp_path / name).mkdir()
+        rows = [f"{row},{label}" for row, label in zip(nodes, labels, strict=True)][:count]
+        lines = ["id,age,town,label", *rows]
+        (tmp_path / name / "nodes.csv").write_text("\n".join(lines) + "\n")
+        (tmp_path / name / "edges.csv").write_text("\n".join(["source,target", *listed]) + "\n")
+    (tmp_path / "n.csv").write_text("\n".join(["id,age,town", *nodes[40:]]) + "\n")
+    (tmp_path / "e.csv").write_text("\n".join(["source,target", *more]) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("model", ["gcn", "argnn"])
+def test_new_nodes_have_the_rows_of_the_grown_graph(argnn, shop, model):
+    train = ("train", shop / "shop", "--standardize", f"--model={model}", "--epochs=3")
+    assert argnn(*train, "--workers=1", "--out=run").code == 0
+    new = (f"--new-nodes={shop / 'n.csv'}", f"--new-edges={shop / 'e.csv'}")
+    done = argnn("predict", "run", *new, "--out=new.csv")
+    assert (done.code, done.err) == (0, "")
+    assert f"shop: 2 nodes with {model}" in done.out
+    assert argnn("predict", "run/split-0/model", shop / "shop", *new, "--out=same.csv").code == 0
+    assert argnn("predict", "run", shop / "grown", "--out=grown.csv").code == 0
+    expected = rows_of("grown.csv")[40:]
+    for found in (rows_of("new.csv"), rows_of("same.csv")):
+        assert [row["id"] for row in found] == ["c40", "c41"]
+        for row, told in zip(found, expected, strict=True):
+            assert row["class"] == told["class"]
+            assert float(row["p_x"]) == pytest.approx(float(told["p_x"]), abs=2e-6)
+
+
+def test_new_nodes_of_a_graph_of_arrays(argnn, run, tmp_path):
+    with np.load(run) as stored:
+        x, edge_index = stored["x"], stored["edge_index"]
+    more = np.array([[90, 4], [3, 91]])
+    np.savez(tmp_path / "new.npz", x=np.ones((2, 3)), edge_index=more)
+    grown = np.concatenate([edge_index, more], axis=1)
+    np.savez(tmp_path / "all.npz", x=np.concatenate([x, np.ones((2, 3))]), edge_index=grown)
+    assert argnn("predict", "run", f"--new-nodes={tmp_path / 'new.npz'}", "--out=new.csv").code == 0
+    assert argnn("predict", "run", tmp_path / "all.npz", "--out=all.csv").code == 0
+    for row, told in zip(rows_of("new.csv"), rows_of("all.csv")[90:], strict=True):
+        assert row["id"] == told["id"]
+        assert float(row["p_1"]) == pytest.approx(float(told["p_1"]), abs=2e-6)
+
+
+def test_bad_new_nodes(refused, run):
+    Path("n.csv").write_text("id,a,b,c\n90,1,2,3\n")
+    Path("twice.csv").write_text("id,a,b,c\n89,1,2,3\n")
+    Path("few.csv").write_text("id,a,b\n90,1,2\n")
+    Path("e.csv").write_text("source,target\n90,1\n2,91\n")
+    for arguments, message in {
+        ("--new-nodes=n.csv", "--new-edges=e.csv"): "e.csv, line 3, column target: unknown node",
+        ("--new-nodes=twice.csv",): "twice.csv, line 2, column id: node '89' is in the graph",
+        ("--new-nodes=few.csv",): "few.csv: the model was trained with 3 features (got 2)",
+        ("--new-nodes=none.csv",): "none.csv: no such file",
+        ("--new-edges=e.csv",): "--new-edges needs --new-nodes FILE",
+    }.items():
+        refused("predict", "run", *arguments, "--out=p.csv", message=message)

@@ -210,7 +210,10 @@ REFUSED = [
     (["mixed.jsonl"], "mixed.jsonl, line 2: has format 2"),
     (["score.jsonl"], "score.jsonl: argnn on cora, split 0, seed 0: f1 must be from 0 to 1"),
     (["r.jsonl", "other.jsonl"], "other.jsonl: argnn on cora, split 0, seed 0 is in r.jsonl too"),
-    (["r.jsonl", "--task=edge"], "--task must be one of node, link (got 'edge')"),
+    (
+        ["r.jsonl", "--task=edge"],
+        "--task must be one of node, link, regression, multilabel",
+    ),
     (["r.jsonl", "--task=link"], "r.jsonl: no rows of the task link"),
     (["r.jsonl", "--score=auroq"], "unknown --score 'auroq'; did you mean 'auroc'"),
     (["r.jsonl", "--reference=argn"], "'argn' has no rows; did you mean 'argnn'"),

@@ -142,10 +142,25 @@ def test_bench_and_tune_know_the_tasks(argnn, graphs):
     assert done.code == 0, done.err
     report = json.loads(done.out)["experiments"][0]
     assert (report["finished"], report["score"]) == (1, "r2")
+    shown = argnn("table", "results/e.jsonl")
+    assert shown.code == 0, shown.err
+    assert "R²" in shown.out
     words = ("--model=gcn", "--trials=2", "--epochs=3", "--task=regression")
     done = argnn("tune", path, *words)
     assert done.code == 0, done.err
     assert "by mean validation R²" in done.out
+
+
+def test_inspect_says_what_is_to_be_predicted(argnn, graphs):
+    done = argnn("inspect", graphs / "tables", "--label=price", "--json")
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    assert (report["task"], report["classes"], report["unlabelled"]) == ("regression", [], 0)
+    assert [(row["name"], row["nodes"]) for row in report["targets"]] == [("price", 120)]
+    assert {"column": "price", "became": "a number to predict"} in report["columns"]
+    assert not any("labels" in warning for warning in report["warnings"])
+    shown = argnn("inspect", graphs / "labels.npz").out
+    assert "target of multilabel" in shown
 
 
 def test_page_of_a_run(argnn, graphs):

@@ -61,12 +61,8 @@ def graph(seed=0, edges=300):
 def test_merged_edges_have_the_time_and_weight_of_the_first(directed):
     data = graph()
     loaded = load(data, time="edge_time", weight="edge_weight", directed=directed)
-    listed = zip(
-        data.edge_index.t().tolist(),
-        data.edge_time.tolist(),
-        data.edge_weight.tolist(),
-        strict=True,
-    )
+    values = data.edge_time.tolist(), data.edge_weight.tolist()
+    listed = zip(data.edge_index.t().tolist(), *values, strict=True)
     first = {}
     for (a, b), time, weight in listed:
         for ends in ((a, b),) if directed else ((a, b), (b, a)):
@@ -104,10 +100,8 @@ def test_wrong_times_of_arrays():
 
 
 def times_of(pairs, loaded):
-    known = {
-        tuple(e): t
-        for e, t in zip(loaded.edge_index.t().tolist(), loaded.edge_time.tolist(), strict=True)
-    }
+    ends = map(tuple, loaded.edge_index.t().tolist())
+    known = dict(zip(ends, loaded.edge_time.tolist(), strict=True))
     return [known[tuple(pair)] for pair in pairs.t().tolist()]
 
 

@@ -6,7 +6,6 @@ import scipy.sparse
 
 import argnn
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
-from argnn.errors import ConfigError
 
 from .conftest import NAMES, planted
 
@@ -104,11 +103,11 @@ def test_links_between_named_nodes():
     assert lp.predict_proba([("n0", "n3"), ("n1", "n5")]).shape == (2, 2)
 
 
-def test_weights_are_refused_unless_left_out():
+def test_weights_are_used_where_asked_for():
     edges, nodes = tables()
-    edges["weight"] = 2.0
-    notes = fast().fit((edges, nodes)).notes_
-    assert any("weight" in note for note in notes)
-    clf = fast().set_params(load_options={"weight": "weight"})
-    with pytest.raises(ConfigError, match="no model here uses edge weights"):
-        clf.fit((edges, nodes))
+    edges["weight"] = 1.0 + np.arange(len(edges)) % 5
+    plain = fast().fit((edges, nodes))
+    assert any("weight" in note for note in plain.notes_)
+    clf = fast().set_params(load_options={"weight": "weight"}).fit((edges, nodes))
+    assert not any("weight" in note for note in clf.notes_)
+    assert not np.allclose(clf.predict_proba((edges, nodes)), plain.predict_proba((edges, nodes)))

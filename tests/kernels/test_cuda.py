@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 from argnn import functional as AF
 from argnn import kernels
 from argnn import nn as ann
+from argnn.functional.neighborhood import neighborhood
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -66,6 +67,41 @@ def test_gradients_of_a_model_are_as_near_to_float64_as_the_plain_path(inputs, p
     for a, b in zip(fused, exact, strict=True):
         if b is not None:  # a unit near its kink is on in one precision and off in the other
             assert float((a.double() - b).norm()) < 1e-3 * max(float(b.norm()), 1e-3 * largest)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_gradients_with_weights_are_as_near_to_float64_as_the_plain_path(inputs, preset):
+    x, edge_index, y = inputs
+    torch.manual_seed(2)
+    weight = 0.1 + 2 * torch.rand(edge_index.size(1), device=DEVICE)
+    edges, model = neighborhood(edge_index, x.size(0), weight), build(preset)
+    with kernels.use("fused"):
+        fused = gradients(model, x, edges, y)
+    with kernels.use("plain"):
+        exact = gradients(model.double(), x.double(), edges, y)
+    largest = max(float(b.norm()) for b in exact if b is not None)
+    for a, b in zip(fused, exact, strict=True):
+        if b is not None:
+            assert float((a.double() - b).norm()) < 1e-3 * max(float(b.norm()), 1e-3 * largest)
+
+
+@pytest.mark.parametrize("normalization", ["sum", "sym", "rw"])
+def test_weights_on_a_gpu_are_those_on_a_cpu(normalization):
+    edge_index = random_graph(5_000, 60_000, hub=3_000)
+    weight = 2 * torch.rand(edge_index.size(1), device=DEVICE)
+    weight[::7] = 0
+    h = torch.randn(5_000, 32, device=DEVICE)
+    expected = AF.aggregate(
+        h.double().cpu(), neighborhood(edge_index.cpu(), 5_000, weight.cpu()), normalization
+    )
+    with kernels.use("fused"):
+        found = AF.aggregate(h, neighborhood(edge_index, 5_000, weight), normalization)
+    assert relative_error(found.cpu(), expected) < 1e-5
+    learned = weight.clone().requires_grad_()
+    again = AF.aggregate(h, neighborhood(edge_index, 5_000, learned), normalization)
+    assert relative_error(again.detach().cpu(), expected) < 1e-5
+    again.square().sum().backward()
+    assert learned.grad.isfinite().all()
 
 
 @pytest.mark.parametrize("attention", [True, False])

@@ -11,9 +11,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 from torch_geometric.data import Batch, Data
-from torch_geometric.utils import k_hop_subgraph
+from torch_geometric.utils import k_hop_subgraph, to_undirected
 
 from argnn import kernels
+from argnn.functional.graph_part import part_neighborhood
+from argnn.functional.neighborhood import neighborhood
 from argnn.nn import MODELS, PRESETS, LinkModel
 
 from .cases import features
@@ -171,6 +173,44 @@ def test_the_neighbourhood_of_a_node_is_enough(case, node):
     assert_same([told(model, part)[0][place]], [expected], tolerance_of(model, graph))
 
 
+def with_true_degrees(graph: Data, part: Data, kept: torch.Tensor):
+    """The edges of a part, with the degrees of its nodes in the whole graph."""
+    hood = neighborhood(graph.edge_index, graph.num_nodes)
+    both = hood.relation("undirected").degree
+    return part_neighborhood(
+        part.edge_index, *(degree[kept] for degree in (hood.degree, hood.out_degree, both))
+    )
+
+
+OF_ARGNN = [name for name in CASES if name.startswith("argnn")]
+
+
+@pytest.mark.parametrize("case", OF_ARGNN)
+@pytest.mark.parametrize("node", [0, 100, 137])
+@pytest.mark.parametrize("directed", [True, False])
+def test_with_true_degrees_one_hop_less_is_enough(case, node, directed):
+    model, graph = trained(case), long_graph()
+    if not directed:
+        graph.edge_index = to_undirected(graph.edge_index)
+    hops = model.reach_with_degrees()
+    assert hops == model.reach() - 1
+    graph.place = torch.arange(graph.num_nodes)
+    part, place = near(graph, node, hops)
+    assert part.num_nodes < graph.num_nodes
+    expected = told(model, graph)[0][node]
+    with torch.no_grad():
+        found = model(part.x.double(), with_true_degrees(graph, part, part.place))[place]
+    assert_same([found], [expected], tolerance_of(model, graph))
+
+
+def test_without_true_degrees_one_hop_less_is_not_enough():
+    """Else the degrees would not matter, and the test above would hold of any."""
+    model, graph = trained("argnn, default"), long_graph()
+    part, place = near(graph, 100, model.reach() - 1)
+    gap = told(model, part)[0][place] - told(model, graph)[0][100]
+    assert float(gap.abs().max()) > 1e-6
+
+
 @every_case
 def test_less_than_the_neighbourhood_is_not_enough(case):
     """Else the test above would hold of any model. Some nodes may hear nothing from afar."""
@@ -197,7 +237,7 @@ def test_links_can_be_told_from_neighbourhoods(case):
     assert_same([told(model, part)[0][place]], [expected], tolerance_of(model, graph))
 
 
-@pytest.mark.parametrize("case", [name for name in CASES if name.startswith("argnn")])
+@pytest.mark.parametrize("case", OF_ARGNN)
 def test_kernels_are_as_local_as_plain_sums(case):
     model, size = trained(case, torch.float32), A.x.size(0)
     with kernels.use("fused"):

@@ -5,12 +5,14 @@ import copy
 import pytest
 import torch
 from torch_geometric import nn as gnn
+from torch_geometric.data import Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
 
 from argnn.errors import ConfigError
 from argnn.functional.neighborhood import neighborhood
-from argnn.nn import ARGNN, MODELS, AbstractNodeModel, ARConv, LinkModel
+from argnn.nn import ARGNN, MODELS, ARConv, LinkModel
+from argnn.train import NodeClassification, TrainConfig, fit
 
 NODES, IN = 12, 5
 #: Methods without a sum over neighbours.
@@ -103,14 +105,34 @@ def test_all_methods_take_weights():
     assert all(model.takes_edge_weight for model in MODELS.values())
 
 
-def test_a_model_that_does_not_take_weights_says_so():
-    class Own(AbstractNodeModel):
-        def forward_with_metric(self, x, edge_index):
-            return x, []
+class Own(MODELS["gcn"]):
+    takes_edge_weight = False
 
+
+def test_a_model_that_does_not_take_weights_says_so():
     x, edges, weight = graph()
+    model, y = Own(IN, 8, 2).double(), torch.arange(NODES) % 2
     with pytest.raises(ConfigError, match="Own takes no edge weights"):
-        Own()(x, edges, weight)
+        model(x, edges, weight)
+    with pytest.raises(ConfigError, match="LinkModel takes no edge weights"):
+        LinkModel(model, "dot")(x, edges, weight)
+    task = NodeClassification(y, torch.arange(NODES) < 6, torch.arange(NODES) >= 6)
+    data = Data(x=x, edge_index=edges, edge_weight=weight)
+    with pytest.raises(ConfigError, match="Own takes no edge weights"):
+        fit(model, data, task, TrainConfig(epochs=1))
+
+
+def test_fit_uses_weights():
+    x, edges, weight = graph()
+    y, states = torch.arange(NODES) % 2, []
+    task = NodeClassification(y, torch.arange(NODES) < 6, torch.arange(NODES) >= 6)
+    for given in ({}, {"edge_weight": weight}, {"edge_weight": torch.ones(40)}):
+        torch.manual_seed(0)
+        model = MODELS["gcn"](IN, 8, 2).double()
+        fit(model, Data(x=x, edge_index=edges, **given), task, TrainConfig(epochs=3))
+        states.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    assert torch.equal(states[0], states[2])
+    assert not torch.allclose(states[0], states[1])
 
 
 def test_embeddings_for_links_use_weights():

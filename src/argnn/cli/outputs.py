@@ -22,6 +22,13 @@ def predict(
     pairs: Annotated[
         Path | None, typer.Option(help="For links: CSV file with columns source,target.")
     ] = None,
+    new_nodes: Annotated[
+        Path | None,
+        typer.Option(help="Predict nodes that the graph does not have: .csv, .parquet or .npz."),
+    ] = None,
+    new_edges: Annotated[
+        Path | None, typer.Option(help="Their edges: a table with columns source,target.")
+    ] = None,
     force: Force = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -30,7 +37,15 @@ def predict(
     from argnn.outputs import predict as work
 
     report = work.predict(
-        run, out, data=data, split=split, pairs=pairs, force=force, data_root=data_root
+        run,
+        out,
+        data=data,
+        split=split,
+        pairs=pairs,
+        new_nodes=new_nodes,
+        new_edges=new_edges,
+        force=force,
+        data_root=data_root,
     )
     _show(report, as_json, *_prediction_lines(report))
 

@@ -47,7 +47,7 @@ def assemble(
     """
     with error_prefix(f"{origin}:"):
         x = _features(source)
-        edge_index = _edges(source, x.size(0))
+        edge_index = checked_edges(source, x.size(0))
         y = _labels(source, x.size(0))
         class_names = _class_names(source, y)
         known = _known(source, y, draw_split)
@@ -147,7 +147,8 @@ def _features(source: Data) -> Tensor:
     return x.contiguous()
 
 
-def _edges(source: Data, num_nodes: int) -> Tensor:
+def checked_edges(source: Data, num_nodes: int) -> Tensor:
+    """The edges of ``source``, ``[2, E]``, if they are integers that name nodes."""
     edge_index = _integers(source, "edge_index")
     fits = edge_index.dim() == 2 and edge_index.size(0) == 2
     _check_shape("edge_index", edge_index, fits, "[2, edges]")

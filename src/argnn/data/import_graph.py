@@ -68,7 +68,7 @@ def import_tables(
         raise DataError(f"{nodes.origin}: there are no nodes")
     if schema is None:
         _check_asked(tables, options)
-    id_column = None if nodes is None else _id_column(nodes, options, schema)
+    id_column = None if nodes is None else column_of_ids(nodes, options, schema)
     node_ids, edge_index, weight = _read_edges(tables, id_column, options, notes)
     data = Data(edge_index=edge_index, **weight)
     notes += without_weightless_edges(data, edges.origin)
@@ -168,7 +168,8 @@ def _check_asked(tables: GraphTables, options: ImportOptions) -> None:
         label_columns(nodes, options.label)
 
 
-def _id_column(nodes: Table, options: ImportOptions, schema: Schema | None) -> str:
+def column_of_ids(nodes: Table, options: ImportOptions, schema: Schema | None) -> str:
+    """The column of the node ids: as asked for, else that of the schema, else a likely one."""
     if options.node_id is not None:
         return nodes.require(options.node_id, "node ids")
     for name in ((schema or {}).get("id"), "id"):
@@ -184,10 +185,10 @@ def _read_edges(
     nodes, edges = tables.nodes, tables.edges
     if nodes is not None and id_column is not None:
         node_ids, rows = rows_of_nodes(nodes, id_column)
-        ends = _end_columns(edges, notes)
+        ends = end_columns(edges, notes)
         edge_index = ends_of_edges(edges, ends, rows)
     else:
-        ends = _end_columns(edges, notes)
+        ends = end_columns(edges, notes)
         if not len(edges):
             raise DataError(f"{edges.origin}: there are no edges, and no table of nodes")
         node_ids, edge_index = nodes_of_edges(edges, ends)
@@ -209,7 +210,7 @@ def _read_edges(
     return node_ids, torch.from_numpy(edge_index), asked
 
 
-def _end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
+def end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
     """The columns of both ends of an edge."""
     for ends in _ENDS:
         if set(ends) <= set(edges.columns):

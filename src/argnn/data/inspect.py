@@ -56,9 +56,9 @@ def inspect_graph(
 def _loaded(data: str, options: dict[str, Any]) -> Data:
     """The graph; without a split if there are too few labels for one."""
     try:
-        return load(data, **options)
+        return load(data, **options, task="auto")
     except TooFewLabelsError:
-        return load(data, **options, draw_split=False)
+        return load(data, **options, task="auto", draw_split=False)
 
 
 def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
@@ -86,7 +86,8 @@ def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
             "node": _defined(node_homophily(graph.edge_index, graph.y)),
         },
         "classes": _classes(graph),
-        "unlabelled": int((graph.y < 0).sum()),
+        **_targets(graph),
+        "unlabelled": int(_unlabelled(graph).sum()),
         "splits": _splits(graph),
         "twins": _twins(graph),
         "columns": _columns(graph, has_features),
@@ -128,6 +129,30 @@ def _classes(graph: Data) -> list[dict[str, Any]]:
     ]
 
 
+def _targets(graph: Data) -> dict[str, Any]:
+    """What is known of targets that are no classes; nothing where there are none."""
+    targets = graph.get("targets")
+    if targets is None:
+        return {}
+    known = targets[~_unlabelled(graph)].double()
+    rows = [
+        {
+            "name": name,
+            "nodes": len(values),
+            **{word: getattr(values, word)().item() for word in ("min", "mean", "max")},
+        }
+        for name, values in zip(graph.target_names, known.unbind(1), strict=True)
+    ]
+    return {"task": graph.target_kind, "targets": rows}
+
+
+def _unlabelled(graph: Data) -> Tensor:
+    known: Tensor = (
+        graph.y if graph.get("targets") is None else -graph.targets.isnan().any(1).long()
+    )
+    return known < 0
+
+
 def _splits(graph: Data) -> dict[str, int]:
     """How many splits there are, and how many nodes each part of the first one has."""
     parts = {"train": graph.train_mask, "val": graph.val_mask, "test": graph.test_mask}
@@ -141,7 +166,7 @@ def _twins(graph: Data) -> dict[str, float | None] | None:
     How often twins are of one class is counted on validation nodes, so that no test label is
     used: the mean share of a node's training twins that have its class. None without splits.
     """
-    if not graph.train_mask.any():
+    if not graph.train_mask.any() or graph.get("targets") is not None:
         return None
     groups = twin_groups(graph.edge_index, graph.num_nodes)
     tested, with_twin, agreeing = 0, 0, []
@@ -171,7 +196,13 @@ def _columns(graph: Data, has_features: bool) -> list[dict[str, str]]:
     rows = [{"column": rule["name"], "became": described(rule)} for rule in schema["columns"]]
     if schema["id"] is not None:
         rows.insert(0, {"column": schema["id"], "became": "the ids of the nodes"})
-    if schema["label"] is not None:
+    if "kind" in (schema["label"] or {}):
+        became = {"regression": "a number to predict", "multilabel": "labels to predict"}
+        rows += [
+            {"column": name, "became": became[schema["label"]["kind"]]}
+            for name in schema["label"]["columns"]
+        ]
+    elif schema["label"] is not None:
         count = len(schema["label"]["classes"])
         rows.append({"column": schema["label"]["column"], "became": f"the class, one of {count}"})
     if schema["structure"] is not None and has_features:
@@ -225,6 +256,8 @@ def _named(names: list[str], chosen: Tensor) -> str:
 
 def class_warnings(graph: Data) -> list[str]:
     """What is to be known about the classes of a graph before training."""
+    if graph.get("targets") is not None:
+        return []
     classes, splits = _classes(graph), _splits(graph)
     if not classes:
         return ["the graph has no labels: only links can be learned (--task link)"]
@@ -283,6 +316,12 @@ def inspection_tables(report: GraphReport) -> Iterator[Table]:
     if report["classes"]:
         rows = [(c["name"], str(c["nodes"]), f"{100 * c['share']:.1f}") for c in report["classes"]]
         yield _table(("class", "nodes", "%"), rows)
+    if "targets" in report:
+        rows = [
+            (row["name"], str(row["nodes"]), *(f"{row[w]:.4g}" for w in ("min", "mean", "max")))
+            for row in report["targets"]
+        ]
+        yield _table((f"target of {report['task']}", "nodes", "min", "mean", "max"), rows)
     if report["columns"]:
         columns = [(row["column"], row["became"]) for row in report["columns"]]
         yield _table(("column", "became"), columns)

@@ -1,7 +1,7 @@
 """The user's names of nodes, and their row numbers."""
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,19 @@ def rows_of_nodes(nodes: Table, column: str) -> tuple[list[NodeId], dict[Hashabl
     return _plain(list(rows)), rows
 
 
+def rows_by_id(ids: Iterable[NodeId], first: int) -> dict[Hashable, int]:
+    """Row of each id, and of its text, as it stands in a file; rows are counted from ``first``.
+
+    Example:
+        >>> rows_by_id([7, "b"], 10)
+        {'7': 10, 'b': 11, 7: 10}
+    """
+    numbered = list(enumerate(ids, start=first))
+    return {str(name): row for row, name in numbered} | {name: row for row, name in numbered}
+
+
 def ends_of_edges(
-    edges: Table, columns: tuple[str, str], rows: dict[Hashable, int]
+    edges: Table, columns: tuple[str, str], rows: Mapping[Hashable, int]
 ) -> NDArray[np.int64]:
     """Row numbers of both ends of each edge, ``[2, E]``; every end must be a known node."""
     ends = np.empty((2, len(edges)), dtype=np.int64)

@@ -76,6 +76,7 @@ class _Schema(TypedDict):
     row_normalize: bool
     num_features: Annotated[_Size, Ge(1)]
     id: str | None
+    weight: NotRequired[str | None]
     columns: list[_Column] | None
     structure: _Structure | None
     label: _Label | None

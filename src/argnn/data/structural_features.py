@@ -155,12 +155,16 @@ def structural_features(
 
 
 def _degrees(edge_index: Tensor, nodes: int, sides: Sequence[str]) -> Features:
-    """Features of the degrees, which have the same meaning in a graph of another size."""
+    ends = {side: edge_index[0 if side == "out" else 1] for side in sides}
+    return degree_features({side: torch.bincount(ends[side], minlength=nodes) for side in sides})
+
+
+def degree_features(degrees: Mapping[str, Tensor]) -> Features:
+    """Features of degrees, ``[N]`` by side; they mean the same in a graph of another size."""
     parts: list[NDArray[np.float32]] = []
     names: list[str] = []
-    for side in sides:
-        ends = edge_index[0 if side == "out" else 1]
-        degree = torch.bincount(ends, minlength=nodes).double().numpy()
+    for side, counts in degrees.items():
+        degree = counts.double().numpy()
         word = "degree" if side == "both" else f"{side}-degree"
         power = np.log2(np.maximum(degree, 1)).astype(int) + (degree > 0)
         reached = np.minimum(power, _DEGREE_BINS)

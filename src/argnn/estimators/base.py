@@ -16,8 +16,10 @@ from torch_geometric.data import Data
 from argnn.data import features_and_edges
 from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
+from argnn.estimators.new_nodes import Context, joined_part, prepared
 from argnn.estimators.reading import Reading
-from argnn.functional.neighborhood import edges_of
+from argnn.functional.graph_part import part_neighborhood
+from argnn.functional.neighborhood import Edges, edges_of
 from argnn.nn import ARGNN, AbstractNodeModel, model_class, model_name
 from argnn.nn.models.base import require_weights_taken
 from argnn.runs.machine import versions
@@ -198,19 +200,60 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             )
         return graph
 
+    def context(self, graph: Any) -> Context:
+        """Prepare a graph that new nodes will be joined to, once for many requests.
+
+        Args:
+            graph: Whatever ``fit`` takes; labels are not needed.
+        """
+        return prepared(graph, self.read(graph), self.schema_)
+
+    def read_new(self, new_nodes: Any, new_edges: Any, context: Any) -> Data:
+        """New nodes with the part of a graph that their scores depend on.
+
+        Args:
+            new_nodes: As for :meth:`ARGNNClassifier.predict_proba`.
+            new_edges: As there.
+            context: A graph, or what :meth:`context` made of it.
+        """
+        check_is_fitted(self, "model_")
+        if not isinstance(context, Context):
+            context = self.context(context)
+        if context.model_schema != self.schema_:
+            raise ConfigError("the context was prepared for another model")
+        node_id = (self.load_options or {}).get("node_id")
+        return joined_part(self.model_, new_nodes, new_edges, context, self.read, node_id)
+
+    def _asked_about(self, graph: Any, new_edges: Any, context: Any) -> Data:
+        """The graph to predict on, or new nodes of the context."""
+        if context is not None:
+            return self.read_new(graph, new_edges, context)
+        if new_edges is not None:
+            raise ConfigError("new_edges needs a context, the graph that new nodes belong to")
+        return self.read(graph)
+
     @torch.no_grad()
     def _outputs(self, graph: Data) -> tuple[Tensor, list[Tensor]]:
-        """Raw outputs of the model and its metrics, on the CPU."""
+        """Raw outputs of the model and its metrics, on the CPU; for a part, of its new nodes."""
         device = next(self.model_.parameters()).device
         seen = features_and_edges(graph).to(device)
         precision = self.settings_.train.precision
         try:
-            outputs, metrics = scores_and_metrics(
-                self.model_.eval(), seen.x, edges_of(seen), precision
-            )
+            edges = self._edges(graph, seen)
+            outputs, metrics = scores_and_metrics(self.model_.eval(), seen.x, edges, precision)
         except ValueError as error:  # a model that only works on the graph it was made for
             raise ConfigError(str(error)) from error
+        if graph.get("wanted") is not None:
+            outputs, *metrics = (part[graph.wanted] for part in (outputs, *metrics))
         return outputs.float().cpu(), [g.float().cpu() for g in metrics]
+
+    def _edges(self, graph: Data, seen: Data) -> Edges:
+        """The edges of a graph, in the form that the model computes with."""
+        if graph.get("wanted") is None or self.model_.reach_with_degrees() is None:
+            return edges_of(seen)
+        degrees = (graph.degree, graph.out_degree, graph.neighbors)
+        device = seen.edge_index.device
+        return part_neighborhood(seen.edge_index, *(part.to(device) for part in degrees))
 
     def embed(self, graph: Any) -> NDArray[np.float32]:
         """A vector for each node, ``[N, D]``: what scores are read out from.

@@ -201,13 +201,26 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         self.threshold_, self.rare_class_ = 0.0, 1
         return self
 
-    def predict_proba(self, graph: Any) -> NDArray[np.float64]:
+    def predict_proba(
+        self, graph: Any, new_edges: Any = None, *, context: Any = None
+    ) -> NDArray[np.float64]:
         """Probability of each class or label at each node, ``[N, C]``, ordered as ``classes_``.
 
+        With a ``context``, the nodes are new ones of that graph. Their probabilities are those that
+        the whole joined graph would give; only the part that they depend on is computed.
+
         Args:
-            graph: The training graph, or another one with the same features.
+            graph: The training graph, or another one with the same features. With a ``context``,
+                the new nodes: a pandas table or a list of dictionaries with an id and the columns
+                of the training table; or features ``[M, F]``, whose rows come after those of the
+                context.
+            new_edges: With a ``context``, edges among new nodes and nodes of the context. For
+                tables, a table with columns ``source`` and ``target``, or a list of pairs of ids;
+                for features, row numbers ``[2, E]``.
+            context: The graph that the new nodes belong to. :meth:`context` prepares it once for
+                many calls.
         """
-        return self.proba(self.read(graph))
+        return self.proba(self._asked_about(graph, new_edges, context))
 
     def proba(self, graph: Data) -> NDArray[np.float64]:
         """As :meth:`predict_proba`, for a graph that :meth:`read` gave."""
@@ -216,16 +229,18 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
             return self.target_.finished(logits.double()).numpy()
         return probabilities(logits, self.temperature_).numpy()
 
-    def predict(self, graph: Any) -> NDArray[Any]:
+    def predict(self, graph: Any, new_edges: Any = None, *, context: Any = None) -> NDArray[Any]:
         """The class of each node, ``[N]``: the most probable one, unless there is a threshold.
 
         Where nodes have several labels, 0 or 1 for each of them, ``[N, L]``: those from
         probability one half.
 
         Args:
-            graph: The training graph, or another one with the same features.
+            graph: As for :meth:`predict_proba`.
+            new_edges: As there.
+            context: As there.
         """
-        return self.decisions(self.predict_proba(graph))
+        return self.decisions(self.predict_proba(graph, new_edges, context=context))
 
     def decisions(self, proba: NDArray[np.float64]) -> NDArray[Any]:
         """The classes that :meth:`predict` gives for probabilities ``[N, C]``."""

@@ -112,13 +112,18 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
         self._fit_targets(graph, y, (train_mask, val_mask), sample_weight, seed)
         return self
 
-    def predict(self, graph: Any) -> NDArray[np.float64]:
+    def predict(
+        self, graph: Any, new_edges: Any = None, *, context: Any = None
+    ) -> NDArray[np.float64]:
         """The numbers of each node, ``[N]``, or ``[N, T]`` where there are several.
 
         Args:
-            graph: The training graph, or another one with the same features.
+            graph: The training graph, or another one with the same features; with a ``context``,
+                new nodes, as for :meth:`ARGNNClassifier.predict_proba`.
+            new_edges: As there.
+            context: As there.
         """
-        found = self.values(self.read(graph))
+        found = self.values(self._asked_about(graph, new_edges, context))
         return found[:, 0] if found.shape[1] == 1 else found
 
     def values(self, graph: Data) -> NDArray[np.float64]:

@@ -127,17 +127,18 @@ def _triangles_by_pair(hood: Neighborhood) -> Iterator[tuple[Tensor, Tensor]]:
     known = torch.sort(hood.source * n + hood.target).values
     neighbors = known % max(n, 1)
     start = row_starts(hood.target, n)
+    size = start.diff()  # in a part of a graph, the degree may count edges that are not here
     low, high = hood.pairs
-    swap = hood.degree[low] > hood.degree[high]
+    swap = size[low] > size[high]
     small, large = torch.where(swap, high, low), torch.where(swap, low, high)
-    work = hood.degree[small].cumsum(0)
+    work = size[small].cumsum(0)
     begin = 0
     while begin < small.numel():
         spent = work[begin - 1] if begin else work.new_zeros(())
         end = int(torch.searchsorted(work, spent + _WALKS_PER_CHUNK, right=True))
         end = max(end, begin + 1)
         a, b = small[begin:end], large[begin:end]
-        width = hood.degree[a]
+        width = size[a]
         edge = torch.repeat_interleave(width)
         offset = torch.arange(edge.numel(), device=a.device) - (width.cumsum(0) - width)[edge]
         third = neighbors[start[a[edge]] + offset]

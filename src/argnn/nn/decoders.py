@@ -170,14 +170,13 @@ class LinkModel(AbstractNodeModel):
         torch.Size([1])
     """
 
-    takes_edge_weight = True  # as far as the encoder does, which is asked when it is built
-
     def __init__(self, encoder: AbstractNodeModel, decoder: str) -> None:
         super().__init__()
         self.encoder = encoder
         self.decoder = resolve(decoder, DECODERS, "decoder")(encoder)
         self.in_channels, self.out_channels = encoder.in_channels, encoder.out_channels
         self.hidden_channels, self.recordable = encoder.hidden_channels, encoder.recordable
+        self.takes_edge_weight = encoder.takes_edge_weight
 
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         """Embeddings, with the metric of the last layer appended, and all metrics.

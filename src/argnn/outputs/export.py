@@ -18,6 +18,7 @@ from argnn.estimators.base import GraphEstimator
 from argnn.files import require_writable, write_output
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.outputs.plain_ops import cleaned, plain_table
+from argnn.outputs.shared_steps import share_steps
 from argnn.train.target_tasks import TargetRule
 from argnn.wording import shortened
 
@@ -117,7 +118,9 @@ def exported(estimator: GraphEstimator) -> ExportedProgram:
         with warnings.catch_warnings(), torch.no_grad(), argnn.kernels.use("auto"):
             warnings.simplefilter("ignore")
             traced = torch.export.export(module, example, dynamic_shapes=shapes, strict=False)
+            share_steps(traced)
             program: ExportedProgram = traced.run_decompositions(plain_table(estimator.directed))
+            share_steps(program)
     except Exception as error:  # tracing may fail in any way
         reason = _REASONS.get(name, f"{type(error).__name__}: {shortened(error)}")
         raise ConfigError(f"{name} cannot be exported: {reason}; argnn.load opens it") from error

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from argnn.functional import structure  # noqa: F401 - registers the operators
 
@@ -50,10 +51,7 @@ def plain_table(directed: bool) -> Table:
     ) -> tuple[Tensor, Tensor]:
         edges, given = related(edge_index, direction, edge_weight, h.size(0))
         weight = _edge_weight(edges, given, h.size(0), "rw").to(h.dtype)
-        source, target = edges.unbind(0)
-        gap = (h.index_select(0, source) - h.index_select(0, target)).square()
-        dispersion = _added(gap * weight.unsqueeze(-1), target, h.size(0))
-        return _summed(h, edges, weight), dispersion
+        return _moments(h, edges, weight)
 
     def degree(
         edge_index: Tensor, direction: str, edge_weight: Tensor | None, num_nodes: int
@@ -131,13 +129,56 @@ def cleaned(
     return torch.cat([edges, edges.flip(0)], dim=1), both
 
 
-def _added(values: Tensor, target: Tensor, num_nodes: int) -> Tensor:
-    return values.new_zeros(num_nodes, values.size(1)).index_add(0, target, values)
-
-
 def _summed(x: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
+    """Weighted sums at the targets, ``[N, D]``, as bags of rows: no tensor ``[E, D]`` is made."""
     source, target = edges.unbind(0)
-    return _added(x.index_select(0, source) * weight.unsqueeze(-1), target, x.size(0))
+    order, start = _by_target(target, x.size(0))
+    return F.embedding_bag(
+        source.index_select(0, order),
+        x,
+        start,
+        mode="sum",
+        per_sample_weights=weight.index_select(0, order),
+        include_last_offset=True,
+    )
+
+
+def _by_target(target: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The order of edges by target, and where those of each target begin, ``[N + 1]``."""
+    start = _degree(target, num_nodes).cumsum(0)
+    return torch.argsort(target, stable=True), torch.cat([start.new_zeros(1), start])
+
+
+def _differences(h: Tensor, source: Tensor, target: Tensor, each: Tensor) -> Tensor:
+    """What a source has more than its target, ``[E, D]``: bags of two rows, with weights 1, -1."""
+    one = torch.ones_like(source, dtype=h.dtype)
+    sign = torch.stack([one, -one], dim=1).flatten()
+    pairs = torch.stack([source, target], dim=1).flatten()
+    return F.embedding_bag(pairs, h, 2 * each, mode="sum", per_sample_weights=sign)
+
+
+def _products(at_target: Tensor, values: Tensor, row: Tensor, target: Tensor) -> Tensor:
+    """Inner product of each edge, ``[E]``: of the target's row with the given row of ``values``.
+
+    That is the derivative of a weighted sum by its weights.
+    """
+    nothing = target.new_zeros(0)  # offsets are read only where bags are means or maxima
+    products: Tensor = torch.ops.aten._embedding_bag_per_sample_weights_backward(
+        at_target, values, row, nothing, target, 0
+    )
+    return products
+
+
+def _moments(h: Tensor, edges: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """See :func:`argnn.functional.neighbor_moments`, whose plain path computes the same."""
+    shift = h.mean(0)
+    centred = h - shift
+    sums = _summed(torch.cat([centred, centred.square()], dim=1), edges, weight)
+    mean, mean_square = sums.split(h.size(1), dim=1)
+    has_neighbors = (_degree(edges[1], h.size(0)) > 0).to(h.dtype).unsqueeze(-1)
+    own = centred * has_neighbors
+    dispersion = (mean_square + own * (own - 2 * mean)).clamp_min(0)
+    return mean + shift * has_neighbors, dispersion
 
 
 def _degree(nodes: Tensor, num_nodes: int, weight: Tensor | None = None) -> Tensor:
@@ -161,22 +202,22 @@ def _edge_weight(edges: Tensor, given: Tensor | None, num_nodes: int, normalizat
 def _modulation(h: Tensor, g: Tensor, edges: Tensor, eps0: Tensor, eps: float) -> Tensor:
     """See :func:`argnn.functional.edge_modulation`."""
     source, target = edges.unbind(0)
-    difference = h.index_select(0, source) - h.index_select(0, target)
-    length = difference.square().sum(-1, keepdim=True).sqrt()
-    t = torch.tanh(-torch.log(g)).index_select(0, target)
-    tau = ((difference / (length + eps)).square() * t).sum(-1)
+    each = torch.cumsum(torch.ones_like(target), 0) - 1
+    square = _differences(h, source, target, each).square()
+    length = square.sum(-1).sqrt()
+    t = torch.tanh(-torch.log(g))
+    tau = _products(t, square, each, target) / (length + eps).square()
     return eps0 + (1 - eps0) * tau
 
 
 def _attention(h: Tensor, g: Tensor, edges: Tensor, target_norm: bool, eps: float) -> Tensor:
     """See :func:`argnn.functional.edge_attention`."""
     source, target = edges.unbind(0)
-    h_source, g_target = h.index_select(0, source), g.index_select(0, target)
     own = (g * h.square()).sum(-1).sqrt()
     far = own.index_select(0, source)
     if target_norm:
-        far = (g_target * h_source.square()).sum(-1).sqrt()
-    product = (g_target * h.index_select(0, target) * h_source).sum(-1)
+        far = _products(g, h.square(), source, target).sqrt()
+    product = _products(g * h, h, source, target)
     return product / (own.index_select(0, target) * far + eps)
 
 

@@ -14,6 +14,7 @@ from argnn.csv_cells import plain_cell, safe_cell
 from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
+from argnn.estimators.new_nodes import prepared
 from argnn.files import require_writable, write_output
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
@@ -31,6 +32,8 @@ def predict(
     data: str | None = None,
     split: int | None = None,
     pairs: Path | None = None,
+    new_nodes: Path | None = None,
+    new_edges: Path | None = None,
     force: bool = False,
     data_root: str | None = None,
 ) -> dict[str, Any]:
@@ -43,6 +46,10 @@ def predict(
             the pairs that were held out.
         split: Of a run, the split whose model is used; the first where not given.
         pairs: For links, a CSV file with the columns ``source`` and ``target``.
+        new_nodes: For classes, a file of nodes that the graph does not have: a table with an id and
+            the columns of the training table (``.csv``, ``.parquet``), or an ``.npz`` file with
+            ``x`` and ``edge_index``. Then only these are predicted.
+        new_edges: Their edges, a table with the columns ``source`` and ``target``.
         force: Whether an existing table may be replaced.
         data_root: Folder of the raw benchmark files.
 
@@ -61,10 +68,17 @@ def predict(
         raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
     if isinstance(estimator, ARGNNLinkPredictor) and pairs is None:
         raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
+    if isinstance(estimator, ARGNNLinkPredictor) and new_nodes is not None:
+        raise ConfigError("--new-nodes belongs to a model of classes, and this one predicts links")
+    if new_edges is not None and new_nodes is None:
+        raise ConfigError("--new-edges needs --new-nodes FILE, the nodes that they belong to")
     if data is None:
         graph = _trained_graph(run, split, estimator, data_root)
     else:
         graph = estimator.read(data, root=data_root)
+    if new_nodes is not None:
+        context = prepared(graph, graph, estimator.schema_)
+        graph = estimator.read_new(new_nodes, new_edges, context)
     if isinstance(estimator, ARGNNRegressor):
         header, rows, decisions = _values(estimator, graph)
     elif isinstance(estimator, ARGNNClassifier) and estimator.task == "multilabel":

@@ -29,10 +29,9 @@ PROTOCOLS: Mapping[str, str] = {
     "node": "epoch chosen by validation accuracy; test nodes scored once, after training",
     "link": "epoch and threshold chosen on validation pairs; test pairs scored once, after "
     "training; the model sees training edges only",
-    **dict.fromkeys(
-        ("regression", "multilabel"),
-        "epoch chosen by validation {}; test nodes scored once, after training",
-    ),
+    "regression": "epoch chosen by validation r2; test nodes scored once, after training",
+    "multilabel": "epoch chosen by validation average_precision; test nodes scored once, after "
+    "training",
 }
 
 
@@ -65,13 +64,12 @@ def selection_of_row(row: Mapping[str, Any]) -> tuple[str, float | None]:
     if "selection" in row:
         return row["selection"]["score"], row["selection"]["val"]
     name = SELECTION[row["task"]]
-    return name, (row["val"] or {}).get(name)
+    return name, _score(row, "val", name)
 
 
 def protocol(task: str, select: str) -> str:
     """How the epoch was chosen and the test set scored, in words."""
-    usual = "{}" if "{}" in PROTOCOLS[task] else SELECTION[task]
-    return PROTOCOLS[task].replace(f"validation {usual}", f"validation {select}")
+    return PROTOCOLS[task].replace(f"validation {SELECTION[task]}", f"validation {select}")
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

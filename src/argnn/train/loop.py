@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from argnn.errors import DivergenceError, RunError
 from argnn.functional.neighborhood import Edges, edges_of, unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
+from argnn.nn.models.base import require_weights_taken
 from argnn.train.batches import Batch, BatchSource, WholeGraph
 from argnn.train.config import OPTIMIZERS, TrainConfig, learning_rate_factor
 from argnn.train.devices import scores_and_metrics
@@ -162,6 +163,8 @@ class _Loop:
         self.model, self.task, self.config, self.observe = model, task, config, observe
         # Nothing else of the graph is kept, because it may have labels that training must not see.
         self.x, self.edge_index = graph.x, edges_of(graph)
+        if self.edge_index is not graph.edge_index:
+            require_weights_taken(model)
         self.batches = batches or WholeGraph(Batch(graph.x, self.edge_index, task.loss))
         self.progress = _Progress()
         # Loss, task loss and gradient norm of steps that are not read from the device yet.

@@ -18,7 +18,7 @@ from argnn.bench.leaderboard.compare import (
 )
 from argnn.bench.leaderboard.gather import Column, ResultRow, Results, score_of
 from argnn.bench.leaderboard.published import find_published
-from argnn.runs.summary import LEAST_SEEDS, PROTOCOLS, SMALL_GRAPH, statistic
+from argnn.runs.summary import LEAST_SEEDS, SELECTION, SMALL_GRAPH, protocol, statistic
 from argnn.wording import one_line
 
 Values = Mapping[tuple[str, Column], Mapping[Pair, float]]
@@ -44,7 +44,7 @@ def board(results: Results, score: str, reference: str | None, published: bool) 
     return {
         "task": results.task,
         "score": score,
-        "protocol": PROTOCOLS[results.task],
+        "protocol": _protocol(results),
         "columns": [
             {"name": column.name, **asdict(column), "expected": len(expected[column])}
             for column in results.shown
@@ -58,6 +58,13 @@ def board(results: Results, score: str, reference: str | None, published: bool) 
         "comparability": _comparability(results, score, published),
         "notes": _notes(results, score, expected),
     }
+
+
+def _protocol(results: Results) -> str:
+    """How epochs were chosen, in words; by several scores where rows differ in that."""
+    rows = [row for runs in results.rows.values() for row in runs.values() if "error" not in row]
+    named = {(row.get("selection") or {}).get("score", SELECTION[results.task]) for row in rows}
+    return protocol(results.task, " or ".join(sorted(named)) or SELECTION[results.task])
 
 
 def _keys(results: Results) -> list[tuple[str, Column]]:

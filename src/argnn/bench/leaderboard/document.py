@@ -9,13 +9,15 @@ from argnn.bench.leaderboard.gather import Column, ResultRow, Results, gathered
 from argnn.bench.leaderboard.published import find_published
 from argnn.errors import ConfigError
 from argnn.registry import suggestion
-from argnn.runs.summary import INTERVAL, SCORES, statistic
+from argnn.runs.summary import ERRORS, INTERVAL, SCORES, statistic
 
 REFERENCE = "argnn"
 #: Shown without being asked for: the scores of the paper's tables.
 SHOWN = {
     "node": ("f1", "accuracy", "auroc", "auprc"),
     "link": ("auroc", "auprc", "accuracy"),
+    "regression": ("r2",),
+    "multilabel": ("f1_micro", "f1_macro", "average_precision"),
 }
 #: Costs that the paper prints.
 _PUBLISHED_COSTS = ("seconds_per_epoch", "memory_gb")
@@ -68,7 +70,7 @@ def check_names(task: str | None, scores: Sequence[str]) -> None:
     """Raise on a task or score that does not exist."""
     if task is not None and task not in SCORES:
         raise ConfigError(f"--task must be one of {', '.join(SCORES)} (got '{task}')")
-    choices = {name for key in ([task] if task else SCORES) for name in SCORES[key]}
+    choices = {name for key in ([task] if task else SCORES) for name in SCORES[key]} - {*ERRORS}
     for score in scores:
         if score not in choices:
             raise ConfigError(f"unknown --score '{score}'; {suggestion(score, choices)}")

@@ -1,5 +1,6 @@
 """Rows of results files, sorted by method, data set and run."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +9,7 @@ from argnn.bench.leaderboard.compare import Pair
 from argnn.data import DATASETS
 from argnn.errors import RunError
 from argnn.nn import MODELS
-from argnn.runs.summary import SCORES, has_twins, without_twins
+from argnn.runs.summary import ERRORS, SCORES, has_twins, without_twins
 
 ResultRow = Mapping[str, Any]
 
@@ -106,9 +107,12 @@ def _check(row: ResultRow, name: str) -> None:
     oracle = row.get("oracle") or {}
     for part in (row.get("test"), row.get("test_without_twins"), oracle.get("test")):
         for score in SCORES[row["task"]]:
+            if score in ERRORS:  # no table shows them
+                continue
             value = (part or {}).get(score)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value is not None and not (is_number and 0 <= value <= 1):
+            least = -math.inf if score == "r2" else 0
+            if value is not None and not (is_number and least <= value <= 1):
                 raise RunError(
                     f"{name}: {row['method']} on {row['data']}, split {row['split']}, seed "
                     f"{row['seed']}: {score} must be from 0 to 1 (got {value!r})"

@@ -10,7 +10,12 @@ from argnn.bench.perf.tables import number
 from argnn.runs.tables import SCORE_NAMES, per_cent
 from argnn.settings.run_config import MAIN_SCORES
 
-TASK_NAMES = {"node": "Node classification", "link": "Link prediction"}
+TASK_NAMES = {
+    "node": "Node classification",
+    "link": "Link prediction",
+    "regression": "Node regression",
+    "multilabel": "Labels of nodes",
+}
 ORACLE = "oracle (test-selected)"
 
 

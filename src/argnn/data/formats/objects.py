@@ -24,11 +24,12 @@ def is_frame(source: object) -> bool:
 
 def frame_tables(edges: Any, nodes: Any = None) -> GraphTables:
     """Both tables; rows are counted from 0, and the index is ignored."""
-    edge_table = _frame_table(edges, "edges table")
-    return GraphTables(edge_table, None if nodes is None else _frame_table(nodes, "nodes table"))
+    edge_table = frame_table(edges, "edges table")
+    return GraphTables(edge_table, None if nodes is None else frame_table(nodes, "nodes table"))
 
 
-def _frame_table(frame: Any, origin: str) -> Table:
+def frame_table(frame: Any, origin: str) -> Table:
+    """A pandas table; ``origin`` is for error messages."""
     names = [str(name) for name in frame.columns]
     check_unique(names, origin)
     columns = {name: _cells(frame.iloc[:, place]) for place, name in enumerate(names)}

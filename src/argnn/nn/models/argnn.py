@@ -146,6 +146,10 @@ class ARGNN(AbstractStack):
         ends += int(form.adjacency_rows)
         return self.num_layers * max(form.hops, 2 if far else 1) + ends
 
+    def reach_with_degrees(self) -> int:
+        """One hop less: degrees are all that is read from the last one."""
+        return self.reach() - 1
+
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters of all metric networks."""
         names = self.named_parameters()

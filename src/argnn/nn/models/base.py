@@ -72,8 +72,8 @@ class AbstractNodeModel(nn.Module, ABC):
     has_trial: ClassVar[bool] = False
     learns_metric: ClassVar[bool] = False
     encoder_head: ClassVar[tuple[str, ...]] = ("encoder", "head")
-    takes_edge_weight: ClassVar[bool] = False
 
+    takes_edge_weight: bool = False
     recordable: bool = False
     in_channels: int
     hidden_channels: int
@@ -106,7 +106,7 @@ class AbstractNodeModel(nn.Module, ABC):
         if torch.compiler.is_compiling() and needs_gradient(edge_weight):
             return self._uncompiled(x, edge_index, edge_weight)
         if edge_weight is not None:
-            require_weights_taken(type(self))
+            require_weights_taken(self)
             edge_index = neighborhood(edge_index, x.size(0), edge_weight)
         return self.forward_with_metric(x, edge_index)[0]
 
@@ -151,6 +151,14 @@ class AbstractNodeModel(nn.Module, ABC):
         """
         return None
 
+    def reach_with_degrees(self) -> int | None:
+        """As :meth:`reach`, for a sub-graph whose nodes know their degrees in the whole graph.
+
+        None if the model counts degrees itself, so that it cannot use those of
+        :func:`argnn.functional.graph_part.part_neighborhood`.
+        """
+        return None
+
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> Any:
@@ -186,11 +194,12 @@ class AbstractNodeModel(nn.Module, ABC):
         return (a - b).square().sum(-1)
 
 
-def require_weights_taken(model: type[AbstractNodeModel]) -> None:
+def require_weights_taken(model: AbstractNodeModel | type[AbstractNodeModel]) -> None:
     """Raise where a model would leave out the weights of edges."""
     if not model.takes_edge_weight:
+        kind = model if isinstance(model, type) else type(model)
         raise ConfigError(
-            f"{model.__name__} takes no edge weights (takes_edge_weight is False); "
+            f"{kind.__name__} takes no edge weights (takes_edge_weight is False); "
             "train on a graph without weights"
         )
 

@@ -1,0 +1,202 @@
+"""New nodes of a known graph, and their edges: from files, tables or arrays to numbers."""
+
+from collections import ChainMap
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from argnn.data.assemble import assemble, checked_edges
+from argnn.data.columns import side_by_side
+from argnn.data.formats import objects
+from argnn.data.formats.parquet_files import read_parquet
+from argnn.data.formats.text_files import read_csv
+from argnn.data.import_graph import ImportedGraph, column_of_ids, end_columns, import_tables
+from argnn.data.import_options import ImportOptions
+from argnn.data.limited_reading import read_limited
+from argnn.data.node_ids import ends_of_edges, rows_by_id, rows_of_nodes, shown
+from argnn.data.npz import load_npz
+from argnn.data.schema import Schema
+from argnn.data.structural_features import made_width
+from argnn.data.tables import GraphTables, Table, is_missing, object_cells
+from argnn.errors import DataError, error_prefix
+
+_NODES, _EDGES = "new nodes", "new edges"
+_ENDS = ("source", "target")
+_READERS: dict[str, Callable[[Path], Table]] = {".csv": read_csv, ".parquet": read_parquet}
+
+
+@dataclass(frozen=True)
+class NewNodes:
+    """New nodes that were read.
+
+    Attributes:
+        graph: The nodes without edges, with ``x``, ``node_ids`` and ``notes``. Features of a table
+            are encoded by the ``schema``, which is given; those of arrays are as they were.
+        edge_index: The new edges by rows of the joined graph, ``[2, E]``.
+    """
+
+    graph: Data
+    edge_index: Tensor
+
+
+def read_new_nodes(
+    nodes: Any,
+    edges: Any,
+    known: dict[Hashable, int],
+    num_known: int,
+    schema: Schema,
+    node_id: str | None = None,
+) -> NewNodes:
+    """Read new nodes and their edges.
+
+    Args:
+        nodes: A table: the path of a ``.csv`` or ``.parquet`` file, a pandas table, or a list of
+            dictionaries. Or numbers: the path of an ``.npz`` file with ``x`` and ``edge_index``, or
+            features ``[M, F]``.
+        edges: A table with the columns ``source`` and ``target``: the path of a file, a pandas
+            table, or, beside a table of nodes, a list of pairs of ids. Beside arrays also rows of
+            the joined graph, ``[2, E]``. None if there are no edges.
+        known: Row of each node of the known graph, by its id.
+        num_known: Number of known nodes.
+        schema: How tables of this graph become features.
+        node_id: Column of the ids; that of the schema if not given.
+    """
+    by_ids = _is_table(nodes)
+    if by_ids:
+        graph = _table_graph(nodes, known, schema, node_id)
+    else:
+        graph, edges = _arrays(nodes, edges)
+    total = num_known + graph.x.size(0)
+    if graph.get("node_ids") is None:
+        graph.node_ids = list(range(num_known, total))
+    if edges is None:
+        return NewNodes(graph, _no_edges())
+    if by_ids or _is_table(edges):
+        rows = ChainMap(rows_by_id(graph.node_ids, num_known), known)
+        return NewNodes(graph, _read(edges, lambda: _ends(edges, rows)).data.edge_index)
+    with error_prefix(f"{nodes if isinstance(nodes, Path) else _EDGES}:"):
+        return NewNodes(graph, checked_edges(objects.arrays_data(graph.x, edges), total))
+
+
+def _no_edges() -> Tensor:
+    return torch.empty(2, 0, dtype=torch.int64)
+
+
+def _is_table(source: Any) -> bool:
+    if isinstance(source, Path):
+        return source.suffix.lower() != ".npz"
+    records = isinstance(source, list) and len(source) > 0 and isinstance(source[0], Mapping)
+    return records or objects.is_frame(source)
+
+
+def _read(source: Any, read: Callable[[], ImportedGraph]) -> ImportedGraph:
+    """The result of ``read``, with limits where it opens a file."""
+    return read_limited(source, read) if isinstance(source, Path) else read()
+
+
+def _arrays(nodes: Any, edges: Any) -> tuple[Data, Any]:
+    """New nodes as arrays, and their edges, which may be in the same file."""
+    if isinstance(nodes, Path):
+        found = _read(nodes, lambda: ImportedGraph(load_npz(nodes), [], [], {})).data
+        if found.get("x") is None:
+            raise DataError(f"{nodes}: x is missing, the features of the new nodes")
+        x, origin, edges = found.x, str(nodes), found.edge_index if edges is None else edges
+    else:
+        x, origin = objects.arrays_data(nodes, _no_edges()).x, _NODES
+    if x.dim() != 2 or not len(x):
+        raise DataError(f"{origin}: x must have shape [nodes, features] (got {list(x.shape)})")
+    return Data(x=x, edge_index=_no_edges(), name=origin), edges
+
+
+def _table(source: Any, what: str) -> Table:
+    """The table that a file or an object holds."""
+    if isinstance(source, Path):
+        reader = _READERS.get(source.suffix.lower())
+        if reader is None:
+            raise DataError(f"{source}: {what} are read from .csv or .parquet files")
+        return reader(source)
+    if objects.is_frame(source):
+        return objects.frame_table(source, what)
+    names = dict.fromkeys(str(name) for row in source for name in row)
+    cells = {name: object_cells([row.get(name) for row in source]) for name in names}
+    return Table(what, cells)
+
+
+def _table_graph(
+    nodes: Any, known: dict[Hashable, int], schema: Schema, node_id: str | None
+) -> Data:
+    """The nodes of a table, encoded by the schema."""
+    imported = _read(nodes, lambda: _encoded(_table(nodes, _NODES), known, schema, node_id))
+    origin = str(nodes) if isinstance(nodes, Path) else _NODES
+    graph = Data(x=imported.data.get("x"), edge_index=_no_edges(), name=origin)
+    if imported.parts:
+        graph = assemble(
+            Data(x=torch.from_numpy(side_by_side(imported.parts)), edge_index=_no_edges()),
+            origin=origin,
+            name=origin,
+            row_normalize=schema["row_normalize"],
+            made_features=made_width(schema["structure"]),
+            draw_split=False,
+        )
+        graph.schema = dict(schema)
+    if imported.node_ids:
+        graph.node_ids = imported.node_ids
+    graph.notes = imported.notes
+    return graph
+
+
+def _encoded(
+    nodes: Table, known: dict[Hashable, int], schema: Schema, node_id: str | None
+) -> ImportedGraph:
+    if not len(nodes):
+        raise DataError(f"{nodes.origin}: there are no nodes")
+    has_columns = schema["columns"] is not None
+    options = ImportOptions(node_id=node_id)
+    column = column_of_ids(nodes, options, schema) if has_columns else node_id or "id"
+    if column in nodes.columns:
+        for key, row in rows_of_nodes(nodes, column)[1].items():
+            if key in known:
+                raise nodes.error(row, column, f"node {shown(key)} is in the graph already")
+    if has_columns:
+        no_edges = Table(_EDGES, {name: object_cells([]) for name in _ENDS})
+        return import_tables(GraphTables(no_edges, nodes), options, schema)
+    ids = rows_of_nodes(nodes, column)[0] if column in nodes.columns else []
+    names = [name for name in nodes.columns if name != column]
+    x = np.array([_numbers(nodes, name) for name in names]).T
+    return ImportedGraph(Data(x=torch.from_numpy(x)), ids, names, {})
+
+
+def _numbers(table: Table, column: str) -> list[float]:
+    """A column of a graph of arrays, whose features are numbers."""
+    numbers = []
+    for row, cell in enumerate(table.columns[column].tolist()):
+        try:
+            numbers.append(float("nan" if is_missing(cell) else cell))
+        except (TypeError, ValueError):
+            numbers.append(np.nan)
+        if not np.isfinite(numbers[-1]):
+            raise table.error(row, column, f"a feature must be a finite number (got {shown(cell)})")
+    return numbers
+
+
+def _ends(edges: Any, rows: Mapping[Hashable, int]) -> ImportedGraph:
+    """The ends of edges by rows of the joined graph, as the edges of a graph."""
+    is_table = isinstance(edges, Path) or _is_table(edges)
+    table = _table(edges, _EDGES) if is_table else _pairs(edges)
+    ends = ends_of_edges(table, end_columns(table, []), rows)
+    return ImportedGraph(Data(edge_index=torch.from_numpy(ends)), [], [], {})
+
+
+def _pairs(edges: Any) -> Table:
+    """A list of pairs of ids as a table."""
+    pairs = edges.tolist() if hasattr(edges, "tolist") else list(edges)
+    for row, pair in enumerate(pairs):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise DataError(f"{_EDGES}, row {row}: an edge is a pair of ids (got {shown(pair)})")
+    return Table(_EDGES, {n: object_cells([p[at] for p in pairs]) for at, n in enumerate(_ENDS)})
