@@ -322,8 +322,22 @@ def test_compare_in_memory(tmp_path, monkeypatch, capsys):
     assert json.loads(json.dumps(found.document()))["winner"] == found.winner
     with pytest.raises(ConfigError, match="no ensemble"):
         found.ensemble_proba(graph)
-    with pytest.raises(ConfigError, match="compare has no argument 'sed'"):
-        argnn.compare(graph, sed=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sed": 1}, "compare has no argument 'sed'; did you mean 'seed'"),
+        ({"model": "gcn"}, "compare has no argument 'model'"),
+        ({"load_options": {"lable": "y"}}, "load_options of a path has no 'lable'; did you mean"),
+        ({"models": "gcn,gpt"}, "unknown model 'gpt'"),
+    ],
+)
+def test_mistakes_in_python_are_named(tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        argnn.compare("mixed", **options)
+    assert not list(tmp_path.glob("runs"))
 
 
 def test_leaderboard_without_pandas_is_a_list(planned, monkeypatch):

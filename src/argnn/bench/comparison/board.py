@@ -21,6 +21,7 @@ from argnn.runs.tables import SCORE_NAMES, score_text, with_interval
 from argnn.settings.run_config import MAIN_SCORES
 from argnn.store.results import Row
 from argnn.tables import rich_table
+from argnn.wording import one_line, printable
 
 #: From so many splits on, Wilcoxon's test can tell two methods apart.
 _SPLITS_OF_A_TEST = 6
@@ -142,7 +143,7 @@ def leaderboard_table(rows: Sequence[Mapping[str, Any]], select: str, test: str)
             f"{row['finished']} of {row['finished'] + row['failed']}",
             f"{row['trial_epochs']} + {row['epochs']}",
             f"{row['trial_seconds'] + row['seconds']:.0f}",
-            escape(row["error"] or _recipe_words(row["recipes"])),
+            escape(printable(one_line(row["error"] or _recipe_words(row["recipes"])))),
         )
         for row in rows
     ]

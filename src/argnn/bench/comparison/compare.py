@@ -38,8 +38,10 @@ from argnn.bench.comparison.methods import (
     run_comparison,
 )
 from argnn.data import load as load_data
+from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError
 from argnn.estimators import load as load_model
+from argnn.registry import suggestion
 from argnn.runs.parallel import Job
 from argnn.runs.tables import SCORE_NAMES, score_text
 from argnn.settings.resolve import AUTO, IN_MEMORY, Request, data_name
@@ -48,6 +50,11 @@ from argnn.store.run_folder import default_run_path
 from argnn.wording import file_stem
 
 _WIDTH = 120
+#: What else may be said about all methods: fields of a request.
+_SHARED = (
+    "task", "seed", "device", "workers", "data_root", "directed", "row_normalize", "ratio",
+    "decoder", "spanning_forest", "split_by", "ignore_weights",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,7 +154,7 @@ class Comparison:
 
 def compare(
     data: Any,
-    models: Sequence[str] | None = None,
+    models: str | Sequence[str] | None = None,
     *,
     recipes: int = USUAL_RECIPES,
     splits: str | Sequence[int] | None = None,
@@ -166,7 +173,8 @@ def compare(
 
     Args:
         data: A name, a path, or a graph in memory that :func:`argnn.data.load` takes.
-        models: Names of the methods, see ``argnn models``; all if not given.
+        models: Names of the methods, also as one text with commas; see ``argnn models``. All if
+            not given.
         recipes: How many recipes each method tries.
         splits: Numbers of splits, or ``"all"``; the first three if not given.
         ensemble: Also average the predictions of so many of the best methods.
@@ -174,8 +182,10 @@ def compare(
             goes on where it is given again.
         settings: Texts such as ``"train.lr=0.01"``, for all methods.
         verbose: Print a line for each split that is over.
-        load_options: For a graph in memory, further arguments of :func:`argnn.data.load`.
-        **request: ``task``, ``seed``, ``device``, ``workers``, ``directed`` and others, as of
+        load_options: Further arguments of :func:`argnn.data.load`; those about columns for a path.
+        **request: ``task``, ``seed``, ``device``, ``workers``, ``data_root``, ``directed``,
+            ``row_normalize``, ``ignore_weights``; for links also ``ratio``, ``decoder``,
+            ``spanning_forest`` and ``split_by``. They are explained in
             ``argnn.settings.resolve.Request``.
 
     Example:
@@ -186,19 +196,20 @@ def compare(
         ...     print(found.winner == found.best.settings_.model)
         True
     """
-    unknown = request.keys() - {field.name for field in fields(Request)}
-    if unknown:
-        raise ConfigError(f"compare has no argument '{min(unknown)}'")
+    for name in request.keys() - set(_SHARED):
+        raise ConfigError(f"compare has no argument '{name}'; {suggestion(name, _SHARED)}")
     is_named = isinstance(data, str | Path)
     wanted = Request(
         data=str(data) if is_named else IN_MEMORY,
         recipes=recipes,
         overrides=tuple(settings),
+        columns=_columns(load_options or {}) if is_named else Columns(),
         **{"task": AUTO, **request},
     )
     graph = None if is_named else _loaded(data, wanted, load_options or {})
     name = Path(str(data)).stem if graph is None else graph.name
     chosen = splits if splits is None or isinstance(splits, str) else ",".join(map(str, splits))
+    models = models.split(",") if isinstance(models, str) else models
     folder = default_run_path(name, "compare", "default") if out is None else Path(out)
     plan = plan_comparison(wanted, models, folder, splits=chosen, ensemble=ensemble, graph=graph)
     return compared(plan, _PrintingWatcher() if verbose else SilentComparison())
@@ -246,6 +257,13 @@ def compared(plan: ComparisonPlan, watcher: ComparisonWatcher) -> Comparison:
         winner=winner.model,
         members=tuple(run.model for run in members) if len(members) > 1 else (),
     )
+
+
+def _columns(options: Mapping[str, Any]) -> Columns:
+    known = {field.name for field in fields(Columns)}
+    for name in options.keys() - known:
+        raise ConfigError(f"load_options of a path has no '{name}'; {suggestion(name, known)}")
+    return Columns.from_given(options)
 
 
 def _loaded(data: Any, request: Request, options: Mapping[str, Any]) -> Data:
