@@ -60,10 +60,10 @@ ALLOWED: dict[str, set[str]] = {
     "runs": _RUNS | {"argnn"},
     "estimators": _RUNS | {"runs"},
     "outputs": _RUNS | {"runs", "estimators", "argnn"},
-    "bench": _RUNS | {"runs", "argnn"},
+    "bench": _RUNS | {"runs", "estimators", "argnn"},
     "cli": _RUNS | {"runs", "estimators", "outputs", "bench", "argnn"},
     "__main__": {"cli"},
-    "argnn": _RUNS | {"estimators", "kernels"},
+    "argnn": _RUNS | {"estimators", "bench", "kernels"},
 }
 
 #: ImportedGraph inside the functions that need them.

@@ -7,6 +7,7 @@ from argnn.version import __version__
 
 if TYPE_CHECKING:
     from argnn import data, estimators, functional, kernels, nn, train
+    from argnn.bench.comparison.compare import compare
     from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load
     from argnn.nn import ARGNN, ARConv
 
@@ -17,6 +18,7 @@ __all__ = [
     "ARGNNLinkPredictor",
     "ARGNNRegressor",
     "__version__",
+    "compare",
     "data",
     "estimators",
     "functional",
@@ -33,6 +35,7 @@ _NAMES = {
     "ARGNNClassifier": "argnn.estimators",
     "ARGNNLinkPredictor": "argnn.estimators",
     "ARGNNRegressor": "argnn.estimators",
+    "compare": "argnn.bench.comparison.compare",
     "load": "argnn.estimators",
 }
 

@@ -156,6 +156,7 @@ NOTHING = "nothing was written"
 MOMENTS = [
     ("train small.npz", "argnn.runs.prepare", "load", NOTHING),
     ("tune small.npz --model=gcn", "argnn.runs.prepare", "load", NOTHING),
+    ("compare small.npz", "argnn.runs.prepare", "load", NOTHING),
     ("bench mine.yaml", "argnn.bench.experiments.cells", "load_graph", "what is finished is in"),
     ("inspect small.npz", "argnn.data.inspect", "load", NOTHING),
     ("table results.jsonl", "argnn.store.results", "read_rows", NOTHING),

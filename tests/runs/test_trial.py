@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from argnn.errors import ConfigError
+from argnn.nn import MODELS
 from argnn.runs import trial
 from argnn.runs.machine import noting_ctrl_c
 from argnn.runs.pool import StopEarly
+from argnn.runs.prepare import draft
 from argnn.runs.tables import metric_sentence, trial_table
 from argnn.runs.train_one import TrainedModel, train_one
-from argnn.runs.trial import Halving, Recipe, Trial, TrialJob, best_of
+from argnn.runs.trial import Halving, Recipe, Trial, TrialJob, best_of, recipes_of, rounds_for
 from argnn.settings.options import Overrides
 from argnn.settings.resolve import IN_MEMORY, PRESET, Request, resolve
 from argnn.train import FitResult, Snapshot
@@ -342,6 +344,91 @@ def test_first_ctrl_c_is_noted_and_the_second_interrupts():
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, usual)
+
+
+def test_first_recipe_has_no_adjacency_rows_and_all_are_different():
+    assert "adjacency_rows" not in trial.RECIPES[0].model
+    assert [recipe.name for recipe in trial.RECIPES[:6]] == [
+        "self path, sum",
+        "self path, sum, adjacency rows",
+        "deepest",
+        "one layer, adjacency rows",
+        "wide and deep, adjacency rows",
+        "self path, rw",
+    ]
+    assert len({recipe.name for recipe in trial.RECIPES}) == len(trial.RECIPES) == 20
+
+
+@pytest.mark.parametrize("count", range(1, 40))
+def test_equal_rounds_end_with_one_recipe(count):
+    rounds = rounds_for(count)
+    assert rounds[-1][1] == 1
+    assert [epochs for epochs, _ in rounds] == [20 * 3**n for n in range(len(rounds))]
+    kept = [count, *(left for _, left in rounds)]
+    assert all(
+        after == math.ceil(before / 3) for before, after in zip(kept, kept[1:], strict=False)
+    )
+
+
+def equal_jobs(model, count=6, task="node", **request):
+    made = draft(Request("mixed", model=model, task=task, recipes=count, **request))
+    return made.plan.graph, made.jobs
+
+
+@pytest.mark.parametrize("task", ["node", "link"])
+def test_every_method_has_the_same_number_of_recipes_and_epochs(recorded, task):
+    spent = {}
+    for model in MODELS:
+        recorder = recorded(lambda form: (0.5, form.dropout))
+        graph, [job] = equal_jobs(model, task=task)
+        found = job.run(graph)
+        assert len(found.trial["runs"]) == 6
+        assert recorder.epochs == found.trial["epochs"] == job.most_epochs()
+        spent[model] = recorder.epochs
+    assert set(spent.values()) == {6 * 20 + 2 * 40}
+
+
+def test_more_recipes_than_argnn_has_are_drawn(recorded):
+    recorded(self_path_wins)
+    graph, [job] = equal_jobs("argnn", 25)
+    assert len(job.run(graph).trial["runs"]) == 25
+
+
+def test_recipes_left_out_on_a_large_graph_are_replaced_by_the_next(recorded, monkeypatch):
+    monkeypatch.setattr(trial, "MAX_ROW_WEIGHTS", 0)
+    recorded(self_path_wins)
+    graph, [job] = equal_jobs("argnn")
+    runs = job.run(graph).trial["runs"]
+    assert len(runs) == 6
+    assert not any("rows" in run["name"] for run in runs)
+
+
+def test_draws_begin_with_the_usual_settings_and_depend_on_the_seed_alone():
+    names = [
+        [recipe.name for recipe in equal_jobs("gcn", seed=seed)[1][0].recipes] for seed in (0, 0, 1)
+    ]
+    assert names[0] == names[1] != names[2]
+    assert {found[0] for found in names} == {"usual settings"}
+    assert len(set(names[0])) == len(names[0])
+
+
+def test_draws_leave_the_settings_of_the_user_alone(recorded):
+    recorder = recorded(lambda form: (0.5, 1.0))
+    graph, [job] = equal_jobs("gcn", overrides=("dropout=0.3", "lr=0.02", "epochs=30"))
+    found = job.run(graph)
+    assert {form.dropout for form, *_ in recorder.calls} == {0.3}
+    assert {train.lr for _, train, _ in recorder.calls} == {0.02}
+    assert max(train.epochs for _, train, _ in recorder.calls) == 30
+    assert len(found.trial["runs"]) == 6
+    assert found.trial["metric"] is None
+
+
+def test_usual_settings_of_links_are_those_of_the_method():
+    for model, kind in MODELS.items():
+        _, [job] = equal_jobs(model, task="link")
+        assert all(recipe.model.items() >= kind.link_options.items() for recipe in job.recipes[:1])
+        assert job.config.options.items() >= kind.link_options.items()
+    assert recipes_of(job.config, Overrides(), 1)[0].name == "usual settings"
 
 
 def test_train_one_is_what_the_trial_calls():

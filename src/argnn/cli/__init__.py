@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from argnn.cli import (  # noqa: F401 - importing a command registers it
     bench,
     catalog,
+    compare,
     outputs,
     perf,
     table,

@@ -1,10 +1,15 @@
 """Options that several commands share."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from argnn.settings.resolve import Request
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
@@ -96,3 +101,26 @@ def judging_flags(
 
         flags.append(f"train.class_weight={json.dumps(parsed_class_weight(class_weight))}")
     return flags if threshold is None else [*flags, f"train.threshold={threshold}"]
+
+
+def requested(given: Mapping[str, Any], **changes: Any) -> "Request":
+    """The request that the options of a command make.
+
+    Args:
+        given: The options by the names of their parameters; those of training and columns here.
+        **changes: Entries of the request that replace them.
+    """
+    from argnn.data.import_options import Columns
+    from argnn.settings.resolve import Request
+
+    lengths = {name: given.get(name) for name in ("epochs", "checkpoint_every")}
+    flags = [f"train.{name}={value}" for name, value in lengths.items() if value is not None]
+    flags += judging_flags(given["select"], given["class_weight"], given["threshold"])
+    columns = Columns(
+        **{name: given[name] for name in ("features", "label", "node_id", "weight", "time")},
+        drop=tuple(given["drop"] or ()),
+        standardize=given["standardize"],
+    )
+    same = {field.name: given[field.name] for field in fields(Request) if field.name in given}
+    overrides = (*flags, *(given["settings"] or ()))
+    return Request(**{**same, "columns": columns, "overrides": overrides, **changes})

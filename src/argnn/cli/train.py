@@ -88,7 +88,6 @@ def train(
         _refuse_settings(context)
         folder, plan = _continued(resume, data, data_root, workers)
     else:
-        from argnn.data.import_options import Columns
         from argnn.settings.resolve import AUTO, Request
         from argnn.settings.tuned import read_tuned
 
@@ -98,30 +97,11 @@ def train(
         usual = (
             Request(data, task=AUTO) if settings_file is None else read_tuned(Path(settings_file))
         )
-        changes = {"epochs": epochs, "checkpoint_every": checkpoint_every}
-        flags = [f"train.{name}={value}" for name, value in changes.items() if value is not None]
-        flags += options.judging_flags(select, class_weight, threshold)
-        columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize, time)
-        request = Request(
-            data=data,
+        request = options.requested(  # which reads the parameters that are not named here
+            context.params,
             model=model or usual.model,
             preset=preset or usual.preset,
-            split=split,
-            seed=seed,
-            device=device,
-            overrides=(*flags, *(settings or ())),
-            data_root=data_root,
-            directed=directed,
-            row_normalize=row_normalize,
-            workers=workers,
             task=task or usual.task,
-            ratio=ratio,
-            decoder=decoder,
-            spanning_forest=spanning_forest,
-            split_by=split_by,
-            settings_file=settings_file,
-            columns=columns,
-            ignore_weights=ignore_weights,
         )
         folder, plan = _begun(request, out, console)
     if dashboard:

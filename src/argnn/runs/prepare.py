@@ -1,6 +1,7 @@
 """From what a user asked for to a complete configuration and a graph."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,11 +17,10 @@ from argnn.nn import model_class
 from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Pool, StopEarly, Tell, graph_tensors, ignore, open_pool
 from argnn.runs.problems import class_names, divided_links, pose_problem
-from argnn.runs.trial import TrialJob
+from argnn.runs.trial import TrialJob, recipes_of, rounds_for
 from argnn.settings.options import Overrides, parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
     AUTO,
-    PRESET,
     BaseSettings,
     Request,
     base_settings,
@@ -28,12 +28,15 @@ from argnn.settings.resolve import (
     is_directed,
     names_of,
     resolve,
+    trial_start,
 )
 from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig, check_split_by
 from argnn.train.devices import resolve_device
 from argnn.train.tasks import check_class_weight
 
-__all__ = ["Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled"]
+__all__ = [
+    "Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled", "settling",
+]  # fmt: skip
 
 _LARGEST_SEED = 2**63 - 1
 
@@ -78,6 +81,8 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     _check_task(request)
     _check_weights(request, model)
     changes = parse_overrides(request.overrides, model)
+    if request.recipes is not None and request.recipes < 1:
+        raise ConfigError(f"--recipes must be at least 1 (got {request.recipes})")
     if not 0 <= request.seed <= _LARGEST_SEED:
         raise ConfigError(f"--seed must be from 0 to {_LARGEST_SEED} (got {request.seed})")
     # Changes are checked once without the graph, which may take long to load.
@@ -100,7 +105,7 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
         threads=threads_for(workers),
         columns=used_columns(request),
     )
-    config = settle([base or PRESET])
+    config = settle([base or trial_start(request)])
     check_class_weight(config.train.class_weight, class_names(graph))
     if config.link is not None:
         _check_link_splits(graph, splits, config.link)
@@ -114,7 +119,12 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
 def _trial_jobs(config: RunConfig, request: Request, held: Overrides) -> list[TrialJob]:
     """The trials use all threads: their bits must not depend on the number of workers."""
     config = replace(config, threads=threads_for(1))
-    return [TrialJob(config, split, is_directed(request), held) for split in config.splits]
+    equal: dict[str, Any] = {}
+    if (count := request.recipes) is not None:
+        recipes, rounds = recipes_of(config, held, count), rounds_for(count)
+        equal = {"recipes": recipes, "rounds": rounds, "count": count, "vary": False}
+    directed = is_directed(request)
+    return [TrialJob(config, split, directed, held, **equal) for split in config.splits]
 
 
 def prepare(request: Request, tell: Tell = ignore, graph: Data | None = None) -> Plan:
@@ -145,18 +155,47 @@ def settled(
     Raises:
         Exception: That of the first trial which failed.
     """
+    plans: dict[int, Plan] = {}
+    with closing(settling(drafts, workers, executor=executor, tell=tell)) as found:
+        for draft, plan in found:
+            if isinstance(plan, Exception):
+                raise plan
+            plans[id(draft)] = plan
+    return [plans[id(draft)] for draft in drafts]
+
+
+def settling(
+    drafts: Sequence[Draft],
+    workers: int | None = None,
+    *,
+    executor: str = "local",
+    tell: Tell = ignore,
+) -> Generator[tuple[Draft, Plan | Exception], None, None]:
+    """Each draft with its plan as soon as that is known, or with the error of its first bad trial.
+
+    The arguments are those of :func:`settled`.
+    """
+    yield from ((draft, draft.plan) for draft in drafts if not draft.jobs)
+    owners = {id(job): draft for draft in drafts for job in draft.jobs}
     jobs = [job for draft in drafts for job in draft.jobs]
+    if not jobs:
+        return
+    plans = [draft.plan for draft in drafts if draft.jobs]
+    graphs = {plan.config.graph["digest"]: plan.graph for plan in plans}
+    count = max(1, min(workers or drafts[0].plan.workers, len(jobs)))
     found: dict[int, BaseSettings] = {}
-    if jobs:
-        plans = [draft.plan for draft in drafts if draft.jobs]
-        graphs = {plan.config.graph["digest"]: plan.graph for plan in plans}
-        count = max(1, min(workers or drafts[0].plan.workers, len(jobs)))
-        with open_pool(graphs, count, executor, tell=tell) as pool:
-            for job, result in _tried(pool, jobs):
-                if isinstance(result, Exception):
-                    raise result
-                found[id(job)] = result
-    return [draft.settled([found[id(job)] for job in draft.jobs]) for draft in drafts]
+    failed: set[int] = set()
+    with open_pool(graphs, count, executor, tell=tell) as pool:
+        for job, result in _tried(pool, jobs):
+            draft = owners[id(job)]
+            if isinstance(result, Exception):
+                if id(draft) not in failed:
+                    yield draft, result
+                failed.add(id(draft))
+                continue
+            found[id(job)] = result
+            if all(id(job) in found for job in draft.jobs):
+                yield draft, draft.settled([found[id(job)] for job in draft.jobs])
 
 
 def _tried(pool: Pool, jobs: Sequence[TrialJob]) -> Iterator[tuple[TrialJob, Any]]:

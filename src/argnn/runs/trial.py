@@ -1,29 +1,43 @@
-"""Choose the settings of ARGNN for a graph without stored ones: a trial on validation.
+"""Choose the settings of a method for a graph: a trial on validation.
 
 Successive halving on one split: all recipes train for some epochs, and only those with the best
-validation scores go on (:data:`ROUNDS`). In the end the metric of the winner is varied and, on a
-directed graph, the direction of its messages. The user's own settings hold in every run.
+validation scores go on. For ARGNN on a graph without stored settings (:data:`ROUNDS`), the metric
+of the winner is varied in the end and, on a directed graph, the direction of its messages. To
+compare methods, each has as many recipes (:func:`recipes_of`) and as many epochs
+(:func:`rounds_for`). The user's own settings hold in every run.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError, DivergenceError
+from argnn.nn import model_class
 from argnn.runs.pool import StopEarly
 from argnn.runs.problems import pose_problem
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.options import Overrides, resolve_options, resolve_train
 from argnn.settings.resolve import BaseSettings
 from argnn.settings.run_config import RunConfig
+from argnn.settings.search_space import (
+    Params,
+    is_possible,
+    search_space,
+    shuffled,
+    sorted_params,
+    usual_params,
+)
 from argnn.train import EpochRecord, Snapshot, Task
 
 #: After so many epochs in all, so many recipes are left.
 ROUNDS: tuple[tuple[int, int], ...] = ((20, 8), (60, 3), (180, 1))
+#: Of equal trials, the first round has so many epochs, and each keeps one of so many recipes.
+_FIRST_ROUND, _KEPT = 20, 3
 #: Rows of the adjacency matrix are tried if they need at most so many weights.
 MAX_ROW_WEIGHTS = 2**25
 
@@ -75,24 +89,34 @@ _WITHOUT_SELF = {
 }
 _DEEP = {"metric": "both", "jump": "last", "input_dropout": 0.0}
 
-_FAMILIES: tuple[Recipe, ...] = (
+_SUM = Recipe("self path, sum", {**_SHALLOW, "normalization": "sum"}, _LENGTH)
+_RW = Recipe("self path, rw", {**_SHALLOW, "normalization": "rw"}, _LENGTH)
+_ONE_LAYER = Recipe("one layer", {**_SHALLOW, "num_layers": 1, "dropout": 0.7}, _LENGTH)
+_WIDE_AND_DEEP = Recipe(
+    "wide and deep",
+    {**_DEEP, "num_layers": 4, "hidden_channels": 256, "norm": "layer", "dropout": 0.5},
+    {"lr": 1e-3, "weight_decay": 5e-4, **_LENGTH},
+)
+_DEEPEST = Recipe(
+    "deepest",
+    {**_DEEP, "num_layers": 12, "hidden_channels": 64, "norm": "batch", "dropout": 0.2},
+    _PLAIN,
+)
+_DEEPER = Recipe(
+    "deep",
+    {**_DEEP, "num_layers": 8, "hidden_channels": 128, "norm": "batch", "dropout": 0.5},
+    {"weight_decay": 5e-4, **_LENGTH},
+)
+_OTHERS: tuple[Recipe, ...] = (
     Recipe("self path, sym", {**_SHALLOW, "normalization": "sym"}, _LENGTH),
-    Recipe("self path, rw", {**_SHALLOW, "normalization": "rw"}, _LENGTH),
-    Recipe("self path, sum", {**_SHALLOW, "normalization": "sum"}, _LENGTH),
     Recipe(
         "self path, less dropout",
         {**_SHALLOW, "dropout": 0.5, "input_dropout": 0.0},
         {"lr": 0.01, "weight_decay": 5e-4, **_LENGTH},
     ),
-    Recipe("one layer", {**_SHALLOW, "num_layers": 1, "dropout": 0.7}, _LENGTH),
     Recipe(
         "wide",
         {**_DEEP, "num_layers": 2, "hidden_channels": 512, "norm": "layer", "dropout": 0.5},
-        {"lr": 1e-3, "weight_decay": 5e-4, **_LENGTH},
-    ),
-    Recipe(
-        "wide and deep",
-        {**_DEEP, "num_layers": 4, "hidden_channels": 256, "norm": "layer", "dropout": 0.5},
         {"lr": 1e-3, "weight_decay": 5e-4, **_LENGTH},
     ),
     Recipe(
@@ -106,24 +130,76 @@ _FAMILIES: tuple[Recipe, ...] = (
         _PLAIN,
     ),
 )
-_DEEPEST: tuple[Recipe, ...] = (
-    Recipe(
-        "deep",
-        {**_DEEP, "num_layers": 8, "hidden_channels": 128, "norm": "batch", "dropout": 0.5},
-        {"weight_decay": 5e-4, **_LENGTH},
-    ),
-    Recipe(
-        "deepest",
-        {**_DEEP, "num_layers": 12, "hidden_channels": 64, "norm": "batch", "dropout": 0.2},
-        _PLAIN,
-    ),
-)
-#: Where the halving starts. ``scripts/try_recipes.py`` has measured these and others.
+
+
+def _with_rows(*recipes: Recipe) -> tuple[Recipe, ...]:
+    return tuple(recipe.varied("adjacency rows", adjacency_rows=True) for recipe in recipes)
+
+
+#: Where the halving starts; the first are a good small set, and the very first has no adjacency
+#: rows. ``scripts/try_recipes.py`` has measured these and others.
 RECIPES: tuple[Recipe, ...] = (
-    *_FAMILIES,
-    *_DEEPEST,
-    *(recipe.varied("adjacency rows", adjacency_rows=True) for recipe in _FAMILIES),
+    _SUM,
+    *_with_rows(_SUM),
+    _DEEPEST,
+    *_with_rows(_ONE_LAYER, _WIDE_AND_DEEP),
+    _RW,
+    _ONE_LAYER,
+    _WIDE_AND_DEEP,
+    _DEEPER,
+    *_OTHERS,
+    *_with_rows(_RW, *_OTHERS),
 )
+
+
+def rounds_for(count: int) -> tuple[tuple[int, int], ...]:
+    """The rounds of equal trials with so many recipes: a third goes on, for three times as long.
+
+    Example:
+        >>> rounds_for(6), rounds_for(20)
+        (((20, 2), (60, 1)), ((20, 7), (60, 3), (180, 1)))
+    """
+    rounds: list[tuple[int, int]] = []
+    epochs, left = _FIRST_ROUND, count
+    while not rounds or left > 1:
+        left = math.ceil(left / _KEPT)
+        rounds.append((epochs, left))
+        epochs *= _KEPT
+    return tuple(rounds)
+
+
+def recipes_of(config: RunConfig, held: Overrides, count: int) -> tuple[Recipe, ...]:
+    """Recipes of any method, at least so many where its search space is large enough.
+
+    First those of its own trial, or its usual settings; then draws from its search space.
+
+    Args:
+        config: With the usual settings of the method; its seed decides the draws.
+        held: Settings of the user, which are not drawn.
+        count: How many will be tried.
+    """
+    kind, model = model_class(config.model), config.model
+    options = kind.link_options if config.link is not None else {}
+    has_recipes = kind.has_trial and config.link is None
+    first = RECIPES if has_recipes else (Recipe("usual settings", dict(options), _LENGTH),)
+    space = search_space(config, held)
+    usual = usual_params(config, space)
+    possible = (
+        params
+        for params in shuffled(space, f"{config.seed} recipes")
+        if params != usual and is_possible(config, params)
+    )
+    drawn = []
+    for params in islice(possible, count):
+        changes = sorted_params(params, model)
+        train = {**changes.train, **_LENGTH}
+        drawn.append(Recipe(_words(params, usual), {**options, **changes.options}, train))
+    return (*first, *drawn)
+
+
+def _words(params: Params, usual: Params) -> str:
+    """What is not usual about some settings."""
+    return ", ".join(f"{name} {value}" for name, value in params.items() if value != usual[name])
 
 
 @dataclass(frozen=True)
@@ -131,13 +207,14 @@ class TrialJob:
     """The trial of one split, as a job of a pool.
 
     Attributes:
-        config: Of a model with a trial and its default preset; options and training settings
-            are tried.
+        config: With the usual settings; options and training settings are tried.
         split: Number of the split.
         directed: Whether the edges have directions worth trying.
         held: Settings of the user, which every run has.
         recipes: Where the halving starts.
         rounds: After so many epochs in all, so many recipes are left.
+        count: How many recipes start: the first that fit to graph and user. All, if not given.
+        vary: Whether the winner is varied in the end.
     """
 
     config: RunConfig
@@ -146,6 +223,8 @@ class TrialJob:
     held: Overrides = Overrides()
     recipes: tuple[Recipe, ...] = field(default_factory=lambda: RECIPES)
     rounds: tuple[tuple[int, int], ...] = field(default_factory=lambda: ROUNDS)
+    count: int | None = None
+    vary: bool = True
 
     def wanted_rounds(self) -> list[tuple[int, int]]:
         """The rounds, with no more epochs than the user wants."""
@@ -154,17 +233,17 @@ class TrialJob:
 
     def most_epochs(self) -> int:
         """The budget: no trial of this job has more epochs."""
-        total, done, count = 0, 0, len(self.recipes)
+        total, done, count = 0, 0, len(self.recipes[: self.count])
         for epochs, left in self.wanted_rounds():
             total, done, count = total + count * (epochs - done), epochs, left
-        return total + done * (4 if self.directed else 2)
+        return total + (done * (4 if self.directed else 2) if self.vary else 0)
 
     def run(self, graph: Data, on_epoch: OnEpoch | None = None) -> BaseSettings:
         """The settings that the trial chooses; it sees no test label.
 
         ``on_epoch`` may raise ``StopEarly``: then the best recipe so far is chosen.
         """
-        problem = pose_problem(graph, self.split, self.config.device)
+        problem = pose_problem(graph, self.split, self.config.device, self.config.link)
         halving = Halving(self, problem.visible, problem.task, on_epoch)
         try:
             halving.run()
@@ -216,11 +295,16 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _worth_of_metric(chosen: Recipe, trials: Sequence[Trial]) -> dict[str, Any]:
-    """The metric of the choice, and the best scores with a learned and with a fixed one."""
+def _worth_of_metric(chosen: Recipe, trials: Sequence[Trial]) -> dict[str, Any] | None:
+    """The metric of the choice, and the best scores with a learned and with a fixed one.
+
+    None where the recipes name no metric.
+    """
+    if "metric" not in chosen.model:
+        return None
     best: dict[str, float | None] = {"learned": None, "fixed": None}
     for trial in sorted(_finalists(trials), key=lambda trial: trial.key):
-        kind = "fixed" if trial.recipe.model["metric"] == "fixed" else "learned"
+        kind = "fixed" if trial.recipe.model.get("metric") == "fixed" else "learned"
         best[kind] = _finite(trial.val_score)
     return {"chosen": chosen.model["metric"], **best}
 
@@ -264,12 +348,15 @@ class Halving:
 
     def run(self) -> None:
         """Try everything."""
-        left = _compatible(self.job, self.job.recipes, self.visible.x.size(0))
+        candidates = _compatible(self.job, self.job.recipes, self.visible.x.size(0))
+        left = candidates[: self.job.count]
         for epochs, count in self.job.wanted_rounds():
             ranked = sorted((self._trained(recipe, epochs) for recipe in left), key=_order)
             left = [trial.recipe for trial in ranked[:count]]
             for trial in ranked[count:]:  # nobody will continue it
                 self._last[trial.recipe.name] = replace(trial, snapshot=None)
+        if not self.job.vary:
+            return
         winner = left[0]
         for recipe in _compatible(self.job, [winner, *_variations(winner, self.job.directed)]):
             self._trained(recipe, epochs)
@@ -323,9 +410,8 @@ def _compatible(job: TrialJob, recipes: Sequence[Recipe], num_nodes: int = 0) ->
     known: list[tuple[Any, ...]] = []
     error: ConfigError | None = None
     for recipe in (recipe.holding(job.held) for recipe in recipes):
-        weights = num_nodes * recipe.model["hidden_channels"]
         rows = recipe.model.get("adjacency_rows") and "adjacency_rows" not in job.held.options
-        if rows and weights > MAX_ROW_WEIGHTS:
+        if rows and num_nodes * recipe.model["hidden_channels"] > MAX_ROW_WEIGHTS:
             continue
         try:
             options = resolve_options(job.config.model, job.config.preset, recipe.model)

@@ -1,7 +1,7 @@
 """From what a user asked for to a complete configuration: the only reader of settings files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class Request:
         settings_file: A file that ``argnn tune`` wrote, instead of stored settings.
         fresh: Ignore stored settings and run no trial: every method starts from its preset, as
             a search with equal budgets needs it.
+        recipes: Every method has a trial of so many recipes, whatever is stored: an equal budget.
         columns: How the columns of the user's own graph are to be understood.
         ignore_weights: Train without the weights that the user names in ``columns``.
     """
@@ -69,6 +70,7 @@ class Request:
     split_by: str | None = None
     settings_file: str | None = None
     fresh: bool = False
+    recipes: int | None = None
     columns: Columns = Columns()
     ignore_weights: bool = False
 
@@ -120,6 +122,8 @@ def is_directed(request: Request) -> bool:
 
 def base_settings(request: Request) -> BaseSettings | None:
     """The settings to start from, or nothing where only a trial on the graph can tell."""
+    if request.recipes is not None:
+        return None
     model, preset = names_of(request)
     if request.settings_file is not None:
         return _tuned(request, model, preset)
@@ -142,6 +146,12 @@ def base_settings(request: Request) -> BaseSettings | None:
     if preset != "default" or request.fresh or request.task == "link":
         return BaseSettings(link_options, {}, f"preset {preset}")
     return None
+
+
+def trial_start(request: Request) -> BaseSettings:
+    """What the recipes of a trial change."""
+    options = model_class(names_of(request)[0]).link_options if request.task == "link" else {}
+    return replace(PRESET, options=options)
 
 
 def _tuned(request: Request, model: str, preset: str) -> BaseSettings:

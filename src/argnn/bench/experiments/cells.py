@@ -312,14 +312,14 @@ def run_bench(
         with closing(running) as outcomes:
             for job, outcome in outcomes:
                 cell = by_job[id(job)]
-                row = _storable(cell, outcome)
+                row = storable(cell, outcome)
                 files[cell.path].append(row)
                 latest[cell.key] = row
                 watcher.finished(job, row)
     return {cell.key: latest[cell.key] for cell in bench.cells}
 
 
-def _storable(cell: Cell, outcome: Row) -> Row:
+def storable(cell: Cell, outcome: Row) -> Row:
     """The row of a cell; one that cannot be stored, as it holds NaN, is a failure."""
     row = cell.row(outcome)
     try:

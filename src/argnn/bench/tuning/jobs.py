@@ -1,21 +1,17 @@
 """The work of a search: train one split of one trial."""
 
-import json
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
-from argnn.bench.tuning.study import Params
 from argnn.errors import RunError
 from argnn.runs.problems import pose_problem
 from argnn.runs.run import failed_row
 from argnn.runs.train_one import OnEpoch, train_one
-from argnn.settings.options import Overrides, parse_overrides, resolve_options
 from argnn.settings.run_config import RunConfig
+from argnn.settings.search_space import Params, changed_config
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class SplitJob:
             on_epoch: Called after each epoch.
         """
         began = time.perf_counter()
-        config = trial_config(self.config, self.params)
+        config = changed_config(self.config, self.params)
         problem = pose_problem(graph, self.split, config.device, config.link)
         result = train_one(config, problem.visible, problem.task, on_epoch=on_epoch).result
         if not math.isfinite(result.val_score):
@@ -64,15 +60,3 @@ class SplitJob:
         """The error; with its traceback if it is one of the program."""
         row = failed_row(self.config, self.split, error)
         return Outcome(seconds=seconds, error=row["error"], traceback=row.get("traceback"))
-
-
-def sorted_params(params: Mapping[str, Any], model: str) -> Overrides:
-    """Searched settings, placed and checked as those of a user are."""
-    return parse_overrides([f"{k}={json.dumps(v)}" for k, v in params.items()], model)
-
-
-def trial_config(config: RunConfig, params: Params) -> RunConfig:
-    """The configuration of a trial: the default one with the searched settings changed."""
-    changes = sorted_params(params, config.model)
-    options = resolve_options(config.model, config.preset, config.options, changes.options)
-    return replace(config, options=options, train=replace(config.train, **changes.train))

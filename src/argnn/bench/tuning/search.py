@@ -24,25 +24,30 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch_geometric.data import Data
 
-from argnn.bench.tuning.jobs import Outcome, SplitJob, sorted_params, trial_config
-from argnn.bench.tuning.study import Params, SearchStudy, TrialRecord, open_study
+from argnn.bench.tuning.jobs import Outcome, SplitJob
+from argnn.bench.tuning.study import SearchStudy, TrialRecord, open_study
 from argnn.data import features_and_edges
 from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
-from argnn.nn import model_class
 from argnn.runs.machine import git_state, threads_for
 from argnn.runs.pool import Pool, graph_tensors, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.problems import pose_problem
 from argnn.runs.tables import SCORE_NAMES
 from argnn.settings.options import (
-    Overrides,
     parse_overrides,
     recorded_options,
     resolve_options,
     resolve_train,
 )
 from argnn.settings.run_config import RunConfig
+from argnn.settings.search_space import (
+    Params,
+    changed_config,
+    is_possible,
+    search_space,
+    usual_params,
+)
 from argnn.settings.tuned import (
     TrialCounts,
     TunedSettings,
@@ -88,17 +93,11 @@ class Search:
     @property
     def default(self) -> Params:
         """The searched settings of the default configuration."""
-        return {name: _value(self.config, name) for name in self.space}
+        return usual_params(self.config, self.space)
 
     def is_possible(self, params: Params) -> bool:
         """Whether these settings go together."""
-        try:
-            config = trial_config(self.config, params)
-            if config.link is not None:
-                config.spec.try_out()
-        except ConfigError:
-            return False
-        return True
+        return is_possible(self.config, params)
 
     @property
     def select(self) -> str:
@@ -157,14 +156,16 @@ def plan_search(request: Request, trials: int, *, splits: str | None = None) -> 
         threads=threads_for(request.workers or 1),
         train=replace(config.train, checkpoint_every=0),
     )
-    fixed = parse_overrides(request.overrides, config.model)
+    space = search_space(config, parse_overrides(request.overrides, config.model))
+    if not space:
+        raise ConfigError(f"--set leaves nothing of {config.model} to search")
     graph = without_test_labels(plan.graph, config)
     for split in config.splits:  # what is wrong with the graph is not a failed trial
         pose_problem(graph, split, "cpu", config.link)
     return Search(
         config=config,
         graph=graph,
-        space=_search_space(config, fixed),
+        space=space,
         trials=trials,
         command=_command(request, config, trials, splits),
     )
@@ -194,29 +195,6 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
         **targets,
         schema=graph.get("schema"),
     )
-
-
-def _search_space(config: RunConfig, fixed: Overrides) -> dict[str, list[Any]]:
-    """The model's own choices, with the default value where it is none of them."""
-    space: dict[str, list[Any]] = {}
-    for name, values in model_class(config.model).search_space.items():
-        if name in fixed.options or name in fixed.train:
-            continue
-        choices = [_checked(name, value, config.model) for value in values]
-        default = _value(config, name)
-        space[name] = choices if default in choices else [*choices, default]
-    if not space:
-        raise ConfigError(f"--set leaves nothing of {config.model} to search")
-    return space
-
-
-def _checked(name: str, value: Any, model: str) -> Any:
-    found = sorted_params({name: value}, model)
-    return {**found.options, **found.train}[name]
-
-
-def _value(config: RunConfig, name: str) -> Any:
-    return config.options[name] if name in config.options else getattr(config.train, name)
 
 
 def _command(
@@ -373,7 +351,7 @@ def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> TunedSetti
     if best is None or best.value is None:
         last = f", the last with: {records[-1].error}" if records else ""
         raise RunError(f"none of the {len(records)} trials finished{last}")
-    config = trial_config(search.config, best.params)
+    config = changed_config(search.config, best.params)
     model, preset, space = config.model, config.preset, search.space
     options = resolve_options(model, preset)
     train = asdict(resolve_train(model, preset, config.seed))

@@ -16,7 +16,6 @@ import json
 import logging
 import math
 import os
-import random
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ import numpy as np
 
 from argnn.errors import ArgnnError, ConfigError, RunError
 from argnn.files import digest_matches, lock, make_folder, parse_json, with_digest
+from argnn.settings.search_space import Params, shuffled
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -40,15 +40,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Params = dict[str, Any]
-
 #: Trials before the sampler learns from results, and before any trial is pruned.
 RANDOM_TRIALS = 10
 UNPRUNED_TRIALS = 5
 
 _NAME = "argnn"
 _DRAWS = 20
-_LAST_DRAWS = 10_000
 _ATTEMPTS = 2
 _FACTS = {"params", "attempt", "again"}
 _STATES = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
@@ -183,20 +180,11 @@ class SearchStudy:
         tried = [trial.user_attrs["params"] for trial in begun]
         proposals = chain(
             (self._drawn(len(begun), draw) for draw in range(_DRAWS)),
-            self._any(len(begun)),  # where the sampler proposes only what was tried
+            # Where the sampler proposes only what was tried.
+            shuffled(self.search.space, f"{self.search.config.seed} {len(begun)}"),
         )
         possible = self.search.is_possible
         return next((p for p in proposals if p not in tried and possible(p)), None)
-
-    def _any(self, number: int) -> Iterator[Params]:
-        """Configurations in random order, each at most once."""
-        rng = random.Random(f"{self.search.config.seed} {number}")
-        for place in rng.sample(range(self.size), min(self.size, _LAST_DRAWS)):
-            params, rest = {}, place
-            for name, known in self.choices.items():
-                rest, choice = divmod(rest, len(known.choices))
-                params[name] = known.choices[choice]
-            yield params
 
     def _drawn(self, number: int, draw: int) -> Params:
         import optuna
