@@ -47,7 +47,7 @@ nitpick_ignore_regex = [
     ("py:class", r"dict\[.*"),  # a default of napoleon's that is no name
     ("py:class", r"argnn\.kernels\.neighborhood\.(Traced)?Neighborhood"),
     ("py:class", r"argnn\.estimators\.(base\.Graph|targets\.Target)Estimator"),
-    ("py:class", r"argnn\.(train\.loop\.Graph)"),
+    ("py:class", r"argnn\.train\.loop\.Graph"),
     ("py:class", r"argnn\.nn\.(models\.stack\.AbstractStack|conv\.message_forms\.MessageForm)"),
     ("py:meth", r"Neighborhood\.edge_weight"),
     ("py:data", r"CURVATURE_METHODS"),
