@@ -2,6 +2,7 @@
 
 import math
 import signal
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -34,7 +35,7 @@ def job_of(graph=GRAPH, seed=0, *, directed=False, **held):
         device="cpu",
         threads=1,
     )
-    return TrialJob(config, 0, directed, Overrides(**held))
+    return TrialJob(config, 0, directed, Overrides(**held), nodes_per_recipe=1)
 
 
 def tried(job, graph=GRAPH, on_epoch=None):
@@ -111,9 +112,9 @@ def test_the_best_go_on_from_where_they_stopped(recorded):
 
 
 def test_continued_training_has_the_bits_of_one_without_a_stop(monkeypatch):
-    monkeypatch.setattr(trial, "RECIPES", trial.RECIPES[:1])
+    monkeypatch.setattr(trial, "RECIPES", trial.RECIPES[:2])
     found = []
-    for rounds in (((2, 1), (5, 1)), ((5, 1),)):
+    for rounds in (((2, 2), (5, 1)), ((5, 1),)):
         monkeypatch.setattr(trial, "ROUNDS", rounds)
         found.append(tried(job_of())[0])
     for one, other in zip(*(t.snapshot.tensors.items() for t in found), strict=True):
@@ -212,6 +213,18 @@ def test_rows_of_a_large_graph_are_not_tried_unless_the_user_wants_them(recorded
     assert widths == {64}
     tried(job_of(options={"adjacency_rows": True}))
     assert {form.hidden_channels for form, *_ in recorder.calls if form.adjacency_rows} > {64}
+
+
+@pytest.mark.parametrize(("nodes", "tried_recipes"), [(8, 3), (4, 6), (13, 0)])
+def test_few_validation_nodes_choose_between_few_recipes(recorded, nodes, tried_recipes):
+    assert task_of(GRAPH).validation_size == 24
+    recorder = recorded(self_path_wins)
+    job = replace(job_of(), nodes_per_recipe=nodes, vary=False)
+    trials = tried(job)
+    assert len(trials) == len(recorder.forms(trial.ROUNDS[0][0])) == tried_recipes
+    chosen = job.chosen(trials)
+    assert tried_recipes or chosen.options == trial.RECIPES[0].model
+    assert tried_recipes or chosen.source.endswith("without a trial (too few validation nodes, or one recipe)")
 
 
 def named(*results):

@@ -123,6 +123,7 @@ def _trial_jobs(config: RunConfig, request: Request, held: Overrides) -> list[Tr
     if (count := request.recipes) is not None:
         recipes, rounds = recipes_of(config, held, count), rounds_for(count)
         equal = {"recipes": recipes, "rounds": rounds, "count": count, "vary": False}
+        equal["nodes_per_recipe"] = 1  # the user has asked for so many
     directed = is_directed(request)
     return [TrialJob(config, split, directed, held, **equal) for split in config.splits]
 

@@ -35,9 +35,11 @@ from argnn.settings.search_space import (
 from argnn.train import EpochRecord, Snapshot, Task
 
 #: After so many epochs in all, so many recipes are left.
-ROUNDS: tuple[tuple[int, int], ...] = ((20, 8), (60, 3), (180, 1))
+ROUNDS: tuple[tuple[int, int], ...] = ((15, 6), (50, 2), (150, 1))
 #: Of equal trials, the first round has so many epochs, and each keeps one of so many recipes.
 _FIRST_ROUND, _KEPT = 20, 3
+#: With fewer validation nodes for each recipe, the best of many would be chosen by chance.
+NODES_PER_RECIPE = 5
 #: Rows of the adjacency matrix are tried if they need at most so many weights.
 MAX_ROW_WEIGHTS = 2**25
 
@@ -215,6 +217,7 @@ class TrialJob:
         rounds: After so many epochs in all, so many recipes are left.
         count: How many recipes start: the first that fit to graph and user. All, if not given.
         vary: Whether the winner is varied in the end.
+        nodes_per_recipe: Fewer recipes are tried where there are fewer validation nodes for each.
     """
 
     config: RunConfig
@@ -225,6 +228,7 @@ class TrialJob:
     rounds: tuple[tuple[int, int], ...] = field(default_factory=lambda: ROUNDS)
     count: int | None = None
     vary: bool = True
+    nodes_per_recipe: int = field(default_factory=lambda: NODES_PER_RECIPE)
 
     def wanted_rounds(self) -> list[tuple[int, int]]:
         """The rounds, with no more epochs than the user wants."""
@@ -271,6 +275,8 @@ class TrialJob:
         best = best_of(trials) if trials else self.recipes[0].holding(self.held)
         spent = sum(trial.epochs for trial in trials)
         source = f"chosen on validation from {len(trials)} recipes in {spent} epochs: {best.name}"
+        if not trials:
+            source = f"{best.name}, without a trial (too few validation nodes, or one recipe)"
         if stopped:
             source = f"{best.name}: the best of {len(trials)} recipes when the user ended the trial"
         facts = {
@@ -349,7 +355,11 @@ class Halving:
     def run(self) -> None:
         """Try everything."""
         candidates = _compatible(self.job, self.job.recipes, self.visible.x.size(0))
-        left = candidates[: self.job.count]
+        left = candidates[: self.job.count][
+            : self.task.validation_size // self.job.nodes_per_recipe
+        ]
+        if len(left) < 2:
+            return
         for epochs, count in self.job.wanted_rounds():
             ranked = sorted((self._trained(recipe, epochs) for recipe in left), key=_order)
             left = [trial.recipe for trial in ranked[:count]]

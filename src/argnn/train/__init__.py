@@ -6,6 +6,7 @@ from argnn.train.devices import scores_and_metrics
 from argnn.train.loop import EpochRecord, FitResult, Snapshot, fit
 from argnn.train.negatives import NegativeSampler
 from argnn.train.scores import (
+    ClassScores,
     LinkScores,
     NodeScores,
     best_threshold,
@@ -18,9 +19,9 @@ from argnn.train.selection import SELECTIONS
 from argnn.train.tasks import LinkPrediction, NodeClassification, Task, Validation
 
 __all__ = [
-    "OPTIMIZERS", "SELECTIONS", "TRAIN_PRESETS", "Batch", "BatchSource", "EpochRecord", "FitResult",
-    "LinkPrediction", "LinkScores", "NegativeSampler", "NodeClassification", "NodeScores",
-    "Snapshot", "Task", "TrainConfig", "Validation", "WholeGraph", "best_threshold",
-    "class_scores", "decided", "fit",
-    "link_scores", "node_scores", "scores_and_metrics", "train_config",
+    "OPTIMIZERS", "SELECTIONS", "TRAIN_PRESETS", "Batch", "BatchSource", "ClassScores",
+    "EpochRecord", "FitResult", "LinkPrediction", "LinkScores", "NegativeSampler",
+    "NodeClassification", "NodeScores", "Snapshot", "Task", "TrainConfig", "Validation",
+    "WholeGraph", "best_threshold", "class_scores", "decided", "fit", "link_scores", "node_scores",
+    "scores_and_metrics", "train_config",
 ]  # fmt: skip

@@ -103,7 +103,7 @@ class ClassScores:
         average_precision: Of the class against the rest, not weighted; None if the class or the
             rest is absent.
         confusion: Nodes of each class (row) by the class that they are said to be of (column);
-            None for more than :data:`MOST_CONFUSED` classes.
+            None for more than 50 classes.
     """
 
     precision: list[float]

@@ -71,6 +71,7 @@ class TargetTask(ABC):
     ) -> None:
         known = torch.where(targets.isnan().any(1), -1, 0)
         self.train_nodes, self.val_nodes = chosen_nodes(known, train_mask, val_mask)
+        self.validation_size = self.val_nodes.numel()
         self.rule = self.learned_rule(targets[self.train_nodes].double(), list(names))
         self.train_targets, self.val_targets = (
             self.as_outputs(targets[nodes]) for nodes in (self.train_nodes, self.val_nodes)

@@ -47,7 +47,13 @@ class Validation:
 
 
 class Task(Protocol):
-    """What `fit` needs of a task."""
+    """What `fit` needs of a task.
+
+    Attributes:
+        validation_size: How many nodes or pairs the validation score is made of.
+    """
+
+    validation_size: int
 
     def configured(self, config: TrainConfig) -> "Task":
         """The task with the score and class weights of some settings.
@@ -90,6 +96,7 @@ class NodeClassification:
         self.train_nodes, self.val_nodes = chosen_nodes(y, train_mask, val_mask)
         self.train_labels = y[self.train_nodes]
         self.val_labels = y[self.val_nodes]
+        self.validation_size = self.val_nodes.numel()
         self.num_nodes = y.numel()
         numbers = range(int(torch.cat([self.train_labels, self.val_labels]).max()) + 1)
         self.classes = [str(name) for name in (numbers if classes is None else classes)]
@@ -221,6 +228,7 @@ class LinkPrediction:
         self.val_pairs = torch.cat([val_pairs, val_negatives], dim=1)
         self.val_labels = torch.zeros(self.val_pairs.size(1), device=val_pairs.device)
         self.val_labels[: val_pairs.size(1)] = 1
+        self.validation_size = self.val_labels.numel()
         self.sampler = NegativeSampler(train_pairs, num_nodes)
         self.y = y
         self.select = selection_of("link", None)
