@@ -28,7 +28,7 @@ from argnn.outputs.onnx_program import onnx_bytes
 from argnn.runs.machine import versions
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-REQUESTS, EDGES, REPEATS = 100, 5, 7
+REQUESTS, EDGES, REPEATS = 100, 5, 5
 
 
 def milliseconds(work: Callable[[], object], repeats: int = REPEATS) -> list[float]:
@@ -99,7 +99,7 @@ def programs(name: str) -> list[dict[str, object]]:
     for preset in ("default", "reference", "paper"):
         clf = fitted(graph, preset=preset)
         model, program = clf.model_.eval(), exported(clf)
-        module, session = program.module(), None
+        module = program.module()
         session = InferenceSession(onnx_bytes(program, preset, {}), options)
         x, edges = graph.x, graph.edge_index
         arrays = {"x": x.numpy(), "edge_index": edges.numpy()}

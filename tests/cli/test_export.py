@@ -325,7 +325,8 @@ def test_argnn_as_onnx(onnx, graphs, preset):
         preset=preset, trial=False, epochs=3, device="cpu", model_options=sizes
     ).fit(graphs[0])
     content = onnx_bytes(exported(clf), "argnn", {})
-    for graph in graphs[:2]:
+    alone = load((graphs[1].x.numpy(), np.empty((2, 0), dtype=np.int64)))
+    for graph in (*graphs[:2], alone):
         arrays = {"x": graph.x.numpy(), "edge_index": graph.edge_index.numpy()}
         found = of_onnx(onnx, content, **arrays)
         np.testing.assert_allclose(found, clf.predict_proba(graph), atol=1e-5)

@@ -93,9 +93,6 @@ def export_model(
     estimator: GraphEstimator = load(run, split=split)
     program = exported(estimator)
     facts = _facts(estimator)
-    if kind == "onnx":
-        # onnxruntime fails where it has to repeat nothing.
-        facts["inputs"]["edge_index"] += ", not only self-loops"
     files = {FACTS: json.dumps(facts, indent=2)}
     if kind == "onnx":
         content = onnx_bytes(program, facts["model"], files)

@@ -122,6 +122,7 @@ def _table() -> Table:
         aten.remainder.Scalar: _remainder,
         aten.index_add.default: _index_add,
         aten.argsort.stable: _argsort,
+        aten.repeat_interleave.Tensor: _repeat_interleave,
         aten.sum.dim_IntList: _sum,
     }
 
@@ -145,12 +146,27 @@ def _bags(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     assert mode == 0
     starts = offsets[:-1] if include_last_offset else offsets
-    # A bag that is empty begins where the next one does; those at the end begin behind all rows.
-    begun = indices.new_zeros(indices.size(0) + 1)
-    bag = _index_add(begun, 0, starts, torch.ones_like(starts)).cumsum(0)[:-1] - 1
+    bag = _last_begun(starts, indices.size(0))
     rows = weight.index_select(0, indices) * per_sample_weights.unsqueeze(-1)
     total = _index_add(weight.new_zeros(starts.size(0), weight.size(1)), 0, bag, rows)
     return total, offsets, offsets, offsets  # the others are needed for gradients only
+
+
+def _last_begun(starts: Tensor, size: int) -> Tensor:
+    """For each of ``size`` places, the number of the last part that has begun, ``[size]``.
+
+    A part that is empty begins where the next one does; those at the end begin behind all places.
+    """
+    begun = starts.new_zeros(size + 1)
+    return _index_add(begun, 0, starts, torch.ones_like(starts)).cumsum(0)[:-1] - 1
+
+
+def _repeat_interleave(repeats: Tensor, **_: Any) -> Tensor:
+    """The conversion's own way compares every number with every place."""
+    size: Any = repeats.sum().item()
+    torch._check(size >= 0)
+    torch._check(size < 2**62)
+    return _last_begun(repeats.cumsum(0) - repeats, size)
 
 
 def _products(
