@@ -110,7 +110,7 @@ class Comparison:
 
     @property
     def best(self) -> Any:
-        """The winner as a fitted estimator: its model of the first split."""
+        """The winner as a fitted estimator, with its model of the first split."""
         return load_model(self.out / BEST)
 
     def ensemble_proba(self, graph: Any) -> NDArray[np.float64]:
