@@ -47,6 +47,8 @@ nitpick_ignore_regex = [
     ("py:class", r"dict\[.*"),  # a default of napoleon's that is no name
     ("py:class", r"argnn\.kernels\.neighborhood\.(Traced)?Neighborhood"),
     ("py:class", r"argnn\.(estimators\.base\.GraphEstimator|train\.loop\.Graph)"),
+    ("py:class", r"argnn\.estimators\.(targets\.TargetEstimator|new_nodes\.Context)"),
+    ("py:class", r"argnn\.train\.scores\.ClassScores"),
     ("py:class", r"argnn\.nn\.(models\.stack\.AbstractStack|conv\.message_forms\.MessageForm)"),
     ("py:meth", r"Neighborhood\.edge_weight"),
     ("py:data", r"CURVATURE_METHODS"),

@@ -16,8 +16,10 @@ from torch_geometric.data import Data
 import argnn as package
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.data import load
+from argnn.errors import ConfigError
 from argnn.functional import neighbor_moments
 from argnn.outputs.export import FACTS, exported
+from argnn.outputs.onnx_program import _table, onnx_bytes
 from argnn.outputs.plain_ops import cleaned, plain_table
 from argnn.outputs.shared_steps import share_steps
 
@@ -164,7 +166,7 @@ def test_dispersion_of_features_far_from_zero(graphs):
     small = graphs[0]
     h = small.x + 1000
     plain = plain_table(directed=False)[torch.ops.argnn.moments.default]
-    mean, dispersion = plain(h, small.edge_index, "undirected")
+    mean, dispersion = plain(h, small.edge_index, "undirected", None)
     exact = neighbor_moments(h.double(), small.edge_index)
     torch.testing.assert_close(mean.double(), exact[0], rtol=1e-6, atol=0)
     torch.testing.assert_close(dispersion.double(), exact[1], rtol=1e-3, atol=1e-3)
@@ -280,3 +282,87 @@ def test_a_model_with_weights_takes_them_as_its_last_input(graphs, options, dire
 
 def test_facts_have_the_name_that_the_script_reads():
     assert FACTS in ALONE
+
+
+# ---- ONNX ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def onnx():
+    """What runs ONNX models, if it and what makes them is installed."""
+    for name in ("onnx", "onnxscript"):
+        pytest.importorskip(name, reason="ONNX needs pip install 'argnn[onnx]'")
+    return pytest.importorskip("onnxruntime", reason="ONNX needs pip install 'argnn[onnx]'")
+
+
+def of_onnx(onnx, content, **arrays: np.ndarray) -> np.ndarray:
+    """The result of an ONNX model, from a file or its content."""
+    options = onnx.SessionOptions()
+    options.log_severity_level = 4
+    (found,) = onnx.InferenceSession(content, options).run(None, arrays)
+    return found
+
+
+def test_onnx_file(onnx, argnn, small_npz, graphs):
+    assert argnn("train", small_npz(), "--model=gcn", "--epochs=3", "--out=run").code == 0
+    done = argnn("export", "run", "--format=onnx")
+    assert (done.code, done.err) == (0, "")
+    assert "Program: model.onnx; onnxruntime.InferenceSession('model.onnx').run" in done.out
+    facts = onnx.InferenceSession("model.onnx").get_modelmeta().custom_metadata_map[FACTS]
+    assert json.loads(facts)["classes"] == [0, 1, 2]
+    assert str(package.__file__).encode() not in Path("model.onnx").read_bytes()
+    _, other, edges = graphs
+    found = of_onnx(onnx, "model.onnx", x=other.x.numpy(), edge_index=edges)
+    np.testing.assert_allclose(found, package.load("run").predict_proba(other), atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["default", "paper", "reference"])
+def test_argnn_as_onnx(onnx, graphs, preset):
+    torch.set_num_threads(1)
+    sizes = {"hidden_channels": 8, "num_layers": 2}
+    clf = ARGNNClassifier(
+        preset=preset, trial=False, epochs=3, device="cpu", model_options=sizes
+    ).fit(graphs[0])
+    content = onnx_bytes(exported(clf), "argnn", {})
+    for graph in graphs[:2]:
+        arrays = {"x": graph.x.numpy(), "edge_index": graph.edge_index.numpy()}
+        found = of_onnx(onnx, content, **arrays)
+        np.testing.assert_allclose(found, clf.predict_proba(graph), atol=1e-5)
+
+
+def test_links_as_onnx(onnx, graphs):
+    options = {"epochs": 2, "device": "cpu", "model_options": {"hidden_channels": 8}}
+    lp = ARGNNLinkPredictor("gcn", **options).fit(graphs[0])
+    pairs, small = np.array([[0, 1], [5, 9], [3, 3]]), graphs[0]
+    arrays = {"x": small.x.numpy(), "edge_index": small.edge_index.numpy(), "pairs": pairs.T.copy()}
+    found = of_onnx(onnx, onnx_bytes(exported(lp), "gcn", {}), **arrays)
+    np.testing.assert_allclose(found, lp.predict_proba(pairs, graph=small)[:, 1], atol=1e-5)
+
+
+def test_what_cannot_become_onnx_is_said(onnx, argnn, listing, small_npz):
+    ARGNNClassifier("qgcn", epochs=1, device="cpu").fit(small_npz()).save("model")
+    before = listing()
+    done = argnn("export", "model", "--format=onnx")
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert "q-gcn cannot become an ONNX model: " in line
+    assert listing() == before
+
+
+def test_a_model_that_differs_is_refused(onnx, graphs, monkeypatch):
+    clf = ARGNNClassifier("gcn", epochs=1, device="cpu").fit(graphs[0])
+    wrong = {**_table(), torch.ops.aten.softmax.int: lambda x, dim: x}
+    monkeypatch.setattr("argnn.outputs.onnx_program._table", lambda: wrong)
+    with pytest.raises(ConfigError, match="gcn cannot become an ONNX model: its results differ"):
+        onnx_bytes(exported(clf), "gcn", {})
+
+
+def test_missing_packages_and_unknown_formats(refused, argnn, small_npz, monkeypatch):
+    argnn("train", small_npz(), "--model=mlp", "--epochs=1", "--out=run")
+    message = "--format must be one of pt2, onnx (got 'onxn')"
+    refused("export", "run", "--format=onxn", message=message)
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    message = "ONNX needs the package onnx; install it with pip install 'argnn[onnx]'"
+    refused("export", "run", "--format=onnx", message=message)

@@ -167,7 +167,9 @@ def test_page_of_a_run(argnn, graphs):
     argnn("train", graphs / "labels.npz", *QUICK)
     done = argnn("analyze", "run", "--out=page.html")
     assert done.code == 0, done.err
-    assert "labels of nodes" in Path("page.html").read_text()
+    page = Path("page.html").read_text()
+    assert "labels of nodes" in page
+    assert "class_scores" in page
 
 
 def test_several_splits_and_methods(argnn, graphs):

@@ -179,6 +179,8 @@ def test_named_classes_and_nodes_have_their_weights_and_others_one():
     weights = [(1.0, 7.0)[label] * float(s) for label, s in zip(graph.y, sample, strict=True)]
     expected = weighted_loss(scores, graph.y, graph.train_mask, weights)
     assert judged.loss(ANY, scores).item() == pytest.approx(expected, rel=1e-5)
+    again = judged.configured(TrainConfig(class_weight={"fraud": 7.0}))
+    assert torch.equal(again.loss(ANY, scores), judged.loss(ANY, scores))
     # Only the training loss has weights.
     assert judged.validate(ANY, scores) == task_of(graph).validate(ANY, scores)
 

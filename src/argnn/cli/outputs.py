@@ -80,22 +80,31 @@ def _prediction_lines(report: dict[str, Any]) -> list[str]:
 @app.command()
 def export(
     run: Run,
-    out: Annotated[Path, typer.Option(help="The program to write.")] = Path("model.pt2"),
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; model.pt2 or model.onnx if not given.")
+    ] = None,
     split: Split = None,
+    kind: Annotated[
+        str, typer.Option("--format", help="pt2, which torch alone can run, or onnx.")
+    ] = "pt2",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a trained model as a torch.export program: torch alone can run it."""
+    """Write a trained model as a torch.export program, or as an ONNX model."""
     from argnn.outputs.export import export_model
 
-    report = export_model(run, out, split=split, force=force)
+    out = Path(f"model.{kind}") if out is None else out
+    report = export_model(run, out, split=split, kind=kind, force=force)
+    runs = f"torch.export.load('{out}').module()(...)"
+    if kind == "onnx":
+        runs = f"onnxruntime.InferenceSession('{out}').run(None, ...)"
     _show(
         report,
         as_json,
         f"{report['model']}: {report['size']} bytes",
         *(f"  {name}: {text}" for name, text in report["inputs"].items()),
         f"  returns: {report['output']}",
-        f"Program: {out}; torch.export.load('{out}').module()(...) runs it.",
+        f"Program: {out}; {runs} runs it.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Turn a trained model into a ``torch.export`` program that runs without the package."""
+"""Turn a trained model into a program, or an ONNX model, that runs without the package."""
 
 import io
 import json
@@ -12,17 +12,20 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 import argnn
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, require
 from argnn.estimators import ARGNNClassifier, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
 from argnn.files import require_writable, write_output
 from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.outputs.onnx_program import onnx_bytes
 from argnn.outputs.plain_ops import cleaned, plain_table
 from argnn.outputs.shared_steps import share_steps
 from argnn.train.target_tasks import TargetRule
 from argnn.wording import shortened
 
-#: Name of the file in the program's archive that describes inputs and outputs.
+#: What can be written.
+FORMATS = ("pt2", "onnx")
+#: Name of the file in the program's archive, or of the entry, that describes inputs and outputs.
 FACTS = "argnn.json"
 _PREFIX = "argnn."
 _EDGE_WISE = "it weighs edges one by one from tables that torch.export cannot follow"
@@ -67,14 +70,15 @@ class _LinkProgram(nn.Module):
 
 
 def export_model(
-    run: Path, out: Path, *, split: int | None = None, force: bool = False
+    run: Path, out: Path, *, split: int | None = None, kind: str = "pt2", force: bool = False
 ) -> dict[str, Any]:
     """Write the model of a run, or of a model folder, as a program.
 
     Args:
         run: Folder of a run or of a model.
-        out: The file to write, usually ``*.pt2``.
+        out: The file to write.
         split: Of a run, the split whose model is used; the first where not given.
+        kind: ``"pt2"``, a program of ``torch.export``, or ``"onnx"``.
         force: Whether an existing file may be replaced.
 
     Returns:
@@ -84,14 +88,23 @@ def export_model(
     Raises:
         ConfigError: The method cannot be exported.
     """
+    require(kind in FORMATS, "--format", f"one of {', '.join(FORMATS)}", f"'{shortened(kind)}'")
     require_writable(out, force)
     estimator: GraphEstimator = load(run, split=split)
     program = exported(estimator)
     facts = _facts(estimator)
-    content = io.BytesIO()
-    torch.export.save(program, content, extra_files={FACTS: json.dumps(facts, indent=2)})
-    write_output(out, content.getvalue(), force=force)
-    return {"out": str(out), **facts, "size": len(content.getvalue())}
+    if kind == "onnx":
+        # onnxruntime fails where it has to repeat nothing.
+        facts["inputs"]["edge_index"] += ", not only self-loops"
+    files = {FACTS: json.dumps(facts, indent=2)}
+    if kind == "onnx":
+        content = onnx_bytes(program, facts["model"], files)
+    else:
+        saved = io.BytesIO()
+        torch.export.save(program, saved, extra_files=files)
+        content = saved.getvalue()
+    write_output(out, content, force=force)
+    return {"out": str(out), **facts, "size": len(content)}
 
 
 def exported(estimator: GraphEstimator) -> ExportedProgram:

@@ -204,9 +204,9 @@ def _modulation(h: Tensor, g: Tensor, edges: Tensor, eps0: Tensor, eps: float) -
     source, target = edges.unbind(0)
     each = torch.cumsum(torch.ones_like(target), 0) - 1
     square = _differences(h, source, target, each).square()
-    length = square.sum(-1).sqrt()
+    length = square.sum(-1).sqrt() + eps
     t = torch.tanh(-torch.log(g))
-    tau = _products(t, square, each, target) / (length + eps).square()
+    tau = _products(t, square, each, target) / length / length  # the square of eps may be zero
     return eps0 + (1 - eps0) * tau
 
 
@@ -248,6 +248,7 @@ def _triangles(both: Tensor, degree: Tensor) -> Tensor:
     # Of the two directions of a pair, the one that begins at the end with fewer neighbours.
     order = degree * nodes + torch.arange(nodes, device=degree.device)
     chosen = (order[source] < order[target]).nonzero().squeeze(-1)
+    torch._check(chosen.size(0) < 2**62)  # without a limit, torch finds one that ONNX cannot hold
     small, large = source.index_select(0, chosen), target.index_select(0, chosen)
     width = degree.index_select(0, small)
     pair = torch.repeat_interleave(width)

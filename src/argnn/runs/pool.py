@@ -35,7 +35,7 @@ from argnn.train import EpochRecord
 
 EXECUTORS = ("local", "ray")
 #: What a graph is made of; it has those of the second row only where the user gave them.
-TENSORS = (
+_TENSORS = (
     *("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"),
     *("edge_weight", "edge_time", "targets"),
 )
@@ -375,15 +375,14 @@ def _leave_with_parent(parent: int, folder: Path) -> None:
 
 
 def graph_tensors(graph: Data) -> dict[str, Tensor]:
-    """What a graph is made of, by name."""
-    return {name: graph[name] for name in TENSORS if graph.get(name) is not None}
+    """All numbers of a graph, by name."""
+    return {name: graph[name] for name in _TENSORS if graph.get(name) is not None}
 
 
 def pack(graph: Data, path: Path) -> None:
     """Leave a graph where workers find it; sent through a pipe, it would start them in turn."""
-    tensors = graph_tensors(graph)
     facts = {name: graph[name] for name in _FACTS if graph.get(name) is not None}
-    write_tensors(path, tensors, facts)
+    write_tensors(path, graph_tensors(graph), facts)
 
 
 def unpacked(path: Path) -> Data:

@@ -396,7 +396,8 @@ class Halving:
         except DivergenceError:  # a recipe that fails on this graph is not chosen
             return Trial(recipe, -math.inf, math.inf, epochs, old.seconds)
         seconds = old.seconds + result.seconds
-        return Trial(recipe, result.val_score, result.val_loss, epochs, seconds, saved[-1])
+        last = saved[-1] if saved else None  # none where the training ended early
+        return Trial(recipe, result.val_score, result.val_loss, epochs, seconds, last)
 
 
 def _order(trial: Trial) -> tuple[float, float]:

@@ -95,9 +95,10 @@ class NodeClassification:
         self.classes = [str(name) for name in (numbers if classes is None else classes)]
         self.rare = rare_class(self.train_labels, len(self.classes))
         self.select = selection_of("node", None)
-        self.weights = None
+        self.sample_weights = None
         if sample_weight is not None:
-            self.weights = node_weights(sample_weight, y)[self.train_nodes]
+            self.sample_weights = node_weights(sample_weight, y)[self.train_nodes]
+        self.weights = self.sample_weights
 
     def configured(self, config: TrainConfig) -> Self:
         """The task with another score, and with classes weighted in the training loss."""
@@ -107,7 +108,8 @@ class NodeClassification:
         if config.class_weight is not None:
             check_class_weight(config.class_weight, self.classes)
             found = _label_weights(config.class_weight, self.train_labels, self.classes)
-            task.weights = found if self.weights is None else found * self.weights
+            single = self.sample_weights
+            task.weights = found if single is None else found * single
         return task
 
     def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:

@@ -77,7 +77,7 @@ class Experiment:
     Attributes:
         name: Names the results file, too.
         title: The experiment in words.
-        task: ``"node"`` or ``"link"``.
+        task: ``"node"``, ``"regression"``, ``"multilabel"`` or ``"link"``.
         data: The graphs.
         methods: The rows of the table.
         splits: The splits, or None for all that a graph has.

@@ -43,7 +43,7 @@ class Results:
     """All rows of one task.
 
     Attributes:
-        task: ``"node"`` or ``"link"``.
+        task: ``"node"``, ``"regression"``, ``"multilabel"`` or ``"link"``.
         columns: Every data set, in the order of the registry.
         shown: The same, each followed by its part without twins where it has twins.
         models: The model of every method, in the order in which methods are shown.
