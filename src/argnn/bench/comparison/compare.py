@@ -24,6 +24,7 @@ from argnn.bench.comparison.board import (
     ranked,
     selection,
     shown_score,
+    winner_sentence,
     with_ensemble,
 )
 from argnn.bench.comparison.ensemble import ensemble_rows
@@ -241,10 +242,7 @@ def compared(plan: ComparisonPlan, watcher: ComparisonWatcher) -> Comparison:
     sentences = [budget_sentence(plan.budget())]
     if len(winner.finished) > 1:
         sentences.append(interval_sentence(len(winner.finished)))
-    sentences.append(
-        f"Winner: {winner.model}, by mean validation {SCORE_NAMES[select]}; test scores chose "
-        "nothing."
-    )
+    sentences.append(winner_sentence(winner))
     if len(whole) > 1:
         sentences.append(difference_sentence(*whole[:2]))
     return Comparison(
