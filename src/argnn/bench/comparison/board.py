@@ -25,6 +25,7 @@ from argnn.wording import one_line, printable
 
 #: From so many splits on, Wilcoxon's test can tell two methods apart.
 _SPLITS_OF_A_TEST = 6
+_LONGEST_CELL = 32
 _NONE = {"mean": None, "interval": None}
 
 
@@ -143,7 +144,7 @@ def leaderboard_table(rows: Sequence[Mapping[str, Any]], select: str, test: str)
             f"{row['finished']} of {row['finished'] + row['failed']}",
             f"{row['trial_epochs']} + {row['epochs']}",
             f"{row['trial_seconds'] + row['seconds']:.0f}",
-            escape(printable(one_line(row["error"] or _recipe_words(row["recipes"])))),
+            escape(_cut(printable(one_line(row["error"] or recipe_words(row["recipes"]))))),
         )
         for row in rows
     ]
@@ -162,16 +163,21 @@ def leaderboard_table(rows: Sequence[Mapping[str, Any]], select: str, test: str)
     return rich_table(header, cells, left=("", "method", "recipe"))
 
 
+def _cut(text: str) -> str:
+    """The beginning of a text; ``--json`` has all of it."""
+    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+
+
 def unit_of(name: str) -> str:
     """What stands behind the name of a score."""
     return ", %" if score_text(name, 1.0) == "100.00" else ""
 
 
-def _recipe_words(recipes: Sequence[str]) -> str:
+def recipe_words(recipes: Sequence[str]) -> str:
     """The recipe that was chosen most often.
 
     Example:
-        >>> _recipe_words(["deep", "wide", "deep"]), _recipe_words(["wide", "wide"])
+        >>> recipe_words(["deep", "wide", "deep"]), recipe_words(["wide", "wide"])
         ('deep (2 of 3 splits)', 'wide')
     """
     counts = Counter(recipes).most_common()
@@ -179,6 +185,15 @@ def _recipe_words(recipes: Sequence[str]) -> str:
         return counts[0][0] if counts else ""
     name, count = counts[0]
     return f"{name} ({count} of {len(recipes)} splits)"
+
+
+def winner_sentence(run: MethodRun) -> str:
+    """Which method won, and by what."""
+    recipe = recipe_words([trial["chosen"] for trial in run.trials()])
+    return (
+        f"Winner: {run.model}, by mean validation {SCORE_NAMES[selection(run)]}; test scores chose "
+        f"nothing. Its recipe: {recipe}."
+    )
 
 
 def difference_sentence(first: MethodRun, second: MethodRun) -> str:

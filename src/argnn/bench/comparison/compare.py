@@ -24,6 +24,7 @@ from argnn.bench.comparison.board import (
     ranked,
     selection,
     shown_score,
+    winner_sentence,
     with_ensemble,
 )
 from argnn.bench.comparison.ensemble import ensemble_rows
@@ -110,7 +111,7 @@ class Comparison:
 
     @property
     def best(self) -> Any:
-        """The winner as a fitted estimator: its model of the first split."""
+        """The winner as a fitted estimator, with its model of the first split."""
         return load_model(self.out / BEST)
 
     def ensemble_proba(self, graph: Any) -> NDArray[np.float64]:
@@ -241,10 +242,7 @@ def compared(plan: ComparisonPlan, watcher: ComparisonWatcher) -> Comparison:
     sentences = [budget_sentence(plan.budget())]
     if len(winner.finished) > 1:
         sentences.append(interval_sentence(len(winner.finished)))
-    sentences.append(
-        f"Winner: {winner.model}, by mean validation {SCORE_NAMES[select]}; test scores chose "
-        "nothing."
-    )
+    sentences.append(winner_sentence(winner))
     if len(whole) > 1:
         sentences.append(difference_sentence(*whole[:2]))
     return Comparison(
