@@ -262,3 +262,15 @@ def test_page_shows_scores_without_twins(argnn, tmp_path):
     line = shown["test accuracy, without twins"]
     assert (line["here"], line["n"]) == (row["test_without_twins"]["accuracy"], 2)
     assert any(note.startswith("Twins: 44.4 % of the test nodes") for note in found["notes"])
+
+
+def test_page_says_what_each_class_was_taken_for_and_what_kind_of_metric_there_is(argnn, small_npz):
+    argnn(
+        "train", small_npz(), "--set=metric=fixed", "--set=num_layers=1", "--epochs=1", "--out=run"
+    )
+    done = argnn("analyze", "run", "--out=page.html")
+    assert done.code == 0, done.err
+    content = data_of("page.html")
+    assert content["metric"] == "fixed"
+    for line in content["class_scores"]:
+        assert sum(line["said"]) == line["nodes"]

@@ -62,12 +62,17 @@ WRITERS = {
 OTHERS = {
     ("train", "out"): "tests/test_io.py::test_nothing_is_overwritten",  # a new folder only
     ("bench", "out"): "tests/store/test_results.py::test_second_writer_is_refused",  # adds lines
+    (
+        "compare",
+        "out",
+    ): "tests/bench/test_comparison.py::test_folders_with_something_else_are_refused",
     ("tune", "storage"): "tests/bench/test_tune.py::test_other_files_are_refused_and_left_alone",
     ("demo", "out"): "tests/runs/test_demo.py::test_what_a_user_put_there_stays",
 }
 
 INPUTS = {
     ("predict", "run"), ("predict", "pairs"), ("export", "run"), ("analyze", "run"),
+    ("predict", "new_nodes"), ("predict", "new_edges"),
     ("figures", "runs"), ("figures", "results"), ("table", "files"), ("train", "resume"),
 }  # fmt: skip
 
@@ -114,6 +119,7 @@ OWN_WRITING = {
     "argnn.files": "the functions that all others use",
     "argnn.store.run_folder": "the log and the configuration of a run",
     "argnn.store.results": "adds lines to a results file under a lock",
+    "argnn.bench.comparison.compare": "the copy of the winner in the folder of a comparison",
     "argnn.bench.tuning.study": "adds lines to a journal under a lock",
     "argnn.runs.machine": "a switch of the kernel, not a file",
     "argnn.bench.perf.__main__": "the standard output of a child process",

@@ -33,10 +33,14 @@ READING = {
     ("bench", "--data-root"): "node-small --data-root={}",
     ("tune", "data"): "{} --model=gcn",
     ("tune", "--data-root"): "texas --model=gcn --data-root={}",
+    ("compare", "data"): "{} --models=gcn",
+    ("compare", "--data-root"): "texas --models=gcn --data-root={}",
     ("table", "files"): "{}",
     ("predict", "run"): "{}",
     ("predict", "data"): "{run} {}",
     ("predict", "--pairs"): "{links} --pairs={}",
+    ("predict", "--new-nodes"): "{run} --new-nodes={} --new-edges={edges}",
+    ("predict", "--new-edges"): "{run} --new-nodes={nodes} --new-edges={}",
     ("predict", "--data-root"): "{run} texas --data-root={}",
     ("analyze", "run"): "{}",
     ("figures", "runs"): "{}",
@@ -48,6 +52,7 @@ READING = {
 WRITING = {
     ("train", "--out"): "{graph} --model=gcn --epochs=1 --out={}",
     ("bench", "--out"): "{experiment} --workers=1 --out={}",
+    ("compare", "--out"): "{graph} --models=gcn --epochs=1 --recipes=1 --workers=1 --out={}",
     ("tune", "--storage"): "{graph} --model=gcn --epochs=1 --trials=1 --out=t --storage={}",
     ("tune", "--out"): "{graph} --model=gcn --epochs=1 --trials=1 --storage=s --out={}",
     ("table", "--out"): "{results} --out={}",
@@ -113,7 +118,11 @@ def good(tmp_path_factory):
         "run": folder / "run",
         "links": folder / "links",
         "results": folder / "results.jsonl",
+        "nodes": folder / "nodes.npz",
+        "edges": folder / "edges.npz",
     }
+    np.savez(paths["nodes"], x=np.zeros((1, 2)))
+    np.savez(paths["edges"], edge_index=np.array([[40], [0]]))
     graph = str(paths["graph"])
     tiny = ["train", graph, "--set=hidden_channels=4", "--epochs=2", "--preset=reference"]
     cases = [

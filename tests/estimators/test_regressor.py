@@ -71,11 +71,10 @@ def test_several_numbers_come_back_from_a_folder(planted, tmp_path):
     assert "Predictor of numbers" in (tmp_path / "model" / "README.md").read_text()
 
 
-def test_trial_chooses_by_the_numbers(planted, monkeypatch):
+def test_trial_chooses_by_the_numbers(planted, brief_trial):
     graph, values, masks = planted
-    monkeypatch.setattr("argnn.runs.trial.TRIAL_EPOCHS", 2)
     reg = ARGNNRegressor(epochs=3).fit(graph, values, masks["train_mask"], masks["val_mask"])
-    assert reg.settings_.trial is not None
+    assert len(reg.settings_.trial["runs"]) > 1
 
 
 def test_targets_outside_the_masks_are_not_read(planted):

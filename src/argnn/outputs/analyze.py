@@ -181,7 +181,7 @@ def _overview(
     }
 
 
-_MOST_CLASSES = 20
+_MOST_CLASSES, _MOST_CONFUSED = 20, 10
 _TASKS = {
     "node": "classes of nodes",
     "link": "links",
@@ -244,11 +244,13 @@ def _class_scores(row: Row) -> dict[str, Any]:
     if not found or not found["test"]:
         return {}
     test, names = found["test"], ("precision", "recall", "f1", "average_precision")
+    few = len(found["names"]) <= _MOST_CONFUSED
     lines = [
         {
             "name": str(name),
             "nodes": int(test["support"][label]),
             "shares": [_number(test[score][label]) for score in names],
+            "said": test["confusion"][label] if test.get("confusion") and few else [],
         }
         for label, name in enumerate(found["names"][:_MOST_CLASSES])
     ]

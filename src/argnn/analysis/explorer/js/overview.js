@@ -40,10 +40,15 @@ function showClassScores() {
   at("class-scores").hidden = !data.class_scores;
   if (!data.class_scores) return;
   const header = ["Class", "nodes", "precision", "recall", "F1", "average precision"];
-  const lines = data.class_scores.map(({ name, nodes, shares }) => [
+  // How many of its test nodes were taken for each class.
+  if (data.class_scores[0].said.length) {
+    header.push(...data.class_scores.map(({ name }) => `as ${name}`));
+  }
+  const lines = data.class_scores.map(({ name, nodes, shares, said }) => [
     name,
     whole(nodes),
     ...shares.map(percent),
+    ...said.map(whole),
   ]);
   fillTable(at("class-scores"), "Test scores of each class in per cent, this split", header, lines);
 }
