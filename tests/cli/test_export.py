@@ -317,7 +317,10 @@ def test_onnx_file(onnx, argnn, small_npz, graphs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["default", "paper", "reference"])
+@pytest.mark.parametrize(
+    "preset",
+    ["default", *(pytest.param(p, marks=pytest.mark.torture) for p in ("paper", "reference"))],
+)
 def test_argnn_as_onnx(onnx, graphs, preset):
     torch.set_num_threads(1)
     sizes = {"hidden_channels": 8, "num_layers": 2}
@@ -341,6 +344,7 @@ def test_links_as_onnx(onnx, graphs):
     np.testing.assert_allclose(found, lp.predict_proba(pairs, graph=small)[:, 1], atol=1e-5)
 
 
+@pytest.mark.torture  # the next test refuses in less time
 def test_what_cannot_become_onnx_is_said(onnx, argnn, listing, small_npz):
     ARGNNClassifier("qgcn", epochs=1, device="cpu").fit(small_npz()).save("model")
     before = listing()

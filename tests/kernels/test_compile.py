@@ -100,7 +100,7 @@ def test_compiled_preset_is_one_graph_with_equal_results(preset, prepared):
 
 
 @pytest.mark.parametrize("prepared", [False, True], ids=["edge_weight", "neighborhood"])
-@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("preset", ["default", pytest.param("paper", marks=pytest.mark.torture)])
 def test_compiled_preset_does_not_forget_weights(preset, prepared):
     edges, module = raw_edges(), penalized(preset)
     x = torch.randn(NUM_NODES, 7, generator=torch.Generator().manual_seed(2))
