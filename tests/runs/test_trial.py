@@ -447,3 +447,17 @@ def test_usual_settings_of_links_are_those_of_the_method():
 
 def test_train_one_is_what_the_trial_calls():
     assert trial.train_one is train_one
+
+
+@pytest.mark.parametrize(
+    ("select", "value", "shown", "header"),
+    [("loss", -0.25, "0.25", "loss"), ("f1_macro", 0.25, "25.00", "F1 (macro), %")],
+)
+def test_scores_are_shown_as_what_they_are(recorded, select, value, shown, header):
+    recorded(lambda form: (value, 1.0))
+    job = job_of(train={"select": select})
+    found = job.chosen(tried(job)).trial
+    table = trial_table(found)
+    assert table.columns[3].header == header
+    assert set(table.columns[3].cells) == {shown}
+    assert f"{shown}{' %' if select != 'loss' else ''}, fixed: {shown}" in metric_sentence(found)

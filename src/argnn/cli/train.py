@@ -140,7 +140,7 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
         console.print(chosen_table([own["trial"] for own in config.per_split.values()]))
     else:
         say(console, f"Settings: {config.source}")
-        if config.trial is not None:
+        if config.trial is not None and config.trial["runs"]:
             console.print(trial_table(config.trial))
             say(console, metric_sentence(config.trial))
     path = out or default_run_path(config.graph["name"], config.model, config.preset)

@@ -173,17 +173,34 @@ def trial_table(trial: Mapping[str, Any]) -> Table:
             "*" if run["name"] == trial["chosen"] else "",
             run["name"],
             str(run["epochs"]),
-            per_cent(run["val_score"]),
+            _validation_text(trial, run["val_score"]),
             "diverged" if run["val_loss"] is None else f"{run['val_loss']:.3f}",
             f"{run['seconds']:.1f}",
         )
         for run in shown
     ]
-    header = ("", "recipe", "epochs", "validation, %", "loss", "s")
+    score = f"{SCORE_NAMES[trial['score']]}{unit_of(trial['score'])}"
+    header = ("", "recipe", "epochs", score, "loss", "s")
     table = rich_table(header, rows, left=header[:2], title="trial on validation")
     others = len(runs) - len(shown)
     table.caption = f"{others} other recipes ended after {fewest} epochs" if others else None
     return table
+
+
+def unit_of(name: str) -> str:
+    """What stands behind the name of a score.
+
+    Example:
+        >>> unit_of("accuracy"), unit_of("loss")
+        (', %', '')
+    """
+    return "" if name in PLAIN_SCORES else ", %"
+
+
+def _validation_text(trial: Mapping[str, Any], value: float | None) -> str:
+    """A validation score of a trial, for which a smaller loss is a larger score."""
+    name = trial["score"]
+    return score_text(name, -value if name == "loss" and value is not None else value)
 
 
 def _place(run: Mapping[str, Any]) -> tuple[float, float]:
@@ -195,8 +212,9 @@ def metric_sentence(trial: Mapping[str, Any]) -> str:
     """Whether a trial chose a learned metric, and what that was worth on validation.
 
     Example:
-        >>> metric_sentence({"metric": {"chosen": "fixed", "learned": 0.71, "fixed": 0.714}})
-        'Metric: fixed, the same at every node. On validation 71.40 %, with a learned one 71.00 %.'
+        >>> metric = {"chosen": "fixed", "learned": 0.71, "fixed": 0.714}
+        >>> metric_sentence({"score": "accuracy", "metric": metric})
+        'Metric: fixed, the same at every node. Validation accuracy 71.40 %, learned: 71.00 %.'
     """
     metric = trial["metric"]
     kind, other = ("fixed", "learned") if metric["chosen"] == "fixed" else ("learned", "fixed")
@@ -209,10 +227,9 @@ def metric_sentence(trial: Mapping[str, Any]) -> str:
     sentence = f"Metric: {words.get(metric['chosen'], metric['chosen'])}."
     if metric[kind] is None or metric[other] is None:
         return f"{sentence} The trial has not compared it with a {other} one."
-    return (
-        f"{sentence} On validation {per_cent(metric[kind])} %, "
-        f"with a {other} one {per_cent(metric[other])} %."
-    )
+    unit = unit_of(trial["score"]).strip(",")
+    here, there = (f"{_validation_text(trial, metric[name])}{unit}" for name in (kind, other))
+    return f"{sentence} Validation {SCORE_NAMES[trial['score']]} {here}, {other}: {there}."
 
 
 def chosen_table(trials: Sequence[Mapping[str, Any]]) -> Table:
@@ -222,8 +239,22 @@ def chosen_table(trials: Sequence[Mapping[str, Any]]) -> Table:
         scores = [r["val_score"] for r in trial["runs"] if r["name"] == trial["chosen"]]
         metric = trial["metric"]
         found = (*scores[:1], metric["learned"], metric["fixed"]) if scores else (None, None, None)
-        rows.append((str(trial["split"]), trial["chosen"], *(per_cent(score) for score in found)))
-    header = ("split", "recipe", "validation, %", "learned metric, %", "fixed metric, %")
+        rows.append(
+            (
+                str(trial["split"]),
+                trial["chosen"],
+                *(_validation_text(trial, score) for score in found),
+            )
+        )
+    score = trials[0]["score"]
+    header = (
+        "split",
+        "recipe",
+        *(
+            f"{word}{unit_of(score)}"
+            for word in (SCORE_NAMES[score], "learned metric", "fixed metric")
+        ),
+    )
     return rich_table(header, rows, left=header[1:2], title="chosen by trials on validation")
 
 

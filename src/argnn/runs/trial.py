@@ -33,6 +33,7 @@ from argnn.settings.search_space import (
     usual_params,
 )
 from argnn.train import EpochRecord, Snapshot, Task
+from argnn.train.selection import selection_of
 
 #: After so many epochs in all, so many recipes are left.
 ROUNDS: tuple[tuple[int, int], ...] = ((15, 6), (50, 2), (150, 1))
@@ -284,6 +285,7 @@ class TrialJob:
             "epochs": spent,
             "threads": torch.get_num_threads(),
             "chosen": best.name,
+            "score": selection_of(self.config.task, self.held.train.get("select")),
             "stopped": stopped,
             "metric": _worth_of_metric(best, trials),
             "runs": [_recorded(trial) for trial in trials],

@@ -17,7 +17,7 @@ from argnn.runs.summary import (
     statistic,
     without_twins,
 )
-from argnn.runs.tables import SCORE_NAMES, score_text, with_interval
+from argnn.runs.tables import SCORE_NAMES, unit_of, with_interval
 from argnn.settings.run_config import MAIN_SCORES
 from argnn.store.results import Row
 from argnn.tables import rich_table
@@ -166,11 +166,6 @@ def leaderboard_table(rows: Sequence[Mapping[str, Any]], select: str, test: str)
 def _cut(text: str) -> str:
     """The beginning of a text; ``--json`` has all of it."""
     return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
-
-
-def unit_of(name: str) -> str:
-    """What stands behind the name of a score."""
-    return ", %" if score_text(name, 1.0) == "100.00" else ""
 
 
 def recipe_words(recipes: Sequence[str]) -> str:
