@@ -272,5 +272,6 @@ def test_page_says_what_each_class_was_taken_for_and_what_kind_of_metric_there_i
     assert done.code == 0, done.err
     content = data_of("page.html")
     assert content["metric"] == "fixed"
+    assert "test AUPRC (weighted)" in [line["name"] for line in content["scores"]]
     for line in content["class_scores"]:
         assert sum(line["said"]) == line["nodes"]

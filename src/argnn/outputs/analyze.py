@@ -26,7 +26,7 @@ from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row
 from argnn.runs.summary import SCORES, selection_of_row, summary, without_twins
-from argnn.runs.tables import PLAIN_SCORES, SCORE_NAMES, twin_sentence
+from argnn.runs.tables import PLAIN_SCORES, SCORE_NAMES, score_name, twin_sentence
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
 from argnn.store.run_folder import open_run
@@ -222,7 +222,7 @@ def _scores(task: str, row: Row, found: Mapping[str, Any]) -> list[dict[str, Any
     if "test_without_twins" in found:
         parts["test_without_twins"] = (", without twins", without_twins(row) or {})
     lines = [
-        {"name": f"test {SCORE_NAMES[name]}{word}", "here": _number(scores.get(name))}
+        {"name": f"test {score_name(name, task)}{word}", "here": _number(scores.get(name))}
         | found[part][name]
         | _unit(name)
         for part, (word, scores) in parts.items()

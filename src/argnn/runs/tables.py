@@ -43,6 +43,16 @@ def per_cent(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{100 * value:.{digits}f}"
 
 
+def score_name(name: str, task: str) -> str:
+    """A score in words; the AUPRC of classes is weighted by their sizes.
+
+    Example:
+        >>> score_name("auprc", "node"), score_name("auprc", "link")
+        ('AUPRC (weighted)', 'AUPRC')
+    """
+    return SCORE_NAMES[name] + (" (weighted)" if (name, task) == ("auprc", "node") else "")
+
+
 def score_text(name: str, value: float | None) -> str:
     """A score in per cent, or as it is where it is no share.
 
@@ -82,9 +92,11 @@ def score_table(summary: Mapping[str, Any]) -> Table:
     rows = []
     for part, word in (("test", "test"), ("val", "validation")):
         for name, value in _shown_scores(summary, part):
-            label = _RARE.format(rare_name(summary)) if name == "rare" else SCORE_NAMES[name]
-            weighted = " (weighted)" if name == "auprc" and summary["task"] == "node" else ""
-            cells = [f"{word} {label}{weighted}", with_interval(value, name)]
+            is_rare = name == "rare"
+            label = (
+                _RARE.format(rare_name(summary)) if is_rare else score_name(name, summary["task"])
+            )
+            cells = [f"{word} {label}", with_interval(value, name)]
             cells += [score_text(name, value["sd"]), str(value["n"])] if several else []
             if others:
                 cells.append(with_interval(others[name], name) if name in others else "-")
