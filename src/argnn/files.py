@@ -270,7 +270,8 @@ def _digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any] | None = Non
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+        if tensor.numel():  # an empty one may have no stride
+            digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

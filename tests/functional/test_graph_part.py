@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from argnn import functional as AF
-from argnn.functional.graph_part import part_neighborhood
+from argnn.functional.graph_part import GraphPart, WholeDegrees
 from argnn.functional.neighborhood import neighborhood
 
 #: A triangle 0, 1, 2 that hangs on 3, which points at 4.
@@ -16,7 +16,7 @@ def first_four():
     whole = neighborhood(EDGES, 5)
     both = whole.relation("undirected").degree
     degrees = (degree[:4] for degree in (whole.degree, whole.out_degree, both))
-    return whole, part_neighborhood(EDGES[:, :-1], *degrees)
+    return whole, GraphPart(EDGES[:, :-1], WholeDegrees(*degrees))
 
 
 def test_degrees_of_every_relation():
@@ -49,7 +49,7 @@ def test_a_part_that_has_no_directions_only_by_chance():
     whole, _ = first_four()
     both = whole.relation("undirected").degree
     degrees = (degree[:3] for degree in (whole.degree, whole.out_degree, both))
-    part = part_neighborhood(EDGES[:, :6], *degrees)
+    part = GraphPart(EDGES[:, :6], WholeDegrees(*degrees))
     assert part.degree.tolist() == [2, 2, 2]
     assert part.relation("out").degree.tolist() == [2, 2, 3]
     assert part.relation("undirected").degree.tolist() == [2, 2, 3]

@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
 from argnn import kernels
-from argnn.functional.graph_part import part_neighborhood
+from argnn.functional.graph_part import GraphPart, WholeDegrees
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import MODELS, PRESETS, LinkModel
 
@@ -177,9 +177,8 @@ def with_true_degrees(graph: Data, part: Data, kept: torch.Tensor):
     """The edges of a part, with the degrees of its nodes in the whole graph."""
     hood = neighborhood(graph.edge_index, graph.num_nodes)
     both = hood.relation("undirected").degree
-    return part_neighborhood(
-        part.edge_index, *(degree[kept] for degree in (hood.degree, hood.out_degree, both))
-    )
+    degrees = WholeDegrees(*(degree[kept] for degree in (hood.degree, hood.out_degree, both)))
+    return GraphPart(part.edge_index, degrees)
 
 
 OF_ARGNN = [name for name in CASES if name.startswith("argnn")]

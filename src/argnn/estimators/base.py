@@ -18,7 +18,7 @@ from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.new_nodes import Context, joined_part, prepared
 from argnn.estimators.reading import Reading
-from argnn.functional.graph_part import part_neighborhood
+from argnn.functional.graph_part import GraphPart, WholeDegrees
 from argnn.functional.neighborhood import Edges, edges_of
 from argnn.nn import ARGNN, AbstractNodeModel, model_class, model_name
 from argnn.nn.models.base import require_weights_taken
@@ -251,9 +251,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         """The edges of a graph, in the form that the model computes with."""
         if graph.get("wanted") is None or self.model_.reach_with_degrees() is None:
             return edges_of(seen)
-        degrees = (graph.degree, graph.out_degree, graph.neighbors)
         device = seen.edge_index.device
-        return part_neighborhood(seen.edge_index, *(part.to(device) for part in degrees))
+        counts = (graph.degree, graph.out_degree, graph.neighbors)
+        return GraphPart(seen.edge_index, WholeDegrees(*(count.to(device) for count in counts)))
 
     def embed(self, graph: Any) -> NDArray[np.float32]:
         """A vector for each node, ``[N, D]``: what scores are read out from.

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from argnn.functional.graph_part import GraphPart, own_rows, whole_size
 from argnn.functional.neighborhood import Edges, neighbor_sum, neighborhood
 from argnn.functional.precision import accumulation_dtype
 from argnn.kernels import fused
@@ -61,10 +62,19 @@ def ricci_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor
     """
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
+    if isinstance(hood, GraphPart):
+        return node_energy(discrete_ricci(g_, hood).square(), hood, reduction).to(g.dtype)
     if is_fused(g_, num_edges=hood.num_edges, learns_weight=hood.learns_weight) and hood.is_simple:
         total = fused.energies([g_], hood, [(1.0, 0.0)])[0]
         return reduced_sum(total, g.numel(), reduction).to(g.dtype)
     return reduce_energy(discrete_ricci(g_, hood).square(), reduction).to(g.dtype)
+
+
+def node_energy(terms: Tensor, edge_index: Edges, reduction: str) -> Tensor:
+    """Sum or mean of energy terms of nodes, ``[N, D]``; of a part, the share of its own nodes."""
+    hood = neighborhood(edge_index, terms.size(0))
+    count = whole_size(hood) * terms.size(1)
+    return reduced_sum(own_rows(terms, hood).sum(), count, reduction)
 
 
 def reduce_energy(terms: Tensor, reduction: str) -> Tensor:
@@ -72,7 +82,7 @@ def reduce_energy(terms: Tensor, reduction: str) -> Tensor:
     return reduced_sum(terms.sum(), terms.numel(), reduction)
 
 
-def reduced_sum(total: Tensor, count: int | Tensor, reduction: str) -> Tensor:
+def reduced_sum(total: Tensor, count: float | Tensor, reduction: str) -> Tensor:
     """The sum of ``count`` terms, or their mean."""
     check_reduction(reduction)
     if reduction == "sum":

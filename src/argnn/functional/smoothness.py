@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from argnn.functional.graph_part import GraphPart
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.precision import accumulation_dtype
 from argnn.functional.ricci import check_reduction, reduce_energy, reduced_sum, ricci_energy
@@ -34,6 +35,9 @@ def smoothness_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> T
     """
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
+    if isinstance(hood, GraphPart):
+        total = smoothness_energy(g_, hood.own_pairs)
+        return reduced_sum(total, hood.pair_total * g.size(1), reduction).to(g.dtype)
     if is_fused(g_, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
         both = hood.relation("undirected")
         total = fused.energies([g_], both, [(0.0, 0.5)])[1]
@@ -65,9 +69,8 @@ def metric_energies(
         reduction: See :func:`ricci_energy` and :func:`smoothness_energy`.
     """
     both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")
-    if torch.compiler.is_compiling() or not is_fused(
-        *metrics, num_edges=both.num_edges, learns_weight=both.learns_weight
-    ):
+    one_pass = is_fused(*metrics, num_edges=both.num_edges, learns_weight=both.learns_weight)
+    if torch.compiler.is_compiling() or isinstance(both, GraphPart) or not one_pass:
         ricci = [ricci_energy(g, both, reduction) for g in metrics]
         smooth = [smoothness_energy(g, both, reduction) for g in metrics]
         return torch.stack(ricci).sum(), torch.stack(smooth).sum()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from argnn.functional.graph_part import GraphPart
 from argnn.functional.neighborhood import (
     Edges,
     Neighborhood,
@@ -13,6 +14,7 @@ from argnn.functional.neighborhood import (
     plain_aggregate,
     row_starts,
 )
+from argnn.kernels.triangles import count_triangles
 
 #: Columns of :func:`structural_descriptor`.
 DESCRIPTOR_NAMES = ("log_degree", "log_in", "log_out", "neighbor_log_degree", "clustering")
@@ -51,6 +53,8 @@ def _(edge_index, edge_weight, num_nodes):  # type: ignore[no-untyped-def]
 
 
 def _descriptor(hood: Neighborhood) -> Tensor:
+    if isinstance(hood, GraphPart) and hood.place is not None:
+        return hood.place.describe()
     both = hood.relation("undirected")
     log_degree = both.weighted_degree.double().log1p()
     columns = [
@@ -104,6 +108,16 @@ def triangles(hood: Neighborhood) -> Tensor:
         # Every triangle is found from each of its three edges, and counted at the third corner.
         count += torch.bincount(third, minlength=hood.num_nodes)
     return count
+
+
+def triangles_of_rows(start: Tensor, other: Tensor) -> Tensor:
+    """As :func:`triangles`, on a CPU, in memory that grows with the edges only, ``[N]``.
+
+    Args:
+        start: Place of the first neighbour of each node, and the number of all, ``[N + 1]``.
+        other: The neighbours of each node, each once, without the node itself, ``[E]``.
+    """
+    return torch.from_numpy(count_triangles(start.numpy(), other.numpy()))
 
 
 def shared_neighbors(hood: Neighborhood) -> Tensor:

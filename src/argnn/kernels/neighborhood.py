@@ -148,9 +148,13 @@ class Neighborhood:
         return self.pairs.size(1)
 
     @property
-    def pair_total(self) -> int | Tensor:
+    def pair_total(self) -> float | Tensor:
         """Sum of the weights of all pairs; their number without weights."""
         return self.num_pairs if self.pair_weight is None else self.pair_weight.sum()
+
+    def complete(self, h: Tensor) -> Tensor:
+        """Rows of all nodes; a part of a graph gets some of them from other processes."""
+        return h
 
     @cached_property
     @torch.inference_mode(False)
@@ -363,6 +367,10 @@ class TracedNeighborhood:
         if self.direction == "out" and direction == "out":
             direction = "in"
         return TracedNeighborhood(self.edge_index, self.num_nodes, direction, self.weight)
+
+    def complete(self, h: Tensor) -> Tensor:
+        """See :meth:`Neighborhood.complete`."""
+        return h
 
     @property
     def num_edges(self) -> int:

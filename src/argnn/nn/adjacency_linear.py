@@ -2,7 +2,9 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from argnn.functional.graph_part import GraphPart
 from argnn.functional.neighborhood import Edges, aggregate
 
 
@@ -52,13 +54,16 @@ class AdjacencyLinear(nn.Module):
 
     def forward(self, edge_index: Edges, num_nodes: int) -> Tensor:
         """The result of each node, ``[N, out_channels]``."""
+        place = edge_index.place if isinstance(edge_index, GraphPart) else None
+        num_nodes = num_nodes if place is None else place.whole_nodes
         self.fit_to_graph(num_nodes)
         if self.num_nodes != num_nodes:
             raise ValueError(
                 f"the model has a weight for each of the {self.num_nodes} nodes of its training "
                 f"graph and cannot be used on a graph of another size (got {num_nodes} nodes)"
             )
-        return aggregate(self.weight, edge_index, "sum") + self.bias
+        weight = self.weight if place is None else F.embedding(place.nodes, self.weight)
+        return aggregate(weight, edge_index, "sum") + self.bias
 
     def _load_from_state_dict(self, state_dict, prefix, *rest):  # type: ignore[no-untyped-def]
         loaded = state_dict.get(f"{prefix}weight")

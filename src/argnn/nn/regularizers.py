@@ -90,7 +90,7 @@ class MagnitudeRegularizer(Regularizer):
 
     def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
         """Squared size of the metric."""
-        return AF.ricci.reduce_energy(g.square(), self.reduction)
+        return AF.ricci.node_energy(g.square(), edge_index, self.reduction)
 
 
 def total_penalty(

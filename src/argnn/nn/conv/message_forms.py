@@ -97,11 +97,13 @@ class OperatorForm(MessageForm):
             relation, summed = hood.relation(direction), x
             for hop in range(1, conv.hops + 1):
                 if sums_first:
+                    summed = hood.complete(summed) if hop > 1 else summed
                     summed = AF.aggregate(summed, relation, conv.normalization)
                     messages.append(next(lins)(summed))
                     continue
                 message = next(lins)(x)
-                for _ in range(hop):
+                for step in range(hop):
+                    message = hood.complete(message) if step else message
                     message = AF.aggregate(message, relation, conv.normalization)
                 messages.append(message)
         return self._modulated(conv, x, g, messages)

@@ -17,6 +17,7 @@ from argnn.nn.conv.ar_conv import ARConv, prepared_edges
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.models.formulation import Formulation, formulation
 from argnn.nn.models.stack import AbstractStack
+from argnn.nn.part_norm import normalized
 from argnn.nn.structure_features import StructureFeatures
 
 
@@ -174,8 +175,9 @@ class ARGNN(AbstractStack):
         states, metrics = ([h] if self._reads_input() else []), []
         layers: Iterable[tuple[Any, Any]] = zip(self.convs, self.norms, strict=True)
         for depth, (conv, norm) in enumerate(layers, start=1):
-            g = conv.metric(h, hood)
-            h = norm(conv(h, hood, g=g))
+            h = hood.complete(h)
+            g = hood.complete(conv.metric(h, hood))
+            h = normalized(norm, conv(h, hood, g=g), hood)
             if self.head is not None or depth < self.num_layers:
                 h = dropout(h.relu_(), self.formulation.dropout, self.training)
             states.append(h)
@@ -194,7 +196,8 @@ class ARGNN(AbstractStack):
             h = h + self.rows(edge_index, x.size(0))
         if encoder is None:
             return h
-        return dropout(self.encoder_norm(h).relu_(), form.dropout, self.training)
+        h = normalized(self.encoder_norm, h, edge_index)
+        return dropout(h.relu_(), form.dropout, self.training)
 
 
 def _norm(kind: str, channels: int) -> nn.Module:

@@ -155,7 +155,7 @@ class AbstractNodeModel(nn.Module, ABC):
         """As :meth:`reach`, for a sub-graph whose nodes know their degrees in the whole graph.
 
         None if the model counts degrees itself, so that it cannot use those of
-        ``argnn.functional.graph_part.part_neighborhood``.
+        ``argnn.functional.graph_part.GraphPart``.
         """
         return None
 

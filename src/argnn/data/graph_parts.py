@@ -1,0 +1,146 @@
+"""Cut parts out of a graph: some nodes, the nodes around them, and the edges among these."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from argnn.data.adjacency import Adjacency
+from argnn.functional.graph_part import Exchange, GraphPart, Place, WholeDegrees
+
+_Numbers = NDArray[np.int64]
+
+
+class GraphParts:
+    """Gives parts of one graph.
+
+    Only what is asked for is read: features and edges may be files on the disk.
+
+    Args:
+        x: Features of all nodes, ``[N, F]``.
+        adjacency: The edges.
+        device: Where the parts are needed.
+    """
+
+    def __init__(self, x: Tensor, adjacency: Adjacency, device: str | torch.device = "cpu") -> None:
+        self.x, self.adjacency, self.device = x, adjacency, torch.device(device)
+        # Number of each node in the part that is being cut; -1 for all others.
+        self._number = np.full(adjacency.num_nodes, -1, dtype=np.int32)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes of the whole graph."""
+        return self.adjacency.num_nodes
+
+    @cached_property
+    def all_nodes(self) -> GraphPart:
+        """All nodes without edges, as far as degrees and descriptors tell about the graph."""
+        nodes, none = torch.arange(self.num_nodes), torch.empty(2, 0, dtype=torch.int64)
+        return GraphPart(none, self.adjacency.degrees, None, self._place(nodes, self.num_nodes))
+
+    def around(self, own: _Numbers, hops: int) -> tuple[Tensor, GraphPart]:
+        """Some nodes and all nodes within some hops, with all edges among them.
+
+        With at least one hop, degrees are those of the whole graph, and so are sums over the
+        neighbours of own nodes. Without, degrees count the edges of the part: edges that lead out
+        of it are left out, as if they did not exist.
+
+        Args:
+            own: The nodes, sorted.
+            hops: How many hops to go, in any direction.
+        """
+        nodes, border = own, own
+        self._number[own] = 0
+        for _ in range(hops):
+            near = self.adjacency.both.of(border).other
+            border = np.unique(near[self._number[near] < 0]).astype(np.int64)
+            self._number[border] = 0
+            nodes = np.concatenate([nodes, border])
+        self._number[nodes] = np.arange(len(nodes))
+        rows = self.adjacency.into.of(nodes)
+        inside = self._number[rows.other] >= 0
+        edges = np.stack([self._number[rows.other[inside]], rows.node[inside]])
+        weight = None if rows.weight is None else rows.weight[inside]
+        self._number[nodes] = -1
+        return self._part(nodes, len(own), edges, weight, whole_degrees=hops > 0)
+
+    def halo_of(self, own: _Numbers) -> _Numbers:
+        """The nodes outside of some nodes that are neighbours of them, sorted."""
+        near = np.unique(self.adjacency.both.of(own).other).astype(np.int64)
+        return np.setdiff1d(near, own, assume_unique=True)
+
+    def with_halo(
+        self, own: _Numbers, halo: _Numbers, exchange: Exchange | None = None
+    ) -> tuple[Tensor, GraphPart]:
+        """Some nodes and their neighbours, with the edges of the own nodes only.
+
+        Args:
+            own: The nodes, sorted.
+            halo: All nodes of :meth:`halo_of`, in any order.
+            exchange: Where the rows of the halo come from.
+        """
+        nodes = np.concatenate([own, halo])
+        self._number[nodes] = np.arange(len(nodes))
+        into = self.adjacency.into.of(own)
+        out = into if self.adjacency.out is None else self.adjacency.out.of(own)
+        outside = self._number[out.other] >= len(own)
+        edges = np.concatenate(
+            [
+                np.stack([self._number[into.other], into.node]),
+                np.stack([out.node[outside], self._number[out.other[outside]]]),
+            ],
+            axis=1,
+        )
+        weight = None
+        if into.weight is not None and out.weight is not None:
+            weight = np.concatenate([into.weight, out.weight[outside]])
+        self._number[nodes] = -1
+        return self._part(nodes, len(own), edges, weight, exchange=exchange)
+
+    def _part(
+        self,
+        nodes: _Numbers,
+        num_own: int,
+        edges: NDArray[Any],
+        weight: NDArray[np.float32] | None,
+        *,
+        whole_degrees: bool = True,
+        exchange: Exchange | None = None,
+    ) -> tuple[Tensor, GraphPart]:
+        rows = torch.from_numpy(nodes)
+        edge_index = torch.from_numpy(edges.astype(np.int64))
+        edge_weight = None if weight is None else torch.from_numpy(weight)
+        if whole_degrees:
+            degrees = WholeDegrees(*(degree[rows] for degree in self.adjacency.degrees))
+        else:
+            degrees = _degrees_of(edge_index, edge_weight, len(nodes))
+        place = self._place(rows, num_own, exchange)
+        part = GraphPart(
+            edge_index.to(self.device),
+            WholeDegrees(*(degree.to(self.device) for degree in degrees)),
+            None if edge_weight is None else edge_weight.to(self.device),
+            place,
+        )
+        return self.x[rows].to(self.device), part
+
+    def _place(self, nodes: Tensor, num_own: int, exchange: Exchange | None = None) -> Place:
+        adjacency, device = self.adjacency, self.device
+        return Place(
+            nodes=nodes.to(device),
+            num_own=num_own,
+            whole_nodes=adjacency.num_nodes,
+            whole_pairs=adjacency.num_pairs,
+            describe=lambda: adjacency.descriptor[nodes].to(device),
+            exchange=exchange,
+        )
+
+
+def _degrees_of(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> WholeDegrees:
+    """Degrees as far as the edges of a part tell."""
+    if not edge_index.size(1):
+        none = torch.zeros(num_nodes, dtype=torch.int64 if weight is None else torch.float64)
+        return WholeDegrees(none, none, none)
+    return Adjacency.from_edges(edge_index, num_nodes, weight).degrees
