@@ -60,8 +60,8 @@ def test_sums_at_own_nodes(directed, weighted, how, normalization, direction):
     hood, parts = hood_and_parts(directed, weighted)
     expected = AF.aggregate(parts.x, hood.relation(direction), normalization)
     for own in OWN:
-        x, part = cut(parts, own, how)
-        found = AF.aggregate(x, part.relation(direction), normalization)
+        part = cut(parts, own, how)
+        found = AF.aggregate(parts.features(part), part.relation(direction), normalization)
         torch.testing.assert_close(found[: len(own)], expected[own])
 
 
@@ -87,7 +87,7 @@ def test_the_energies_of_all_parts_add_up_to_that_of_the_graph(
     both = hood.relation("undirected")
     shares = []
     for own in OWN:
-        part = cut(parts, own, how)[1]
+        part = cut(parts, own, how)
         shares.append(energy(g[part.place.nodes], part.relation("undirected"), reduction))
     torch.testing.assert_close(sum(shares), energy(g, both, reduction))
 
@@ -104,8 +104,8 @@ def test_scores_within_reach_are_those_of_the_graph(directed, weighted, preset):
     model.fit_to_graph(hood, NODES)
     torch.testing.assert_close(model.state_dict(), fitted)
     own = np.array([3, 40])
-    x, part = parts.around(own, model.reach_with_degrees())
-    found, parts_of_metrics = model.forward_with_metric(x, part)
+    part = parts.around(own, model.reach_with_degrees())
+    found, parts_of_metrics = model.forward_with_metric(parts.features(part), part)
     torch.testing.assert_close(found[:2], expected[own], rtol=1e-5, atol=1e-5)
     for g, whole in zip(parts_of_metrics, metrics, strict=True):
         torch.testing.assert_close(g[:2], whole[own], rtol=1e-5, atol=1e-5)
@@ -113,12 +113,12 @@ def test_scores_within_reach_are_those_of_the_graph(directed, weighted, preset):
 
 def test_without_halo_degrees_count_only_what_is_there():
     hood, parts = hood_and_parts(False, False)
-    x, part = parts.around(OWN[0], 0)
+    part = parts.around(OWN[0], 0)
     assert part.num_nodes == part.num_own == len(OWN[0])
     inside = np.isin(hood.edge_index.numpy(), OWN[0]).all(0)
     assert part.num_edges == inside.sum() > 0
     assert int(part.degree.sum()) == part.num_edges
-    torch.testing.assert_close(x, parts.x[OWN[0]])
+    torch.testing.assert_close(parts.features(part), parts.x[OWN[0]])
 
 
 def test_rows_of_the_adjacency_matrix_in_a_part():
@@ -128,6 +128,6 @@ def test_rows_of_the_adjacency_matrix_in_a_part():
     model.fit_to_graph(hood, NODES)
     expected = model.rows(hood, NODES)
     for own in OWN:
-        part = parts.around(own, 1)[1]
+        part = parts.around(own, 1)
         found = model.rows(part, part.num_nodes)
         torch.testing.assert_close(found[: len(own)], expected[own])

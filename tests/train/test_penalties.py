@@ -24,7 +24,8 @@ def penalties_of(config, model=None, graph=GRAPH):
     torch.manual_seed(0)
     model = model or ARGNN(6, 8, 2, num_layers=3)
     metrics = model.forward_with_metric(graph.x, graph.edge_index)[1]
-    return build_penalties(config, graph.edge_index, metrics, model.hidden_channels, TASK)
+    nodes = graph.x.size(0)
+    return build_penalties(config, graph.edge_index, nodes, metrics, model.hidden_channels, TASK)
 
 
 def as_dict(penalties):

@@ -41,7 +41,12 @@ class GraphParts:
         nodes, none = torch.arange(self.num_nodes), torch.empty(2, 0, dtype=torch.int64)
         return GraphPart(none, self.adjacency.degrees, None, self._place(nodes, self.num_nodes))
 
-    def around(self, own: _Numbers, hops: int) -> tuple[Tensor, GraphPart]:
+    def features(self, part: GraphPart) -> Tensor:
+        """Features of the nodes of a part, ``[M, F]``."""
+        assert part.place is not None
+        return self.x[part.place.nodes.cpu()].to(self.device)
+
+    def around(self, own: _Numbers, hops: int) -> GraphPart:
         """Some nodes and all nodes within some hops, with all edges among them.
 
         With at least one hop, degrees are those of the whole graph, and so are sums over the
@@ -74,7 +79,7 @@ class GraphParts:
 
     def with_halo(
         self, own: _Numbers, halo: _Numbers, exchange: Exchange | None = None
-    ) -> tuple[Tensor, GraphPart]:
+    ) -> GraphPart:
         """Some nodes and their neighbours, with the edges of the own nodes only.
 
         Args:
@@ -109,7 +114,7 @@ class GraphParts:
         *,
         whole_degrees: bool = True,
         exchange: Exchange | None = None,
-    ) -> tuple[Tensor, GraphPart]:
+    ) -> GraphPart:
         rows = torch.from_numpy(nodes)
         edge_index = torch.from_numpy(edges.astype(np.int64))
         edge_weight = None if weight is None else torch.from_numpy(weight)
@@ -118,13 +123,12 @@ class GraphParts:
         else:
             degrees = _degrees_of(edge_index, edge_weight, len(nodes))
         place = self._place(rows, num_own, exchange)
-        part = GraphPart(
+        return GraphPart(
             edge_index.to(self.device),
             WholeDegrees(*(degree.to(self.device) for degree in degrees)),
             None if edge_weight is None else edge_weight.to(self.device),
             place,
         )
-        return self.x[rows].to(self.device), part
 
     def _place(self, nodes: Tensor, num_own: int, exchange: Exchange | None = None) -> Place:
         adjacency, device = self.adjacency, self.device

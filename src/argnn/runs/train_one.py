@@ -28,6 +28,7 @@ from argnn.functional.ollivier import (
     pair_curvature,
 )
 from argnn.nn import AbstractNodeModel
+from argnn.runs.batch_sources import batch_source
 from argnn.runs.machine import core_count, using_threads
 from argnn.runs.problems import pose_problem
 from argnn.settings.options import seeded
@@ -83,6 +84,7 @@ def train_one(
         visible,
         task,
         config.train,
+        batches=batch_source(config.train, visible, task, config.device),
         on_epoch=on_epoch,
         save=save,
         observe=None if observe is None else partial(observe, model),

@@ -25,12 +25,18 @@ _CHOICES = {
     "precision": PRECISIONS,
     "penalty_weights": ("fixed", "theory", "theorem"),
     "penalty_reduction": REDUCTIONS,
+    "batching": ("whole", "clusters"),
+    "partition": ("auto", "metis", "streaming"),
 }
 #: Settings that were added after results had been stored. Records leave them out at their default
 #: value, so that the fingerprints of finished runs stay the same.
 _GROUPS = ("metric", "layers", "encoder_head")
 _JUDGING = ("select", "class_weight", "threshold")
-_ADDED_LATER = ("optimizer", *(f"{group}_weight_decay" for group in _GROUPS), *_JUDGING)
+_BATCHING = ("batching", "parts", "clusters_per_batch", "halo", "partition")
+_ADDED_LATER = (
+    *("optimizer", *(f"{group}_weight_decay" for group in _GROUPS)),
+    *(*_JUDGING, *_BATCHING),
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,12 @@ class TrainConfig:
             weights that make up for the sizes of the classes; a class that is not named has 1.
         threshold: Probability from which a node is of the rarer of two classes. ``"validation"``
             chooses it on validation nodes; None takes the more probable class.
+        batching: What a training step sees: the ``"whole"`` graph, or some ``"clusters"`` of it.
+        parts: Number of clusters into which the graph is divided.
+        clusters_per_batch: Clusters of each batch, chosen anew in every epoch.
+        halo: How many hops around its clusters a batch sees. Without, edges that lead out of a batch
+            are left out; with one, sums over the neighbours of its nodes are complete.
+        partition: How clusters are found: ``"metis"``, ``"streaming"`` or ``"auto"``.
     """
 
     epochs: int = 200
@@ -107,17 +119,22 @@ class TrainConfig:
     select: str | None = None
     class_weight: str | dict[str, float] | None = None
     threshold: str | float | None = None
+    batching: str = "whole"
+    parts: int = 16
+    clusters_per_batch: int = 2
+    halo: int = 1
+    partition: str = "auto"
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("epochs", "step_size", "evaluate_every"):
+        for name in ("epochs", "step_size", "evaluate_every", "parts", "clusters_per_batch"):
             require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         for name in ("lr", "metric_lr", "penalty_lr", "clip_norm", "step_factor"):
             value = getattr(self, name)
             positive = value is None or (value > 0 and math.isfinite(value))
             require(positive, name, "positive", value)
         decays = [field.name for field in fields(self) if field.name.endswith("weight_decay")]
-        counts = ("patience", "tolerance", "checkpoint_every", "seed")
+        counts = ("patience", "tolerance", "checkpoint_every", "seed", "halo")
         for name in (*decays, *counts, "ricci_weight", "smoothness_weight", "magnitude_weight"):
             value = getattr(self, name)
             fits = value is None or (value >= 0 and math.isfinite(value))
@@ -129,8 +146,24 @@ class TrainConfig:
         weights = (self.ricci_weight, self.smoothness_weight, self.magnitude_weight)
         if self.penalty_adaptive and self.penalty_weights == "fixed" and not any(weights):
             raise ConfigError("penalty_adaptive needs a penalty weight above 0 to start from")
+        self._check_batching(any(weights[:2]) or self.penalty_weights != "fixed")
         name = canonical_name(self.optimizer, OPTIMIZERS, "optimizer")
         object.__setattr__(self, "optimizer", name)
+
+    def _check_batching(self, penalized: bool) -> None:
+        """Raise where clusters cannot give what the settings ask for."""
+        if self.batching == "whole":
+            return
+        if self.clusters_per_batch > self.parts:
+            raise ConfigError(
+                f"clusters_per_batch must be at most parts, {self.parts} "
+                f"(got {self.clusters_per_batch})"
+            )
+        if penalized and self.halo == 0:
+            raise ConfigError(
+                "Ricci and smoothness penalties compare a node with all its neighbours: "
+                "batches need a halo of at least 1"
+            )
 
     def _check_judging(self) -> None:
         """Raise unless score, weights and threshold are possible for some task."""

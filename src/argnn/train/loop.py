@@ -172,19 +172,21 @@ class _Loop:
         self.recorded_step: RecordedStep | None = None
         self.recorded_forward: RecordedStep | None = None
         self.warm_up = WARM_UP
-        model.fit_to_graph(self.edge_index, graph.x.size(0))
+        self.batches.fit_model(model, graph.x, self.edge_index)
         with torch.no_grad():
-            metrics = model.eval().forward_with_metric(graph.x, self.edge_index)[1]
+            sample = self.batches.sample(graph.x, self.edge_index)
+            metrics = model.eval().forward_with_metric(*sample)[1]
+        device = sample[0].device
         self.penalties = build_penalties(
-            config, self.edge_index, metrics, model.hidden_channels, task
-        ).to(graph.x.device)
-        on_gpu = graph.x.device.type == "cuda"
+            config, self.edge_index, graph.x.size(0), metrics, model.hidden_channels, task
+        ).to(device)
+        on_gpu = device.type == "cuda"
         self.records = on_gpu and config.record and model.recordable and self.batches.same_tensors
         groups = self._parameter_groups()
         self.initial_rates = [float(group["lr"]) for group in groups]
         if self.records:  # a recorded step reads its learning rates from the device
             for group in groups:
-                group["lr"] = torch.tensor(group["lr"], device=graph.x.device)
+                group["lr"] = torch.tensor(group["lr"], device=device)
         # Fused on a GPU only: on a CPU it would change the bits.
         build = OPTIMIZERS[config.optimizer]
         self.optimizer = build(groups, fused=on_gpu, capturable=self.records)
@@ -245,12 +247,21 @@ class _Loop:
         task_loss = batch.loss(self.model, outputs)
         loss = task_loss
         if self.penalties:
-            loss = loss + total_penalty(self.penalties, metrics, batch.edge_index)
+            penalty = total_penalty(self.penalties, metrics, batch.edge_index)
+            loss = loss + batch.penalty_factor * penalty
         loss.backward()
+        self._sum_gradients()
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         gradient_norm = nn.utils.clip_grad_norm_(self._parameters(), limit)
         self.optimizer.step()
-        return torch.stack([loss.detach(), task_loss.detach(), gradient_norm])
+        losses = self.batches.total(torch.stack([loss.detach(), task_loss.detach()]))
+        return torch.cat([losses, gradient_norm.reshape(1)])
+
+    def _sum_gradients(self) -> None:
+        """Add up the gradients of processes that train together; each has them all after it."""
+        for parameter in self._parameters():
+            if parameter.grad is not None:
+                parameter.grad = self.batches.total(parameter.grad)
 
     def _forward(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
         return scores_and_metrics(self.model, x, edge_index, self.config.precision)
@@ -313,7 +324,7 @@ class _Loop:
     def _outputs(self) -> Tensor:
         """Outputs of the model, in evaluation mode, on the whole graph."""
         if self.recorded_step is None:
-            return self._forward(self.x, self.edge_index)[0]
+            return self.batches.outputs(self.model, self._forward, self.x, self.edge_index)
         if self.recorded_forward is None:
             self.recorded_forward = RecordedStep(lambda: self._forward(self.x, self.edge_index)[0])
         return self.recorded_forward()

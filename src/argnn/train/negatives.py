@@ -29,7 +29,7 @@ class NegativeSampler:
         a = torch.randint(nodes, (self.CANDIDATES * count,), device=device)
         b = torch.randint(nodes - 1, (self.CANDIDATES * count,), device=device)
         pairs = torch.stack([a, b + (b >= a)])  # every ordered pair of different nodes once
-        is_edge = self._is_edge(pairs)
+        is_edge = self.is_edge(pairs)
         # Non-edges come first, otherwise in the order of drawing.
         chosen = is_edge.to(torch.uint8).argsort(stable=True)[:count]
         return pairs[:, chosen], ~is_edge[chosen]
@@ -38,7 +38,8 @@ class NegativeSampler:
         low, high = pairs.amin(dim=0), pairs.amax(dim=0)
         return low * self.num_nodes + high
 
-    def _is_edge(self, pairs: Tensor) -> Tensor:
+    def is_edge(self, pairs: Tensor) -> Tensor:
+        """Which pairs ``[2, P]`` are edges, ``[P]``."""
         keys = self._keys(pairs)
         place = torch.searchsorted(self.edge_keys, keys).clamp_max(self.edge_keys.numel() - 1)
         return torch.eq(self.edge_keys[place], keys)

@@ -10,17 +10,21 @@ from argnn.train.tasks import Task
 
 
 def build_penalties(
-    config: TrainConfig, edge_index: Edges, metrics: list[Tensor], hidden_channels: int, task: Task
+    config: TrainConfig,
+    edge_index: Edges,
+    num_nodes: int,
+    metrics: list[Tensor],
+    hidden_channels: int,
+    task: Task,
 ) -> nn.ModuleList:
     """One regulariser per positive weight; none if the model has no metric.
 
-    Only the number and the shapes of the metrics matter; the task tells the homophily.
+    Only the number of the metrics matters; the task tells the homophily.
     """
     if not metrics:
         return nn.ModuleList()
     ricci, smoothness = config.ricci_weight, config.smoothness_weight
     if config.penalty_weights != "fixed":
-        num_nodes = metrics[0].size(0)
         hood = neighborhood(edge_index, num_nodes)
         ricci, smoothness = AF.theory_weights(
             homophily=task.homophily(hood),

@@ -11,11 +11,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from argnn.errors import ConfigError
+from argnn.functional.graph_part import Place
 from argnn.functional.neighborhood import Edges
 from argnn.nn import AbstractNodeModel
 from argnn.train.config import TrainConfig
 from argnn.train.selection import f1_mean, f1_micro, ranking_mean, selection_of
-from argnn.train.tasks import Validation, chosen_nodes, node_weights
+from argnn.train.tasks import Validation, chosen_nodes, node_weights, rows_of
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,15 @@ class TargetTask(ABC):
         if self.weights is None:
             return losses.mean()
         return (losses * self.weights).sum() / (self.weights.sum() * losses.size(1))
+
+    def part_loss(self, model: AbstractNodeModel, outputs: Tensor, place: Place) -> Tensor:
+        """Share of the part's own training nodes in the loss."""
+        rows, places = rows_of(self.train_nodes, place)
+        losses = self.losses(outputs.index_select(0, rows), self.train_targets[places])
+        if self.weights is None:
+            return losses.sum() / self.train_targets.numel()
+        total = self.weights.sum() * losses.size(1)
+        return (losses * self.weights[places]).sum() / total
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and the mean loss, without weights, of the validation nodes."""

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from argnn.errors import ConfigError
 from argnn.functional import edge_homophily
+from argnn.functional.graph_part import Place
 from argnn.functional.neighborhood import Edges
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.registry import suggestion
@@ -63,6 +64,15 @@ class Task(Protocol):
 
     def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
         """Training loss of a model's outputs, a scalar on the device."""
+
+    def part_loss(self, model: AbstractNodeModel, outputs: Tensor, place: Place) -> Tensor:
+        """Share of a part of the graph in the training loss; all shares add up to the loss.
+
+        Args:
+            model: The model.
+            outputs: Outputs of the nodes of the part, ``[M, C]``.
+            place: Which nodes these are.
+        """
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """Validation result of a model's outputs; waits for the device."""
@@ -127,6 +137,15 @@ class NodeClassification:
         losses = F.cross_entropy(logits, self.train_labels, reduction="none")
         return (losses * self.weights).sum() / self.weights.sum()
 
+    def part_loss(self, model: AbstractNodeModel, outputs: Tensor, place: Place) -> Tensor:
+        """Share of the part's own training nodes in the cross-entropy."""
+        rows, places = rows_of(self.train_nodes, place)
+        logits, labels = outputs.index_select(0, rows), self.train_labels[places]
+        losses = F.cross_entropy(logits, labels, reduction="none")
+        if self.weights is None:
+            return losses.sum() / self.train_labels.numel()
+        return (losses * self.weights[places]).sum() / self.weights.sum()
+
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and the cross-entropy, without weights, on the validation nodes."""
         scores = outputs.index_select(0, self.val_nodes)
@@ -163,6 +182,14 @@ def chosen_nodes(y: Tensor, train_mask: Tensor, val_mask: Tensor) -> tuple[Tenso
         node = int((train_mask & val_mask).nonzero()[0])
         raise ConfigError(f"node {node} is in both train_mask and val_mask")
     return train_mask.nonzero().squeeze(-1), val_mask.nonzero().squeeze(-1)
+
+
+def rows_of(nodes: Tensor, place: Place) -> tuple[Tensor, Tensor]:
+    """Where some sorted nodes are: their rows in a part, own nodes only, and their places."""
+    own = place.nodes[: place.num_own]
+    places = torch.searchsorted(nodes, own).clamp_max(nodes.numel() - 1)
+    rows = (nodes[places] == own).nonzero().squeeze(-1)
+    return rows, places[rows]
 
 
 def check_class_weight(
@@ -253,6 +280,48 @@ class LinkPrediction:
         positive = F.softplus(-logits[:count]).mean()
         negative = F.softplus(logits[count:]) * is_non_edge
         return positive + negative.sum() / is_non_edge.sum().clamp_min(1)
+
+    def part_loss(self, model: AbstractNodeModel, outputs: Tensor, place: Place) -> Tensor:
+        """Share of the part in the loss of the training pairs, with non-edges of its own nodes.
+
+        A pair belongs to its two nodes, half to each. Non-edges join two own nodes, so nodes of one
+        part meet more often than in :meth:`loss`.
+        """
+        first, second = self._numbered(self.train_pairs, place)
+        own = [(end >= 0) & (end < place.num_own) for end in (first, second)]
+        inside = (first >= 0) & (second >= 0) & (own[0] | own[1])
+        share = (own[0][inside].to(outputs) + own[1][inside].to(outputs)) / 2
+        pairs = torch.stack([first[inside], second[inside]])
+        a, b = torch.randint(place.num_own, (2, pairs.size(1)), device=pairs.device)
+        drawn = place.nodes[torch.stack([a, b])]
+        is_non_edge = (a != b) & ~self.sampler.is_edge(drawn)
+        logits = _pair_scores(model, outputs, torch.cat([pairs, torch.stack([a, b])], dim=1))
+        count = pairs.size(1)
+        positive = (F.softplus(-logits[:count]) * share).sum() / self.train_pairs.size(1)
+        negative = (F.softplus(logits[count:]) * is_non_edge).sum()
+        mean = negative / is_non_edge.sum().clamp_min(1)
+        return positive + mean * place.num_own / place.whole_nodes
+
+    def share_of_pairs(
+        self, model: AbstractNodeModel, outputs: Tensor, first: int, step: int
+    ) -> Tensor:
+        """Share of every ``step``-th pair, from ``first`` on, in :meth:`loss`.
+
+        All shares draw the same non-edges as one call of :meth:`loss`, from the same random state.
+        """
+        count, mine = self.train_pairs.size(1), slice(first, None, step)
+        drawn, is_non_edge = self.sampler.draw(count)
+        pairs = self.train_pairs[:, mine]
+        logits = _pair_scores(model, outputs, torch.cat([pairs, drawn[:, mine]], dim=1))
+        positive = F.softplus(-logits[: pairs.size(1)]).sum() / count
+        negative = F.softplus(logits[pairs.size(1) :]) * is_non_edge[mine]
+        return positive + negative.sum() / is_non_edge.sum().clamp_min(1)
+
+    def _numbered(self, pairs: Tensor, place: Place) -> Tensor:
+        """Pairs by rows of a part, ``[2, P]``; -1 for nodes that are not in it."""
+        number = torch.full((place.whole_nodes,), -1, device=pairs.device)
+        number[place.nodes] = torch.arange(place.nodes.numel(), device=pairs.device)
+        return number[pairs]
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and cross-entropy of the validation pairs and their fixed non-edges."""

@@ -1,6 +1,6 @@
 """Adaptive Riemannian Graph Neural Networks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any, cast, get_type_hints
@@ -87,7 +87,7 @@ class ARGNN(AbstractStack):
         sizes = self._layer_sizes()
         self.stack_convs(partial(ARConv, **form.conv_options()), sizes)
         self.norms = nn.ModuleList(_norm(form.norm, size) for size in sizes[1:])
-        states = num_layers + int(self._reads_input())
+        states = num_layers + int(self.reads_input())
         of_all = form.jump != "last"
         self.jump = JumpingKnowledge(form.jump, hidden_channels, states) if of_all else None
         seen = states * hidden_channels if form.jump == "cat" else hidden_channels
@@ -118,7 +118,7 @@ class ARGNN(AbstractStack):
         last = self.out_channels if form.head == "conv" else self.hidden_channels
         return [first, *self.sizes_to(last)[1:]]
 
-    def _reads_input(self) -> bool:
+    def reads_input(self) -> bool:
         """Whether the read-out sees the encoded input as one more hidden state."""
         return self.formulation.encoder and self.formulation.self_path
 
@@ -171,20 +171,29 @@ class ARGNN(AbstractStack):
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
         """The hidden states for the read-out, one ``[N, D]`` per layer, and each layer's metric."""
         hood = prepared_edges(edge_index, x.size(0))
-        h = self._encode(x, hood)
-        states, metrics = ([h] if self._reads_input() else []), []
-        layers: Iterable[tuple[Any, Any]] = zip(self.convs, self.norms, strict=True)
-        for depth, (conv, norm) in enumerate(layers, start=1):
+        h = self.encoded(x, hood)
+        states, metrics = ([h] if self.reads_input() else []), []
+        for depth in range(self.num_layers):
             h = hood.complete(h)
-            g = hood.complete(conv.metric(h, hood))
-            h = normalized(norm, conv(h, hood, g=g), hood)
-            if self.head is not None or depth < self.num_layers:
-                h = dropout(h.relu_(), self.formulation.dropout, self.training)
+            g = hood.complete(self.layer_metric(depth, h, hood))
+            h = self.layer_state(depth, h, g, hood)
             states.append(h)
             metrics.append(g)
         return states, metrics
 
-    def _encode(self, x: Tensor, edge_index: Edges) -> Tensor:
+    def layer_metric(self, depth: int, h: Tensor, edge_index: Edges) -> Tensor:
+        """Metric of a layer, ``[N, D]``, from the state before it; layers count from 0."""
+        return cast(ARConv, self.convs[depth]).metric(h, edge_index)
+
+    def layer_state(self, depth: int, h: Tensor, g: Tensor, edge_index: Edges) -> Tensor:
+        """State after a layer, ``[N, D]``, from the state before it and the metric of the layer."""
+        h = normalized(self.norms[depth], self.convs[depth](h, edge_index, g=g), edge_index)
+        if self.head is None and depth == self.num_layers - 1:
+            return h
+        return dropout(h.relu_(), self.formulation.dropout, self.training)
+
+    def encoded(self, x: Tensor, edge_index: Edges) -> Tensor:
+        """The state before the first layer, ``[N, D]``."""
         form, encoder = self.formulation, self.encoder
         if encoder is None:
             h = dropout(x, form.input_dropout, self.training)

@@ -1,0 +1,183 @@
+"""Training on parts of a graph: clusters one after the other, or one part in each process."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch import distributed as dist
+from torch_geometric.data import Data
+
+from argnn.data.adjacency import Adjacency
+from argnn.data.graph_parts import GraphParts
+from argnn.data.partition import Partition, partition
+from argnn.errors import ConfigError
+from argnn.functional.graph_part import Place
+from argnn.functional.neighborhood import Edges
+from argnn.nn import AbstractNodeModel
+from argnn.runs.layerwise import layerwise_outputs
+from argnn.train import LinkPrediction, Task, TrainConfig
+from argnn.train.batches import Batch, BatchSource, Forward
+from argnn.train.ranks import RankExchange
+
+
+def batch_source(config: TrainConfig, visible: Data, task: Task, device: str) -> BatchSource | None:
+    """What training steps see, if that is not the whole graph in one process.
+
+    Args:
+        config: The training settings.
+        visible: Features and edges of the whole graph.
+        task: Loss and validation score.
+        device: Where steps are computed.
+    """
+    if config.select is not None or config.class_weight is not None:
+        task = task.configured(config)
+    ranks = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    if ranks == 1 and config.batching == "whole":
+        return None
+    weight = visible.get("edge_weight")
+    adjacency = Adjacency.from_edges(visible.edge_index.cpu(), visible.x.size(0), weight)
+    parts = GraphParts(visible.x, adjacency, device)
+    if ranks > 1:
+        if config.batching != "whole":
+            raise ConfigError("several processes train on the whole graph: leave out --batching")
+        return RankBatches(parts, partition(adjacency, ranks, config.partition), task, config)
+    clusters = partition(adjacency, config.parts, config.partition)
+    return ClusterBatches(parts, clusters, task, config)
+
+
+class ClusterBatches(BatchSource):
+    """Batches of some clusters each, chosen anew in every epoch.
+
+    A batch has the nodes of its clusters, all edges among them, and the nodes within some hops of
+    them (the halo). Losses and penalties are those of the batch's own nodes, times the number of
+    batches: their mean over batches is the loss of the whole graph, as far as the halo reaches.
+
+    Args:
+        parts: Gives parts of the graph.
+        partition: The clusters.
+        task: Loss of each part.
+        config: ``clusters_per_batch``, ``halo`` and ``seed``.
+    """
+
+    def __init__(
+        self, parts: GraphParts, partition: Partition, task: Task, config: TrainConfig
+    ) -> None:
+        self.parts, self.partition, self.task = parts, partition, task
+        self.size, self.hops = config.clusters_per_batch, config.halo
+        self.precision = config.precision
+        self.num_batches = -(-partition.num_parts // self.size)
+        self.generator = torch.Generator().manual_seed(config.seed)
+
+    def epoch(self) -> Iterator[Batch]:
+        """All clusters once, in random order."""
+        order = torch.randperm(self.partition.num_parts, generator=self.generator)
+        for chosen in order.split(self.size):
+            own = np.sort(np.concatenate([self.partition.nodes(int(part)) for part in chosen]))
+            part = self.parts.around(own, self.hops)
+            # The last batch may be smaller. Each cluster counts once per epoch, so that the mean
+            # over the batches of an epoch is exactly the whole.
+            factor = float(self.num_batches)
+            assert part.place is not None
+            x = self.parts.features(part)
+            yield Batch(x, part, partial(_scaled_loss, self.task, part.place, factor), factor)
+
+    def fit_model(self, model: AbstractNodeModel, x: Tensor, edge_index: Edges) -> None:
+        """Statistics of the whole graph, without its edges in memory."""
+        model.fit_to_graph(self.parts.all_nodes, self.parts.num_nodes)
+
+    def sample(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, Edges]:
+        """The smallest cluster."""
+        counts = np.bincount(self.partition.part, minlength=self.partition.num_parts)
+        part = self.parts.around(self.partition.nodes(int(counts.argmin())), 0)
+        return self.parts.features(part), part
+
+    def outputs(
+        self, model: AbstractNodeModel, forward: Forward, x: Tensor, edge_index: Edges
+    ) -> Tensor:
+        """Layer by layer, one cluster after the other."""
+        pieces = [self.partition.nodes(part) for part in range(self.partition.num_parts)]
+        return layerwise_outputs(model, self.parts, pieces, self.precision).to(x.device)
+
+
+def _scaled_loss(
+    task: Task, place: Place, factor: float, model: AbstractNodeModel, outputs: Tensor
+) -> Tensor:
+    return factor * task.part_loss(model, outputs, place)
+
+
+class RankBatches(BatchSource):
+    """One batch in every epoch: the part of the graph that this process owns.
+
+    All processes together compute exactly what one process computes for the whole graph.
+
+    Args:
+        parts: Gives parts of the graph.
+        partition: One part for each rank.
+        task: Loss of each part.
+        config: The seed of dropout.
+    """
+
+    num_batches = 1
+
+    def __init__(
+        self, parts: GraphParts, partition: Partition, task: Task, config: TrainConfig
+    ) -> None:
+        self.task, self.rank, self.count = task, dist.get_rank(), dist.get_world_size()
+        self.generator = torch.Generator().manual_seed(config.seed)
+        nodes = [partition.nodes(rank) for rank in range(partition.num_parts)]
+        halo = parts.halo_of(nodes[self.rank])
+        halo = halo[np.argsort(partition.part[halo], kind="stable")]
+        self.exchange = RankExchange(
+            [torch.from_numpy(part) for part in nodes], torch.from_numpy(halo), parts.device
+        )
+        self.parts = parts
+        self.part = parts.with_halo(nodes[self.rank], halo, self.exchange)
+        self.x = parts.features(self.part)
+
+    def epoch(self) -> Iterator[Batch]:
+        """The part of this process, once.
+
+        Dropout is drawn by each process for itself. All else that is random, such as non-edges, is
+        the same in all processes and the same as in one process.
+        """
+        seed = int(torch.randint(2**60, (), generator=self.generator))
+        device = self.x.device
+        shared = torch.get_rng_state()
+        shared_on_gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+        torch.manual_seed(seed + self.rank)
+
+        def loss(model: AbstractNodeModel, outputs: Tensor) -> Tensor:
+            torch.set_rng_state(shared)
+            if shared_on_gpu is not None:
+                torch.cuda.set_rng_state(shared_on_gpu, device)
+            return self._loss(model, outputs)
+
+        yield Batch(self.x, self.part, loss)
+
+    def _loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
+        place = self.part.place
+        assert place is not None
+        if isinstance(self.task, LinkPrediction):
+            whole = self.exchange.gathered(outputs[: place.num_own])
+            return self.task.share_of_pairs(model, whole, self.rank, self.count)
+        return self.task.part_loss(model, outputs, place)
+
+    def fit_model(self, model: AbstractNodeModel, x: Tensor, edge_index: Edges) -> None:
+        """Statistics of the whole graph, without its edges in memory."""
+        model.fit_to_graph(self.parts.all_nodes, self.parts.num_nodes)
+
+    def sample(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, Edges]:
+        """The part of this process."""
+        return self.x, self.part
+
+    def outputs(
+        self, model: AbstractNodeModel, forward: Forward, x: Tensor, edge_index: Edges
+    ) -> Tensor:
+        """Outputs of all nodes, gathered from all processes."""
+        return self.exchange.gathered(forward(self.x, self.part)[0][: self.part.num_own])
+
+    def total(self, value: Tensor) -> Tensor:
+        """Sum over all processes."""
+        return self.exchange.total(value)

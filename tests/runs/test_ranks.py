@@ -1,0 +1,165 @@
+"""Several processes together compute what one process computes for the whole graph."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from torch import distributed as dist
+from torch import multiprocessing
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from argnn.data.adjacency import Adjacency
+from argnn.data.graph_parts import GraphParts
+from argnn.data.partition import partition
+from argnn.functional.neighborhood import edges_of
+from argnn.nn import ARGNN, LinkModel, total_penalty
+from argnn.runs.batch_sources import RankBatches
+from argnn.runs.layerwise import layerwise_outputs
+from argnn.train import LinkPrediction, NodeClassification, TrainConfig, fit
+from argnn.train.penalties import build_penalties
+
+PRESETS = ["default", "paper", "reference"]
+PENALTIES = {"ricci_weight": 0.1, "smoothness_weight": 0.2, "magnitude_weight": 0.1}
+
+
+def in_processes(function, count: int, folder: Path, *arguments) -> list:
+    """What a function of the rank returns in each of several processes."""
+    multiprocessing.start_processes(
+        _enter, (function, count, folder, arguments), nprocs=count, start_method="spawn"
+    )
+    return [torch.load(folder / f"{rank}.pt") for rank in range(count)]
+
+
+def _enter(rank: int, function, count: int, folder: Path, arguments) -> None:
+    torch.set_num_threads(1)
+    os.environ["ARGNN_CACHE"] = str(folder / "cache")
+    meeting = f"file://{folder / 'meeting'}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=count)
+    torch.save(function(*arguments), folder / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+def problem(preset: str, task: str, **options):
+    """A small graph, a model, a task and training settings."""
+    torch.manual_seed(3)
+    edges = torch.randint(300, (2, 900))
+    edges = to_undirected(edges[:, edges[0] != edges[1]])
+    y = torch.randint(4, (300,))
+    graph = Data(x=torch.randn(300, 12), edge_index=edges, y=y)
+    sizes = {"dropout": 0.0, "input_dropout": 0.0, "metric_spread": 1.0, **options}
+    width = 16 if task == "link" else 4
+    model = ARGNN(graph.x.size(1), 16, width, 2, preset=preset, **sizes)
+    if task == "link":
+        model = LinkModel(model, "metric" if preset == "default" else "dot")
+        pairs = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
+        train, val = pairs[:, :-40], pairs[:, -40:]
+        graph.edge_index = torch.cat([train, train.flip(0)], dim=1)
+        judged = LinkPrediction(train, val, torch.randint(300, (2, 40)), 300)
+    else:
+        mask = torch.arange(300) % 3
+        judged = NodeClassification(graph.y, mask == 0, mask == 1)
+    config = TrainConfig(**PENALTIES, epochs=3, evaluate_every=1, lr=0.02)
+    return graph, model, judged, config
+
+
+def rank_source(graph, task, config):
+    adjacency = Adjacency.from_edges(graph.edge_index, graph.x.size(0))
+    parts = GraphParts(graph.x, adjacency)
+    return RankBatches(parts, partition(adjacency, dist.get_world_size()), task, config)
+
+
+def gradients(model) -> dict:
+    return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def first_step(preset: str, task: str, options: dict) -> dict:
+    """Outputs, loss and gradients of the first step, over all ranks."""
+    graph, model, judged, config = problem(preset, task, **options)
+    source = rank_source(graph, judged, config)
+    source.fit_model(model, graph.x, graph.edge_index)
+    model.train()
+    torch.manual_seed(7)
+    (batch,) = source.epoch()
+    outputs, metrics = model.forward_with_metric(batch.x, batch.edge_index)
+    penalties = build_penalties(config, graph.edge_index, 300, metrics, 16, judged)
+    loss = batch.loss(model, outputs) + total_penalty(penalties, metrics, batch.edge_index)
+    loss.backward()
+    whole = source.exchange.gathered(outputs[: source.part.num_own]).detach()
+    grads = {name: source.total(grad) for name, grad in gradients(model).items()}
+    sent, halo = source.exchange.bytes_sent, source.part.num_nodes - source.part.num_own
+    loss = source.total(loss).detach()
+    return {"outputs": whole, "loss": loss, "grads": grads, "sent": sent, "halo": halo}
+
+
+def expected_step(preset: str, task: str, options: dict) -> dict:
+    graph, model, judged, config = problem(preset, task, **options)
+    model.fit_to_graph(graph.edge_index, 300)
+    model.train()
+    torch.manual_seed(7)
+    outputs, metrics = model.forward_with_metric(graph.x, graph.edge_index)
+    penalties = build_penalties(config, graph.edge_index, 300, metrics, 16, judged)
+    loss = judged.loss(model, outputs) + total_penalty(penalties, metrics, graph.edge_index)
+    loss.backward()
+    return {"outputs": outputs.detach(), "loss": loss.detach(), "grads": gradients(model)}
+
+
+CASES = [
+    *((preset, task, {}) for preset in PRESETS for task in ("node", "link")),
+    ("default", "node", {"norm": "batch", "hops": 2}),
+    ("default", "node", {"structure_features": True, "metric": "fixed", "adjacency_rows": True}),
+]
+
+
+def all_first_steps() -> list:
+    return [first_step(*case) for case in CASES]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_outputs_and_gradients_of_one_process(ranks, tmp_path):
+    found = in_processes(all_first_steps, ranks, tmp_path)
+    for place, case in enumerate(CASES):
+        expected = expected_step(*case)
+        for steps in found:
+            step = steps[place]
+            for name in ("outputs", "loss", "grads"):
+                torch.testing.assert_close(
+                    step[name],
+                    expected[name],
+                    rtol=1e-5,
+                    atol=1e-5,
+                    msg=lambda m, c=case: f"{c}: {m}",
+                )
+            assert step["halo"] > 20
+            assert step["sent"] > 0
+
+
+def trained() -> dict:
+    graph, model, judged, config = problem("default", "node")
+    result = fit(model, graph, judged, config, batches=rank_source(graph, judged, config))
+    return {"losses": [r.loss for r in result.history], "val": [r.val_loss for r in result.history]}
+
+
+def test_training_of_one_process(tmp_path):
+    found = in_processes(trained, 2, tmp_path)
+    graph, model, judged, config = problem("default", "node")
+    result = fit(model, graph, judged, config)
+    for rank in found:
+        # Adam divides small gradients by their own size, so that weights differ more than losses.
+        assert rank["losses"] == pytest.approx([r.loss for r in result.history], rel=1e-4)
+        assert rank["val"] == pytest.approx([r.val_loss for r in result.history], rel=1e-4)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_layer_by_layer_gives_the_same_outputs(case):
+    graph, model, _, _ = problem(*case[:2], **case[2])
+    adjacency = Adjacency.from_edges(graph.edge_index, 300)
+    parts = GraphParts(graph.x, adjacency)
+    model.fit_to_graph(edges_of(graph), 300)
+    model.eval()
+    expected = model.forward_with_metric(graph.x, graph.edge_index)[0]
+    pieces = [torch.arange(300)[first::4].numpy() for first in range(4)]
+    torch.testing.assert_close(
+        layerwise_outputs(model, parts, pieces), expected, rtol=1e-5, atol=1e-5
+    )
