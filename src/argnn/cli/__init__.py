@@ -19,6 +19,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
 from argnn.cli.app import InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
 from argnn.runs.machine import ending_as_interrupts, keep_freed_memory
+from argnn.runs.ranks import is_leader, meeting
 
 __all__ = ["app", "main"]
 
@@ -40,7 +41,13 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         logging.basicConfig(format="argnn: %(message)s")
         logging.getLogger("argnn").setLevel(logging.INFO)
         keep_freed_memory()
-        code = app(args=arguments, prog_name="argnn", standalone_mode=False)
+        with meeting():
+            if not is_leader():
+                from argnn.runs.followers import follow
+
+                follow()
+                return 0
+            code = app(args=arguments, prog_name="argnn", standalone_mode=False)
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
     except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeGuard
 
 import typer
 from rich.console import Console
@@ -84,7 +84,9 @@ def train(
 
         require_tensorboard()
     console = Console(quiet=True) if as_json else output_console()
-    if resume is not None:
+    if _goes_on(out):
+        folder, plan = _continued(out, data, data_root, workers)
+    elif resume is not None:
         _refuse_settings(context)
         folder, plan = _continued(resume, data, data_root, workers)
     else:
@@ -107,6 +109,17 @@ def train(
     if dashboard:
         say(console, f"Live view: tensorboard --logdir {folder.root}")
     _run(plan, folder, console, as_json, dashboard)
+
+
+def _goes_on(out: Path | None) -> TypeGuard[Path]:
+    """Whether torchrun has started this command again, and its run is there to be continued."""
+    from argnn.runs.ranks import rank_count, was_restarted
+
+    if rank_count() > 1 and out is None:
+        raise ConfigError(
+            "with torchrun name the run folder, so that a restart finds it: --out RUN"
+        )
+    return was_restarted() and out is not None and (out / "config.json").exists()
 
 
 def _refuse_settings(context: typer.Context) -> None:

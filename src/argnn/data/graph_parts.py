@@ -128,6 +128,7 @@ class GraphParts:
             WholeDegrees(*(degree.to(self.device) for degree in degrees)),
             None if edge_weight is None else edge_weight.to(self.device),
             place,
+            is_simple=self.adjacency.out is None,
         )
 
     def _place(self, nodes: Tensor, num_own: int, exchange: Exchange | None = None) -> Place:

@@ -80,7 +80,8 @@ def partition(adjacency: Adjacency, num_parts: int, method: str = "auto") -> Par
     if method == "metis":
         part = _by_metis(both, num_parts)
     else:
-        part = streaming_partition(*map(torch.from_numpy, both[:2]), num_parts).numpy()
+        start, other = map(torch.from_numpy, both[:2])
+        part = streaming_partition(start, other, num_parts).numpy()
     part = _without_empty_parts(part, num_parts)
     found = Partition(part, num_parts, method, _cut(adjacency.both, part))
     _to_file(path, found)

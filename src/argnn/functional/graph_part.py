@@ -68,6 +68,8 @@ class GraphPart(Neighborhood):
         degrees: WholeDegrees of the nodes in the whole graph.
         edge_weight: Weight of each edge, ``[E]``.
         place: Where the part lies; None if only degrees are known.
+        is_simple: Whether the edges of the whole graph have no directions; None if that is not
+            known, and has to be found out.
     """
 
     @torch.inference_mode(False)
@@ -77,11 +79,15 @@ class GraphPart(Neighborhood):
         degrees: WholeDegrees,
         edge_weight: Tensor | None = None,
         place: Place | None = None,
+        *,
+        is_simple: bool | None = None,
     ) -> None:
         self._set(edge_index, degrees.into, degrees.out, edge_weight, place)
-        # Directions may be missing in the whole graph, or only by chance in this part of it.
-        no_directions = all(torch.equal(side, degrees.both) for side in degrees[:2])
-        self.is_simple = self.is_simple and no_directions
+        if is_simple is None:
+            # Directions may be missing in the whole graph, or only by chance in this part of it.
+            no_directions = all(torch.equal(side, degrees.both) for side in degrees[:2])
+            is_simple = self.is_simple and no_directions
+        self.is_simple = is_simple
         if not self.is_simple:
             pair_weight = None if self.pair_weight is None else self.pair_weight.repeat(2)
             pairs = torch.cat([self.pairs, self.pairs.flip(0)], dim=1)

@@ -14,37 +14,44 @@ from argnn.data.graph_parts import GraphParts
 from argnn.data.partition import Partition, partition
 from argnn.errors import ConfigError
 from argnn.functional.graph_part import Place
-from argnn.functional.neighborhood import Edges
+from argnn.functional.neighborhood import Edges, edges_of
 from argnn.nn import AbstractNodeModel
-from argnn.runs.layerwise import layerwise_outputs
+from argnn.runs.layerwise import layerwise_outputs, takes_layers_one_by_one
+from argnn.runs.ranks import rank_count
+from argnn.settings.run_config import RunConfig
 from argnn.train import LinkPrediction, Task, TrainConfig
-from argnn.train.batches import Batch, BatchSource, Forward
+from argnn.train.batches import Batch, BatchSource, Forward, WholeGraph
 from argnn.train.ranks import RankExchange
 
 
-def batch_source(config: TrainConfig, visible: Data, task: Task, device: str) -> BatchSource | None:
-    """What training steps see, if that is not the whole graph in one process.
+def batch_source(
+    config: RunConfig, model: AbstractNodeModel, visible: Data, task: Task
+) -> BatchSource:
+    """What training steps see: the whole graph, clusters of it, or the part of this process.
 
     Args:
-        config: The training settings.
+        config: The configuration of the run.
+        model: The model; it must know parts of graphs, if steps do not see the whole.
         visible: Features and edges of the whole graph.
         task: Loss and validation score.
-        device: Where steps are computed.
     """
-    if config.select is not None or config.class_weight is not None:
-        task = task.configured(config)
-    ranks = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
-    if ranks == 1 and config.batching == "whole":
-        return None
+    train, ranks = config.train, rank_count()
+    if train.select is not None or train.class_weight is not None:
+        task = task.configured(train)
+    if ranks == 1 and train.batching == "whole":
+        return WholeGraph(Batch(visible.x, edges_of(visible), task.loss))
+    if not takes_layers_one_by_one(model):
+        raise ConfigError(
+            f"{config.model} sees the whole graph at once: clusters and several "
+            "processes are for argnn"
+        )
+    if ranks > 1 and train.batching != "whole":
+        raise ConfigError("several processes train on the whole graph: leave out --batching")
     weight = visible.get("edge_weight")
     adjacency = Adjacency.from_edges(visible.edge_index.cpu(), visible.x.size(0), weight)
-    parts = GraphParts(visible.x, adjacency, device)
-    if ranks > 1:
-        if config.batching != "whole":
-            raise ConfigError("several processes train on the whole graph: leave out --batching")
-        return RankBatches(parts, partition(adjacency, ranks, config.partition), task, config)
-    clusters = partition(adjacency, config.parts, config.partition)
-    return ClusterBatches(parts, clusters, task, config)
+    parts = GraphParts(visible.x, adjacency, config.device)
+    kind, count = (ClusterBatches, train.parts) if ranks == 1 else (RankBatches, ranks)
+    return kind(parts, partition(adjacency, count, train.partition), task, train)
 
 
 class ClusterBatches(BatchSource):

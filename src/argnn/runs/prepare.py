@@ -17,6 +17,7 @@ from argnn.nn import model_class
 from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Pool, StopEarly, Tell, graph_tensors, ignore, open_pool
 from argnn.runs.problems import class_names, divided_links, pose_problem
+from argnn.runs.ranks import rank_count
 from argnn.runs.trial import TrialJob, recipes_of, rounds_for
 from argnn.settings.options import Overrides, parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
@@ -284,6 +285,8 @@ def worker_count(asked: int | None, num_splits: int, device: str) -> int:
     """How many splits run at the same time; one by one on a GPU unless asked otherwise."""
     if asked is not None and asked < 1:
         raise ConfigError(f"--workers must be at least 1 (got {asked})")
+    if rank_count() > 1:  # all processes train one split together
+        return 1
     usual = 1 if device == "cuda" else core_count()
     return max(1, min(num_splits, asked or usual))
 

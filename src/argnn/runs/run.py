@@ -15,19 +15,18 @@ from torch_geometric.data import Data
 
 from argnn.errors import FORESEEN
 from argnn.files import fingerprint, read_checked, write_checked
-from argnn.functional.neighborhood import edges_of
 from argnn.nn import AbstractNodeModel
 from argnn.runs.dashboard import Dashboard
 from argnn.runs.machine import device_name, git_state, peak_mib, reset_peak, versions
 from argnn.runs.problems import Judge, Problem, class_labels, pose_problem
 from argnn.runs.summary import selection_of_row
-from argnn.runs.train_one import OnEpoch, train_one
+from argnn.runs.train_one import OnEpoch, TrainedModel, train_one
 from argnn.settings.run_config import RunConfig
 from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, read_folder, write_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
-from argnn.train import FitResult, Snapshot, scores_and_metrics
+from argnn.train import FitResult, Snapshot
 from argnn.train.calibration import calibrate, calibration_error, probabilities
 
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
@@ -48,8 +47,8 @@ def run_split(
 
     ``dashboard`` asks for TensorBoard events and a record of the metric.
     """
-    model, row, problem = _trained(config, graph, split, on_epoch, folder, dashboard=dashboard)
-    _write_model(folder.model(split), config, graph, model, problem, row)
+    trained, row, problem = _trained(config, graph, split, on_epoch, folder, dashboard=dashboard)
+    _write_model(folder.model(split), config, graph, trained, problem, row)
     write_checked(folder.result(split), row)
     folder.checkpoint(split).unlink(missing_ok=True)
     return row
@@ -80,7 +79,7 @@ def _trained(
     *,
     oracle: bool = False,
     dashboard: bool = False,
-) -> tuple[AbstractNodeModel, Row, Problem]:
+) -> tuple[TrainedModel, Row, Problem]:
     """The trained model of a split, its row, and what it was trained for.
 
     With a folder, an unfinished training is stored there, and continued.
@@ -108,6 +107,7 @@ def _trained(
             config,
             problem.visible,
             problem.task,
+            split=split,
             on_epoch=on_epoch if board is None else board.epoch,
             save=None if folder is None else save,
             observe=observer if board is None else board,
@@ -119,7 +119,7 @@ def _trained(
     row = {
         **_identity(config, split),
         "config": config.to_json(),
-        **_scores(model, problem, config),
+        **_scores(trained, problem, config),
         **_selection(config, result),
         "oracle": None if observer is None else observer.best,
         "chosen_epoch": result.best_epoch,
@@ -133,7 +133,7 @@ def _trained(
         **_surroundings(config),
         "history": [asdict(record) for record in result.history],
     }
-    return model, row, problem
+    return trained, row, problem
 
 
 class _Oracle:
@@ -167,10 +167,9 @@ def _identity(config: RunConfig, split: int) -> Row:
 
 
 @torch.no_grad()
-def _scores(model: AbstractNodeModel, problem: Problem, config: RunConfig) -> Row:
+def _scores(trained: TrainedModel, problem: Problem, config: RunConfig) -> Row:
     """Scores of the chosen epoch on test and validation set, in the precision it had."""
-    visible, judge, precision = problem.visible, problem.judge, config.train.precision
-    outputs, _ = scores_and_metrics(model.eval(), visible.x, edges_of(visible), precision)
+    model, judge, outputs = trained.model, problem.judge, trained.outputs()
     threshold = judge.threshold(outputs, config.train)
     return {
         "test": judge.scores(model, outputs, "test", threshold),
@@ -231,7 +230,7 @@ def _write_model(
     path: Path,
     config: RunConfig,
     graph: Data,
-    model: AbstractNodeModel,
+    trained: TrainedModel,
     problem: Problem,
     row: Mapping[str, Any],
 ) -> None:
@@ -239,7 +238,7 @@ def _write_model(
     calibration: dict[str, Any] = {"calibration": None}
     classes: list[Any] = []
     if problem.target is None:
-        calibration = _calibration(model, problem, config.train.precision)
+        calibration = _calibration(trained, problem)
         classes = class_labels(graph) if config.task == "node" else []
     elif problem.target.kind == "multilabel":
         classes = problem.target.names
@@ -256,14 +255,14 @@ def _write_model(
         params=_params(config),
         facts={**_facts(config, row), **calibration},
     )
-    write_folder(path, checkpoint, model.state_dict(), model_card(checkpoint), overwrite=True)
+    state = trained.model.state_dict()
+    write_folder(path, checkpoint, state, model_card(checkpoint), overwrite=True)
 
 
 @torch.no_grad()
-def _calibration(model: AbstractNodeModel, problem: Problem, precision: str) -> dict[str, Any]:
+def _calibration(trained: TrainedModel, problem: Problem) -> dict[str, Any]:
     """The temperature from validation, and what it makes of the test set."""
-    visible = problem.visible
-    outputs, _ = scores_and_metrics(model.eval(), visible.x, edges_of(visible), precision)
+    model, outputs = trained.model, trained.outputs()
     found = calibrate(*problem.judge.decisions(model, outputs, "val"))
     logits, labels = problem.judge.decisions(model, outputs, "test")
     test_ece = None

@@ -9,10 +9,11 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -31,9 +32,11 @@ from argnn.nn import AbstractNodeModel
 from argnn.runs.batch_sources import batch_source
 from argnn.runs.machine import core_count, using_threads
 from argnn.runs.problems import pose_problem
+from argnn.runs.ranks import Order, leading, rank_count
 from argnn.settings.options import seeded
 from argnn.settings.run_config import RunConfig
-from argnn.train import EpochRecord, FitResult, Snapshot, Task, fit
+from argnn.train import EpochRecord, FitResult, Snapshot, Task, fit, scores_and_metrics
+from argnn.train.batches import BatchSource
 
 OnEpoch = Callable[[EpochRecord], None]
 #: Gets the model, the epoch and the outputs at every validation; what it does cannot reach them.
@@ -48,11 +51,13 @@ class TrainedModel:
         model: The model with the weights of its best validation epoch.
         result: How the training went.
         curvature: How curvatures that the model reads were found; None for most models.
+        outputs: Gives the outputs of the model on the whole graph, ``[N, C]``, computed once.
     """
 
     model: AbstractNodeModel
     result: FitResult
     curvature: dict[str, Any] | None
+    outputs: Callable[[], Tensor]
 
 
 def train_one(
@@ -60,6 +65,7 @@ def train_one(
     visible: Data,
     task: Task,
     *,
+    split: int | None = None,
     on_epoch: OnEpoch | None = None,
     save: Callable[[Snapshot], None] | None = None,
     observe: Observer | None = None,
@@ -71,6 +77,7 @@ def train_one(
         config: Everything that decides the result.
         visible: Features and edges that the model may see, on ``config.device``.
         task: Loss and validation score; it holds no test label.
+        split: Number of the split, by which other processes of ``torchrun`` find the same problem.
         on_epoch: Called with the record of every epoch.
         save: Called with what is needed to continue, every ``checkpoint_every`` epochs.
         observe: Called with the model, the epoch and its outputs at every validation.
@@ -79,18 +86,38 @@ def train_one(
     with seeded(config.seed):
         model = config.spec.build().to(config.device)
     curvature = load_curvature(config, visible)
-    result = fit(
-        model,
-        visible,
-        task,
-        config.train,
-        batches=batch_source(config.train, visible, task, config.device),
-        on_epoch=on_epoch,
-        save=save,
-        observe=None if observe is None else partial(observe, model),
-        resume_from=resume_from,
-    )
-    return TrainedModel(model, result, curvature)
+    with leading(_order(config, split, resume_from)):
+        batches = batch_source(config, model, visible, task)
+        result = fit(
+            model,
+            visible,
+            task,
+            config.train,
+            batches=batches,
+            on_epoch=on_epoch,
+            save=save,
+            observe=None if observe is None else partial(observe, model),
+            resume_from=resume_from,
+        )
+        outputs = cache(partial(_outputs, model, visible, config, batches))
+        if rank_count() > 1:  # all processes have to take part
+            outputs()
+    return TrainedModel(model, result, curvature, outputs)
+
+
+def _order(config: RunConfig, split: int | None, resume_from: Snapshot | None) -> Order | None:
+    snapshot = None if resume_from is None else (resume_from.tensors, resume_from.values)
+    return None if split is None else Order(config.to_json(), split, snapshot)
+
+
+@torch.no_grad()
+def _outputs(
+    model: AbstractNodeModel, visible: Data, config: RunConfig, batches: BatchSource
+) -> Tensor:
+    def forward(x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
+        return scores_and_metrics(model, x, edge_index, config.train.precision)
+
+    return batches.outputs(model.eval(), forward, visible.x, edges_of(visible))
 
 
 logger = logging.getLogger(__name__)

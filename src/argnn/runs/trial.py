@@ -401,6 +401,7 @@ class Halving:
                 config,
                 self.visible,
                 self.task,
+                split=job.split,
                 on_epoch=tell,
                 save=saved.append,
                 resume_from=old.snapshot,

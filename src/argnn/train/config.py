@@ -85,8 +85,8 @@ class TrainConfig:
         batching: What a training step sees: the ``"whole"`` graph, or some ``"clusters"`` of it.
         parts: Number of clusters into which the graph is divided.
         clusters_per_batch: Clusters of each batch, chosen anew in every epoch.
-        halo: How many hops around its clusters a batch sees. Without, edges that lead out of a batch
-            are left out; with one, sums over the neighbours of its nodes are complete.
+        halo: How many hops around its clusters a batch sees. With 0, edges that lead out of a
+            batch are left out; with 1, sums over the neighbours of its nodes are complete.
         partition: How clusters are found: ``"metis"``, ``"streaming"`` or ``"auto"``.
     """
 

@@ -75,7 +75,7 @@ class _Halo(torch.autograd.Function):
         return exchange.swap(rows, exchange._sent, exchange._received)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         exchange = ctx.exchange
         return exchange.swap(grad, exchange._received, exchange._sent), None
 
@@ -88,7 +88,7 @@ class _Total(torch.autograd.Function):
         return value
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         grad = grad.clone()
         dist.all_reduce(grad)
         return grad
@@ -106,7 +106,7 @@ class _Gathered(torch.autograd.Function):
         return torch.cat([part[:size] for part, size in zip(parts, exchange.sizes, strict=True)])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         exchange = ctx.exchange
         grad = grad.clone()
         dist.all_reduce(grad)

@@ -321,7 +321,8 @@ class LinkPrediction:
         """Pairs by rows of a part, ``[2, P]``; -1 for nodes that are not in it."""
         number = torch.full((place.whole_nodes,), -1, device=pairs.device)
         number[place.nodes] = torch.arange(place.nodes.numel(), device=pairs.device)
-        return number[pairs]
+        found: Tensor = number[pairs]
+        return found
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and cross-entropy of the validation pairs and their fixed non-edges."""

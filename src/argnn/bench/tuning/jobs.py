@@ -51,7 +51,8 @@ class SplitJob:
         began = time.perf_counter()
         config = changed_config(self.config, self.params)
         problem = pose_problem(graph, self.split, config.device, config.link)
-        result = train_one(config, problem.visible, problem.task, on_epoch=on_epoch).result
+        posed = (problem.visible, problem.task)
+        result = train_one(config, *posed, split=self.split, on_epoch=on_epoch).result
         if not math.isfinite(result.val_score):
             raise RunError(f"the validation score of split {self.split} is {result.val_score}")
         return Outcome(result.val_score, result.best_epoch, time.perf_counter() - began)

@@ -1,0 +1,99 @@
+"""The processes that ``torchrun`` starts: the first one runs the command, the others follow it.
+
+All of them train together, each on its part of the graph. Everything else, such as files, trials
+and what is printed, belongs to the first one, the leader. It tells the others what to train.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from argnn.errors import DivergenceError, RunError
+
+logger = logging.getLogger(__name__)
+
+
+class Order(NamedTuple):
+    """What the leader tells the others to train.
+
+    Attributes:
+        config: The complete configuration, as plain JSON values.
+        split: Number of the split.
+        snapshot: Tensors and values of a training to continue, if it is one.
+    """
+
+    config: dict[str, Any]
+    split: int
+    snapshot: tuple[dict[str, Any], dict[str, Any]] | None
+
+
+def rank_count() -> int:
+    """Number of processes that train together; 1 without ``torchrun``."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "TORCHELASTIC_RUN_ID" in os.environ else 1
+
+
+def was_restarted() -> bool:
+    """Whether ``torchrun`` has started this command again after a process had died."""
+    return rank_count() > 1 and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+
+
+def is_leader() -> bool:
+    """Whether this process runs the command."""
+    return rank_count() == 1 or os.environ["RANK"] == "0"
+
+
+@contextmanager
+def meeting() -> Iterator[None]:
+    """Meet the other processes, and at the end tell them to leave."""
+    if rank_count() == 1:
+        yield
+        return
+    import torch
+    from torch import distributed as dist
+
+    on_gpu = torch.cuda.is_available()
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    yield
+    if is_leader():
+        _share(None)
+    dist.destroy_process_group()
+
+
+def next_order() -> Order | None:
+    """What the leader wants to be trained next; None where nothing is left to do."""
+    return _share(None)
+
+
+def _share(order: Order | None) -> Order | None:
+    """Send the order of the leader to all processes."""
+    from torch import distributed as dist
+
+    box = [order]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+@contextmanager
+def leading(order: Order | None) -> Iterator[None]:
+    """Let all processes train what this one is about to train.
+
+    An error that the others do not meet would let them wait for ever: it ends the command, and
+    ``torchrun`` ends the others.
+    """
+    if rank_count() == 1 or not is_leader():
+        yield
+        return
+    if order is None:
+        raise RunError("several processes train by argnn train, argnn bench and argnn tune only")
+    _share(order)
+    try:
+        yield
+    except DivergenceError:  # all processes see the same losses
+        raise
+    except BaseException as error:
+        logger.error("the training of all processes ends: %s", error)
+        raise SystemExit(1) from error
