@@ -116,7 +116,7 @@ def all_first_steps() -> list:
     return [first_step(*case) for case in CASES]
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.torture)])
 def test_outputs_and_gradients_of_one_process(ranks, tmp_path):
     found = in_processes(all_first_steps, ranks, tmp_path)
     for place, case in enumerate(CASES):

@@ -51,7 +51,7 @@ class Recorder:
     def __init__(self, score):
         self.score, self.calls, self.epochs = score, [], 0
 
-    def __call__(self, config, visible, task, *, on_epoch, save, resume_from):
+    def __call__(self, config, visible, task, *, split, on_epoch, save, resume_from):
         form = SimpleNamespace(**config.options)
         begin = 0 if resume_from is None else resume_from.values["epoch"]
         self.calls.append((form, config.train, begin))
@@ -59,7 +59,7 @@ class Recorder:
         score, loss = self.score(form)
         save(Snapshot({}, {"epoch": config.train.epochs}))
         result = FitResult(1, score, loss, config.train.epochs, "epochs", {}, [], 0.1)
-        return TrainedModel(None, result, None)
+        return TrainedModel(None, result, None, lambda: None)
 
     def forms(self, epochs):
         """Those that were trained up to some epoch."""

@@ -22,6 +22,7 @@ from argnn.functional.graph_part import GraphPart, WholeDegrees
 from argnn.functional.neighborhood import Edges, edges_of
 from argnn.nn import ARGNN, AbstractNodeModel, model_class, model_name
 from argnn.nn.models.base import require_weights_taken
+from argnn.runs.batch_sources import sees_parts
 from argnn.runs.machine import versions
 from argnn.runs.train_one import train_one
 from argnn.runs.trial import TrialJob
@@ -148,7 +149,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         base = base_settings(request)
         # Settings are checked once before the trial: it must not end in a typing mistake.
         config = self._resolved(request, graph, sizes, base or PRESET)
-        visible = features_and_edges(graph).to(config.device)
+        visible = features_and_edges(graph)
+        if not sees_parts(config.train):
+            visible = visible.to(config.device)
         task = make_task(config.device)
         if base is None and self.trial:
             job = TrialJob(config, 0, is_directed(request), self._changes())

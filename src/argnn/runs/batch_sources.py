@@ -35,16 +35,17 @@ def batch_source(
         visible: Features and edges of the whole graph.
         task: Loss and validation score.
     """
-    train, ranks = config.train, rank_count()
+    train = config.train
     if train.select is not None or train.class_weight is not None:
         task = task.configured(train)
-    if ranks == 1 and train.batching == "whole":
+    if not sees_parts(train):
         return WholeGraph(Batch(visible.x, edges_of(visible), task.loss))
     if not takes_layers_one_by_one(model):
         raise ConfigError(
             f"{config.model} sees the whole graph at once: clusters and several "
             "processes are for argnn"
         )
+    ranks = rank_count()
     if ranks > 1 and train.batching != "whole":
         raise ConfigError("several processes train on the whole graph: leave out --batching")
     weight = visible.get("edge_weight")
@@ -52,6 +53,11 @@ def batch_source(
     parts = GraphParts(visible.x, adjacency, config.device)
     kind, count = (ClusterBatches, train.parts) if ranks == 1 else (RankBatches, ranks)
     return kind(parts, partition(adjacency, count, train.partition), task, train)
+
+
+def sees_parts(train: TrainConfig) -> bool:
+    """Whether training steps see parts of the graph: clusters, or the part of this process."""
+    return train.batching != "whole" or rank_count() > 1
 
 
 class ClusterBatches(BatchSource):
@@ -105,7 +111,7 @@ class ClusterBatches(BatchSource):
     ) -> Tensor:
         """Layer by layer, one cluster after the other."""
         pieces = [self.partition.nodes(part) for part in range(self.partition.num_parts)]
-        return layerwise_outputs(model, self.parts, pieces, self.precision).to(x.device)
+        return layerwise_outputs(model, self.parts, pieces, self.precision).to(self.parts.device)
 
 
 def _scaled_loss(

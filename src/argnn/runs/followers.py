@@ -22,7 +22,9 @@ def follow() -> None:
         digest = config.graph["digest"]
         if digest not in graphs:
             graphs = {digest: reopen(config, None, 1).graph}
-        problem = pose_problem(graphs[digest], order.split, config.device, config.link)
+        problem = pose_problem(
+            graphs[digest], order.split, config.device, config.link, in_parts=True
+        )
         resume_from = None if order.snapshot is None else Snapshot(*order.snapshot)
         with suppress(DivergenceError), using_threads(config.threads):
             train_one(

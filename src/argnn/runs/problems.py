@@ -1,7 +1,7 @@
 """What training may see of a graph, and what judges the result."""
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -95,17 +95,26 @@ class Problem:
     target: TargetRule | None = None
 
 
-def pose_problem(graph: Data, split: int, device: str, link: LinkConfig | None = None) -> Problem:
+def pose_problem(
+    graph: Data, split: int, device: str, link: LinkConfig | None = None, *, in_parts: bool = False
+) -> Problem:
     """Divide a graph into what is seen and what is asked.
 
-    With ``link`` it asks for links instead of what the graph knows of its nodes, and ``split`` is
-    the seed of the division.
+    Args:
+        graph: The graph.
+        split: Number of the split, or the seed of a division of links.
+        device: Where the model is trained.
+        link: How links are divided, where these are asked for instead of what the graph knows of
+            its nodes.
+        in_parts: Whether the model gets the graph in parts: then the whole stays where it is.
     """
-    if link is None and graph.get("targets") is not None:
-        return _target_problem(graph, split, device)
-    if link is None:
-        return _node_problem(graph, split, device)
-    return _link_problem(graph, split, device, link)
+    if link is not None:
+        problem = _link_problem(graph, split, device, link)
+    elif graph.get("targets") is not None:
+        problem = _target_problem(graph, split, device)
+    else:
+        problem = _node_problem(graph, split, device)
+    return problem if in_parts else replace(problem, visible=problem.visible.to(device))
 
 
 def observed_graph(graph: Data, split: int, link: LinkConfig | None) -> Data:
@@ -125,7 +134,7 @@ def divided_links(graph: Data, split: int, link: LinkConfig) -> LinkSplit:
 def _node_problem(graph: Data, split: int, device: str) -> Problem:
     train, val, test = split_masks(graph, split)
     return Problem(
-        visible=features_and_edges(graph).to(device),
+        visible=features_and_edges(graph),
         task=NodeClassification(
             graph.y.to(device), train.to(device), val.to(device), classes=class_names(graph)
         ),
@@ -140,7 +149,7 @@ def _target_problem(graph: Data, split: int, device: str) -> Problem:
     kind = TARGET_TASKS[graph.target_kind]
     task = kind(targets.to(device), train.to(device), val.to(device), names)
     return Problem(
-        visible=features_and_edges(graph).to(device),
+        visible=features_and_edges(graph),
         task=task,
         judge=_TargetJudge(targets, val, test, train, task.rule),
         schema=graph.get("schema"),
@@ -166,7 +175,7 @@ def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Pro
     divided = divided_links(graph, split, link)
     seen = with_edges(graph, divided.edge_index)
     return Problem(
-        visible=features_and_edges(seen).to(device),
+        visible=features_and_edges(seen),
         task=LinkPrediction(
             divided.train.to(device),
             divided.val.to(device),

@@ -6,6 +6,7 @@ and what is printed, belongs to the first one, the leader. It tells the others w
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from argnn.errors import DivergenceError, RunError
 logger = logging.getLogger(__name__)
 
 
-class Order(NamedTuple):
+class TrainOrder(NamedTuple):
     """What the leader tells the others to train.
 
     Attributes:
@@ -52,23 +53,31 @@ def meeting() -> Iterator[None]:
         return
     import torch
     from torch import distributed as dist
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
 
+    # Where another process has died, this one waits for it inside of torch and could not answer.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     on_gpu = torch.cuda.is_available()
     if on_gpu:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if on_gpu else "gloo")
+    store, rank, count = next(rendezvous("env://"))
+    # After a restart the store still has the addresses of processes that are dead.
+    attempt = PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    backend = "nccl" if on_gpu else "gloo"
+    dist.init_process_group(backend, store=attempt, rank=rank, world_size=count)
     yield
     if is_leader():
         _share(None)
     dist.destroy_process_group()
 
 
-def next_order() -> Order | None:
+def next_order() -> TrainOrder | None:
     """What the leader wants to be trained next; None where nothing is left to do."""
     return _share(None)
 
 
-def _share(order: Order | None) -> Order | None:
+def _share(order: TrainOrder | None) -> TrainOrder | None:
     """Send the order of the leader to all processes."""
     from torch import distributed as dist
 
@@ -78,7 +87,7 @@ def _share(order: Order | None) -> Order | None:
 
 
 @contextmanager
-def leading(order: Order | None) -> Iterator[None]:
+def leading(order: TrainOrder | None) -> Iterator[None]:
     """Let all processes train what this one is about to train.
 
     An error that the others do not meet would let them wait for ever: it ends the command, and

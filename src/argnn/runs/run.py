@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.errors import FORESEEN
+from argnn.errors import FORESEEN, ConfigError
 from argnn.files import fingerprint, read_checked, write_checked
 from argnn.nn import AbstractNodeModel
+from argnn.runs.batch_sources import sees_parts
 from argnn.runs.dashboard import Dashboard
 from argnn.runs.machine import device_name, git_state, peak_mib, reset_peak, versions
 from argnn.runs.problems import Judge, Problem, class_labels, pose_problem
@@ -91,9 +92,12 @@ def _trained(
     reset_peak()
     if config.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    problem = pose_problem(graph, split, config.device, config.link)
+    in_parts = sees_parts(config.train)
+    problem = pose_problem(graph, split, config.device, config.link, in_parts=in_parts)
     observer = _Oracle(problem.judge) if oracle else None
     board = None
+    if dashboard and in_parts:
+        raise ConfigError("a dashboard needs the whole graph in one process: leave out --dashboard")
     if dashboard and folder is not None:
         board = Dashboard(folder, split, problem.visible, graph, config.train.epochs, on_epoch)
 

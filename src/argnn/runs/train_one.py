@@ -32,7 +32,7 @@ from argnn.nn import AbstractNodeModel
 from argnn.runs.batch_sources import batch_source
 from argnn.runs.machine import core_count, using_threads
 from argnn.runs.problems import pose_problem
-from argnn.runs.ranks import Order, leading, rank_count
+from argnn.runs.ranks import TrainOrder, leading, rank_count
 from argnn.settings.options import seeded
 from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord, FitResult, Snapshot, Task, fit, scores_and_metrics
@@ -105,9 +105,9 @@ def train_one(
     return TrainedModel(model, result, curvature, outputs)
 
 
-def _order(config: RunConfig, split: int | None, resume_from: Snapshot | None) -> Order | None:
+def _order(config: RunConfig, split: int | None, resume_from: Snapshot | None) -> TrainOrder | None:
     snapshot = None if resume_from is None else (resume_from.tensors, resume_from.values)
-    return None if split is None else Order(config.to_json(), split, snapshot)
+    return None if split is None else TrainOrder(config.to_json(), split, snapshot)
 
 
 @torch.no_grad()

@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from argnn.errors import ConfigError, DivergenceError
 from argnn.nn import model_class
+from argnn.runs.batch_sources import sees_parts
 from argnn.runs.pool import StopEarly
 from argnn.runs.problems import pose_problem
 from argnn.runs.train_one import OnEpoch, train_one
@@ -248,7 +249,13 @@ class TrialJob:
 
         ``on_epoch`` may raise ``StopEarly``: then the best recipe so far is chosen.
         """
-        problem = pose_problem(graph, self.split, self.config.device, self.config.link)
+        problem = pose_problem(
+            graph,
+            self.split,
+            self.config.device,
+            self.config.link,
+            in_parts=sees_parts(self.config.train),
+        )
         halving = Halving(self, problem.visible, problem.task, on_epoch)
         try:
             halving.run()

@@ -126,7 +126,8 @@ def fit(
         DivergenceError: The loss or the gradient was not finite.
     """
     began = time.perf_counter()
-    devices = [graph.x.device] if graph.x.device.type == "cuda" else []
+    device = next(model.parameters()).device
+    devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), unchanged(*_tensors(graph)):
         torch.manual_seed(config.seed)
         loop = _Loop(model, graph, task, config, batches, observe)
@@ -176,7 +177,7 @@ class _Loop:
         with torch.no_grad():
             sample = self.batches.sample(graph.x, self.edge_index)
             metrics = model.eval().forward_with_metric(*sample)[1]
-        device = sample[0].device
+        self.device = device = sample[0].device
         self.penalties = build_penalties(
             config, self.edge_index, graph.x.size(0), metrics, model.hidden_channels, task
         ).to(device)
@@ -359,8 +360,8 @@ class _Loop:
             **_prefixed("best", self.progress.best_weights),
             "rng/cpu": torch.get_rng_state(),
         }
-        if self.x.device.type == "cuda":
-            tensors["rng/cuda"] = torch.cuda.get_rng_state(self.x.device)
+        if self.device.type == "cuda":
+            tensors["rng/cuda"] = torch.cuda.get_rng_state(self.device)
         if self.batches.generator is not None:
             tensors["rng/batches"] = self.batches.generator.get_state()
         for index, state in self.optimizer.state_dict()["state"].items():
@@ -395,8 +396,8 @@ class _Loop:
             best_weights=best_weights,
         )
         torch.set_rng_state(tensors["rng/cpu"])
-        if self.x.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["rng/cuda"], self.x.device)
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["rng/cuda"], self.device)
         if self.batches.generator is not None:
             self.batches.generator.set_state(tensors["rng/batches"])
 

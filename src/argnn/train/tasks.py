@@ -300,7 +300,8 @@ class LinkPrediction:
         positive = (F.softplus(-logits[:count]) * share).sum() / self.train_pairs.size(1)
         negative = (F.softplus(logits[count:]) * is_non_edge).sum()
         mean = negative / is_non_edge.sum().clamp_min(1)
-        return positive + mean * place.num_own / place.whole_nodes
+        share_of_part: Tensor = positive + mean * (place.num_own / place.whole_nodes)
+        return share_of_part
 
     def share_of_pairs(
         self, model: AbstractNodeModel, outputs: Tensor, first: int, step: int

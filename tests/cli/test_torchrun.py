@@ -1,0 +1,83 @@
+"""``torchrun -m argnn train``: several processes, one result, and none lost by a kill."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+COMMAND = ["train", "mixed", "--set", "num_layers=2", "--set", "hidden_channels=16", "--json"]
+
+
+def started(
+    tmp_path: Path, name: str, ranks: int, *arguments: str, restarts: int = 0
+) -> subprocess.Popen:
+    """A command under torchrun, in a group of its own."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
+    launcher += ["--max-restarts", str(restarts), "--monitor-interval", "0.2"]
+    environment = {**os.environ, "ARGNN_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    command = ["-m", "argnn", *COMMAND, *arguments, "--out", str(tmp_path / name)]
+    with (tmp_path / f"{name}.json").open("w") as out, (tmp_path / f"{name}.err").open("w") as err:
+        return subprocess.Popen([*launcher, *command], stdout=out, stderr=err, env=environment)
+
+
+def ended(process: subprocess.Popen, tmp_path: Path, name: str) -> dict:
+    code = process.wait()
+    assert code == 0, (tmp_path / f"{name}.err").read_text()[-3000:]
+    (row,) = json.loads((tmp_path / f"{name}.json").read_text())["splits"]
+    return row
+
+
+def weights(tmp_path: Path, name: str) -> dict:
+    return load_file(tmp_path / name / "split-0" / "model" / "model.safetensors")
+
+
+def test_two_processes_give_the_scores_of_one(tmp_path):
+    options = ("--epochs", "6", "--set", "dropout=0", "--set", "input_dropout=0")
+    row = ended(started(tmp_path, "two", 2, *options), tmp_path, "two")
+    alone = ended(started(tmp_path, "one", 1, *options), tmp_path, "one")
+    assert row["val"]["accuracy"] == alone["val"]["accuracy"]
+    assert row["test"]["accuracy"] == alone["test"]["accuracy"]
+    assert row["chosen_epoch"] == alone["chosen_epoch"]
+
+
+def test_what_is_wrong_is_said_in_one_line(tmp_path):
+    process = started(tmp_path, "bad", 2, "--set", "batching=clusters", "--epochs", "2")
+    assert process.wait() != 0
+    lines = (tmp_path / "bad.err").read_text().splitlines()
+    assert any("several processes train on the whole graph" in line for line in lines)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", [0, 1])
+def test_killed_processes_lose_nothing(tmp_path, seed):
+    options = ("--epochs", "150", "--set", "patience=0", "--checkpoint-every", "5")
+    expected = ended(started(tmp_path, "quiet", 2, *options), tmp_path, "quiet")
+    process = started(tmp_path, "killed", 2, *options, restarts=3)
+    checkpoint = tmp_path / "killed" / "split-0" / "checkpoint.safetensors"
+    chance, seen = random.Random(seed), 0.0
+    for _ in range(2):
+        while not checkpoint.exists() or checkpoint.stat().st_mtime <= seen:
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(chance.random() * 0.2)
+        seen = checkpoint.stat().st_mtime if checkpoint.exists() else seen
+        os.kill(chance.choice(ranks_of(process)), signal.SIGKILL)
+    row = ended(process, tmp_path, "killed")
+    assert row["resumed_from_epoch"] >= 5
+    assert row["test"] == expected["test"]
+    found, quiet = weights(tmp_path, "killed"), weights(tmp_path, "quiet")
+    assert all(torch.equal(found[name], quiet[name]) for name in quiet)
+
+
+def ranks_of(process: subprocess.Popen) -> list[int]:
+    """The processes that torchrun has started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [int(child) for child in children.split()]
