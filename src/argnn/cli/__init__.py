@@ -40,7 +40,8 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         logging.basicConfig(format="argnn: %(message)s")
         logging.getLogger("argnn").setLevel(logging.INFO)
         keep_freed_memory()
-        code = app(args=arguments, prog_name="argnn", standalone_mode=False)
+        words = sys.argv[1:] if arguments is None else arguments
+        code = app(args=list(words) or ["--help"], prog_name="argnn", standalone_mode=False)
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
     except KeyboardInterrupt:

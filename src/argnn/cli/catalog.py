@@ -14,8 +14,7 @@ from argnn.cli.progress import SplitProgress
 @app.command()
 def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
     """List the data sets: sizes, homophily, and whether they are at hand."""
-    from argnn.runs.tables import dataset_table
-    from argnn.settings.catalog import dataset_rows
+    from argnn.settings.catalog import dataset_rows, dataset_table
 
     rows = dataset_rows(data_root)
     if as_json:
@@ -59,8 +58,7 @@ def inspect(
 @app.command()
 def models(as_json: AsJson = False) -> None:
     """List the models: geometry, citation and search space."""
-    from argnn.runs.tables import model_table
-    from argnn.settings.catalog import model_rows
+    from argnn.settings.catalog import model_rows, model_table
 
     rows = model_rows()
     if as_json:
