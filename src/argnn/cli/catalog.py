@@ -24,26 +24,22 @@ def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
+@options.with_options(options.GRAPH)
 def inspect(
+    context: typer.Context,
     data: Annotated[str, typer.Argument(help="Path of a graph, or the name of a data set.")],
-    data_root: options.DataRoot = None,
-    directed: options.Directed = False,
-    row_normalize: options.RowNormalize = False,
-    features: options.Features = None,
-    label: options.Label = None,
-    node_id: options.NodeId = None,
-    weight: options.Weight = None,
-    drop: options.Drop = None,
-    standardize: options.Standardize = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what was understood of a graph before anything is trained on it."""
-    from argnn.data.import_options import Columns
     from argnn.data.inspect import inspect_graph, inspection_tables
 
-    columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
+    given = context.params
     report = inspect_graph(
-        data, root=data_root, directed=directed, row_normalize=row_normalize, columns=columns
+        data,
+        root=given["data_root"],
+        directed=given["directed"],
+        row_normalize=given["row_normalize"],
+        columns=options.graph_columns(given),
     )
     if as_json:
         print_json(report)
