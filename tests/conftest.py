@@ -101,6 +101,7 @@ def brief_trial(monkeypatch) -> None:
     from argnn.runs import trial
 
     monkeypatch.setattr(trial, "ROUNDS", ((1, 2), (2, 1)))
+    monkeypatch.setattr(trial, "_FIRST_ROUND", 1)
     monkeypatch.setattr(trial, "NODES_PER_RECIPE", 1)
     recipes = {recipe.name: recipe for recipe in trial.RECIPES}
     names = ("self path, rw", "self path, sum", "self path, less dropout")

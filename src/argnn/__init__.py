@@ -1,8 +1,8 @@
 """Adaptive Riemannian Graph Neural Networks: every node learns its own metric tensor."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from argnn.names_on_use import names_on_use
 from argnn.version import __version__
 
 if TYPE_CHECKING:
@@ -28,26 +28,17 @@ __all__ = [
     "train",
 ]
 
-_MODULES = {"data", "estimators", "functional", "kernels", "nn", "train"}
-_NAMES = {
-    "ARGNN": "argnn.nn",
-    "ARConv": "argnn.nn",
-    "ARGNNClassifier": "argnn.estimators",
-    "ARGNNLinkPredictor": "argnn.estimators",
-    "ARGNNRegressor": "argnn.estimators",
-    "compare": "argnn.bench.comparison.compare",
-    "load": "argnn.estimators",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import public names on first use: torch takes seconds, which `argnn --help` must not."""
-    if name in _MODULES:
-        return import_module(f"argnn.{name}")
-    if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'argnn' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_on_use(
+    __name__,
+    {
+        "argnn.bench.comparison.compare": ["compare"],
+        "argnn.data": ["data"],
+        "argnn.estimators": [
+            *("ARGNNClassifier", "ARGNNLinkPredictor", "ARGNNRegressor", "estimators", "load"),
+        ],
+        "argnn.functional": ["functional"],
+        "argnn.kernels": ["kernels"],
+        "argnn.nn": ["ARGNN", "ARConv", "nn"],
+        "argnn.train": ["train"],
+    },
+)

@@ -72,10 +72,13 @@ def option_words(options: Mapping[str, object]) -> list[str]:
     Example:
         >>> option_words({"seed": 0, "ratio": None, "row_normalize": True, "directed": False})
         ['--seed', '0', '--row-normalize']
+        >>> option_words({"drop": ["name", "town"]})
+        ['--drop', 'name', '--drop', 'town']
     """
     words: list[str] = []
-    for name, value in options.items():
-        if value is not None and value is not False:
-            words.append(f"--{name.replace('_', '-')}")
-            words += [] if value is True else [str(value)]
+    for name, given in options.items():
+        for value in given if isinstance(given, list) else [given]:
+            if value is not None and value is not False:
+                words.append(f"--{name.replace('_', '-')}")
+                words += [] if value is True else [str(value)]
     return words

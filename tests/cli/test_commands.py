@@ -22,6 +22,7 @@ def test_version_and_help(argnn):
     assert done.code == 0
     for command in ("train", "demo", "datasets", "models"):
         assert command in done.out
+    assert argnn() == done
 
 
 def test_module_can_be_run():

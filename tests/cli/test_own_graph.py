@@ -2,9 +2,11 @@
 
 import json
 import random
+import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 QUICK = ("--model=gcn", "--epochs=2", "--out=run")
 
@@ -181,3 +183,97 @@ def test_wrong_column(argnn, shop, option, message):
 def test_columns_of_a_file_without_names(argnn, small_npz):
     done = argnn("train", small_npz(), "--label=y")
     assert (done.code, "needs a table with named columns" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["train", "compare", "tune", "inspect"])
+def test_commands_know_the_same_options_of_columns(argnn, command):
+    shown = argnn(command, "--help").out
+    flags = ("features", "label", "id", "weight", "time", "drop", "standardize", "directed")
+    assert [flag for flag in flags if f"--{flag} " not in shown] == []
+
+
+def test_search_reads_the_columns_and_says_how_to_train(argnn, shop):
+    quick = ("--model=gcn", "--trials=1", "--epochs=1", "--split=0", "--out=found.yaml")
+    done = argnn("tune", shop, *CHOICE, "--weight=weight", "--standardize", *quick)
+    assert (done.code, done.err) == (0, "")
+    columns = yaml.safe_load(Path("found.yaml").read_text())["columns"]
+    assert columns == {
+        "label": "kind",
+        "node_id": "customer",
+        "weight": "weight",
+        "drop": ["row"],
+        "standardize": True,
+    }
+    [command] = [line for line in done.out.splitlines() if line.startswith("Use them: ")]
+    trained = argnn(*shlex.split(command)[3:], "--epochs=1", "--out=run")
+    assert (trained.code, trained.err) == (0, "")
+    assert config_of()["columns"] == columns
+
+
+def test_search_with_other_columns_is_another_search(argnn, shop):
+    quick = ("--model=gcn", "--trials=1", "--epochs=1", "--split=0", "--storage=journal")
+    argnn("tune", shop, *CHOICE, *quick)
+    done = argnn("tune", shop, *CHOICE, "--standardize", *quick, "--force")
+    assert (done.code, done.out) == (2, "")
+    assert "columns" in done.err
+
+
+def test_search_ignores_weights_on_request(argnn, shop):
+    quick = ("--model=mlp", "--trials=1", "--epochs=1", "--split=0", "--out=found.yaml")
+    done = argnn("tune", shop, *CHOICE, "--weight=weight", "--ignore-weights", *quick)
+    assert (done.code, done.err) == (0, "")
+    assert "weight" not in yaml.safe_load(Path("found.yaml").read_text())["columns"]
+
+
+EXPERIMENT = """
+name: mine
+title: my shop
+task: node
+data: [{name: shop, columns: COLUMNS}]
+methods: [{model: gcn, set: [train.epochs=1]}]
+splits: [0]
+seeds: [0]
+"""
+
+
+def bench_with(argnn, columns, model="gcn"):
+    text = EXPERIMENT.replace("COLUMNS", columns).replace("shop,", "./shop,")
+    Path("mine.yaml").write_text(text.replace("gcn", model))
+    return argnn("bench", "mine.yaml", "--workers=1", "--json")
+
+
+def test_experiment_reads_the_columns(argnn, shop):
+    words = "{node_id: customer, label: kind, drop: [row]}"
+    done = bench_with(argnn, words)
+    assert (done.code, done.err) == (0, "")
+    row = json.loads(Path("results/mine.jsonl").read_text())
+    assert row["config"]["columns"] == {"node_id": "customer", "label": "kind", "drop": ["row"]}
+    argnn("train", shop, *CHOICE, *QUICK[:1], "--epochs=1", "--out=run")
+    assert row["config"]["graph"] == config_of()["graph"]
+    # No table compares methods that have seen other columns.
+    assert bench_with(argnn, words.replace("drop", "standardize: true, drop"), "mlp").code == 0
+    done = argnn("table", "results/mine.jsonl")
+    assert (done.code, done.out) == (2, "")
+    assert "different options for its columns" in done.err
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("{colour: red}", "colour"),
+        ("{drop: row}", "drop"),
+        ("{label: colour}", "colour"),
+    ],
+)
+def test_bad_columns_of_an_experiment_are_refused(argnn, shop, columns, message):
+    done = bench_with(argnn, columns)
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 1
+    assert message in done.err
+
+
+def test_experiment_names_a_graph_once(argnn, shop):
+    text = EXPERIMENT.replace("[{name", "[./shop, {name").replace("name: shop", "name: ./shop")
+    Path("mine.yaml").write_text(text.replace("COLUMNS", "{label: kind}"))
+    done = argnn("bench", "mine.yaml")
+    assert (done.code, "data, entry 2" in done.err) == (2, True)

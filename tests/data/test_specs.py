@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from argnn.data.specs import DATASETS, DatasetSpec, check_counts
+from argnn.data.benchmarks import check_counts
+from argnn.data.specs import DATASETS, DatasetSpec
 from argnn.errors import DataError
 
 EXPECTED_NAMES = {
@@ -25,6 +26,7 @@ def tiny_spec(**changes) -> DatasetSpec:
     facts = {
         "nodes": 3,
         "edges": 2,
+        "same_class_edges": 0,
         "stored_edges": 4,
         "features": 2,
         "classes": 2,

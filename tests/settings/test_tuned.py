@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 import yaml
 
+from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError
 from argnn.settings.run_config import LinkConfig
 from argnn.settings.tuned import (
@@ -35,6 +36,7 @@ LINK = replace(
     model="argnn",
     options={"metric": "structure", "self_path": False},
     link=LinkConfig("85/5/10", spanning_forest=False, decoder="dot"),
+    columns=Columns(features="degree", drop=("name",)),
 )
 
 
@@ -158,8 +160,8 @@ def test_missing_key_is_named(tmp_path, key):
     values = yaml.safe_load(path.read_text())
     del values[key], values["digest"]
     path.write_text(yaml.safe_dump(values))
-    if key == "link":
-        assert read_tuned(path).link is None
+    if key in ("link", "columns"):
+        assert getattr(read_tuned(path), key) is None
         return
     with pytest.raises(ConfigError, match=f"has no '{key}'"):
         read_tuned(path)

@@ -41,13 +41,14 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         logging.basicConfig(format="argnn: %(message)s")
         logging.getLogger("argnn").setLevel(logging.INFO)
         keep_freed_memory()
+        words = sys.argv[1:] if arguments is None else arguments
         with meeting():
             if not is_leader():
                 from argnn.runs.followers import follow
 
                 follow()
                 return 0
-            code = app(args=arguments, prog_name="argnn", standalone_mode=False)
+            code = app(args=list(words) or ["--help"], prog_name="argnn", standalone_mode=False)
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
     except KeyboardInterrupt:

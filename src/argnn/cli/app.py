@@ -25,7 +25,6 @@ app = typer.Typer(
     name="argnn",
     help="Adaptive Riemannian Graph Neural Networks: every node learns its own metric.",
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
     add_completion=False,
 )
 

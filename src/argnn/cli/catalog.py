@@ -14,8 +14,7 @@ from argnn.cli.progress import SplitProgress
 @app.command()
 def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
     """List the data sets: sizes, homophily, and whether they are at hand."""
-    from argnn.runs.tables import dataset_table
-    from argnn.settings.catalog import dataset_rows
+    from argnn.settings.catalog import dataset_rows, dataset_table
 
     rows = dataset_rows(data_root)
     if as_json:
@@ -25,26 +24,22 @@ def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
+@options.with_options(options.GRAPH)
 def inspect(
+    context: typer.Context,
     data: Annotated[str, typer.Argument(help="Path of a graph, or the name of a data set.")],
-    data_root: options.DataRoot = None,
-    directed: options.Directed = False,
-    row_normalize: options.RowNormalize = False,
-    features: options.Features = None,
-    label: options.Label = None,
-    node_id: options.NodeId = None,
-    weight: options.Weight = None,
-    drop: options.Drop = None,
-    standardize: options.Standardize = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what was understood of a graph before anything is trained on it."""
-    from argnn.data.import_options import Columns
     from argnn.data.inspect import inspect_graph, inspection_tables
 
-    columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
+    given = context.params
     report = inspect_graph(
-        data, root=data_root, directed=directed, row_normalize=row_normalize, columns=columns
+        data,
+        root=given["data_root"],
+        directed=given["directed"],
+        row_normalize=given["row_normalize"],
+        columns=options.graph_columns(given),
     )
     if as_json:
         print_json(report)
@@ -59,8 +54,7 @@ def inspect(
 @app.command()
 def models(as_json: AsJson = False) -> None:
     """List the models: geometry, citation and search space."""
-    from argnn.runs.tables import model_table
-    from argnn.settings.catalog import model_rows
+    from argnn.settings.catalog import model_rows, model_table
 
     rows = model_rows()
     if as_json:

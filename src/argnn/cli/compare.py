@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@options.with_options(options.TRAINING, options.GRAPH)
 def compare(
     context: typer.Context,
     data: Annotated[str, typer.Argument(help="Name of a data set, or the path of a graph.")],
@@ -47,25 +48,6 @@ def compare(
         Path | None,
         typer.Option(help="Folder of the comparison, runs/NAME-compare if not given."),
     ] = None,
-    settings: options.Settings = None,
-    select: options.Select = None,
-    class_weight: options.ClassWeight = None,
-    threshold: options.Threshold = None,
-    ratio: options.Ratio = None,
-    decoder: options.Decoder = None,
-    spanning_forest: options.SpanningForest = False,
-    split_by: options.SplitBy = None,
-    time: options.Time = None,
-    data_root: options.DataRoot = None,
-    directed: options.Directed = False,
-    row_normalize: options.RowNormalize = False,
-    features: options.Features = None,
-    label: options.Label = None,
-    node_id: options.NodeId = None,
-    weight: options.Weight = None,
-    ignore_weights: options.IgnoreWeights = False,
-    drop: options.Drop = None,
-    standardize: options.Standardize = False,
     workers: Annotated[
         int | None, typer.Option(help="Trials or splits to run at the same time.")
     ] = None,

@@ -1,84 +1,26 @@
-"""Options that several commands share."""
+"""Options that several commands share, one by one or as a group."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from argnn.data.import_options import Columns
     from argnn.settings.resolve import Request
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
-# Graphs
 DataRoot = Annotated[
     str | None, typer.Option(help="Folder of the raw benchmark files, else $ARGNN_DATA.")
 ]
-Directed = Annotated[bool, typer.Option("--directed", help="Keep edge directions.")]
-RowNormalize = Annotated[
-    bool, typer.Option("--row-normalize", help="Scale feature rows to sum one.")
-]
-Features = Annotated[
-    str | None,
-    typer.Option(help="Features made from the edges: degree, onehot, random or laplacian."),
-]
-Label = Annotated[str | None, typer.Option(help="Node column of the classes; else label or y.")]
-NodeId = Annotated[
-    str | None, typer.Option("--id", help="Node column of the ids; else id or the first.")
-]
-Weight = Annotated[str | None, typer.Option(help="Edge column of the weights.")]
-Drop = Annotated[list[str] | None, typer.Option(help="Node column to leave out; may be repeated.")]
-Standardize = Annotated[
-    bool, typer.Option("--standardize", help="Scale number columns to mean 0, deviation 1.")
-]
-IgnoreWeights = Annotated[
-    bool, typer.Option("--ignore-weights", help="Train without the weights of the edges.")
-]
-
-# Training
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="key=value, such as train.lr=0.01; argnn tune leaves it fixed."),
-]
-Select = Annotated[
-    str | None,
-    typer.Option(
-        help="Validation score that chooses the epoch: accuracy, f1_macro, auroc, "
-        "average_precision or loss."
-    ),
-]
-ClassWeight = Annotated[
-    str | None,
-    typer.Option(help="Weights in the training loss: balanced, class=weight,..., or a YAML file."),
-]
-Threshold = Annotated[
-    str | None,
-    typer.Option(
-        help="Probability from which a node is of the rarer of two classes: a number, or "
-        "validation to choose it there."
-    ),
-]
-Ratio = Annotated[
-    str | None, typer.Option(help="Training/validation/test share of links; 85/5/10 if not given.")
-]
-Decoder = Annotated[
-    str | None, typer.Option(help="dot, cosine, distance, metric or mlp; for links.")
-]
-SpanningForest = Annotated[
-    bool, typer.Option("--spanning-forest", help="Keep one in training; for links.")
-]
-SplitBy = Annotated[
-    str | None,
-    typer.Option(help="random if not given; time: the newest links are tested; for links."),
-]
-Time = Annotated[
-    str | None, typer.Option(help="Edge column of time stamps, numbers or dates; for links.")
-]
 Executor = Annotated[str, typer.Option(help="local or ray.")]
 Address = Annotated[
     str | None, typer.Option(help="Ray cluster: auto or ray://...; else one is started here.")
@@ -91,36 +33,104 @@ Split = Annotated[
 ]
 
 
-def judging_flags(
-    select: str | None, class_weight: str | None, threshold: str | None = None
-) -> list[str]:
-    """The settings that these options stand for, as ``--set`` takes them."""
-    flags = [] if select is None else [f"train.select={select}"]
-    if class_weight is not None:
-        from argnn.settings.class_weights import parsed_class_weight
+def _option(name: str, kind: Any, words: str, flag: str | None = None) -> Parameter:
+    """An option that is off, or not given, by default."""
+    said = typer.Option(flag or f"--{name.replace('_', '-')}", help=words)
+    default, kind = (False, bool) if kind is bool else (None, kind | None)
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, said]
+    )
 
-        flags.append(f"train.class_weight={json.dumps(parsed_class_weight(class_weight))}")
-    return flags if threshold is None else [*flags, f"train.threshold={threshold}"]
+
+#: How a graph is read, and what its columns mean: see :func:`graph_columns`.
+GRAPH = (
+    Parameter("data_root", Parameter.KEYWORD_ONLY, default=None, annotation=DataRoot),
+    _option("directed", bool, "Keep edge directions."),
+    _option("row_normalize", bool, "Scale feature rows to sum one."),
+    _option("features", str, "Features made from the edges: degree, onehot, random or laplacian."),
+    _option("label", str, "Node column of the classes; else label or y."),
+    _option("node_id", str, "Node column of the ids; else id or the first.", "--id"),
+    _option("weight", str, "Edge column of the weights."),
+    _option("time", str, "Edge column of time stamps, numbers or dates; for links."),
+    _option("drop", list[str], "Node column to leave out; may be repeated."),
+    _option("standardize", bool, "Scale number columns to mean 0, deviation 1."),
+)
+#: What a run is to do: see :func:`requested`.
+TRAINING = (
+    _option(
+        "settings",
+        list[str],
+        "key=value, such as train.lr=0.01; argnn tune leaves it fixed.",
+        "--set",
+    ),
+    _option(
+        "select",
+        str,
+        "Validation score that chooses the epoch: accuracy, f1_macro, auroc, average_precision or "
+        "loss.",
+    ),
+    _option(
+        "class_weight",
+        str,
+        "Weights in the training loss: balanced, class=weight,..., or a YAML file.",
+    ),
+    _option(
+        "threshold",
+        str,
+        "Probability from which a node is of the rarer of two classes: a number, or validation to "
+        "choose it there.",
+    ),
+    _option("ratio", str, "Training/validation/test share of links; 85/5/10 if not given."),
+    _option("decoder", str, "dot, cosine, distance, metric or mlp; for links."),
+    _option("spanning_forest", bool, "Keep one in training; for links."),
+    _option("split_by", str, "random if not given; time: the newest links are tested; for links."),
+    _option("ignore_weights", bool, "Train without the weights of the edges."),
+)
+
+
+def with_options(
+    *groups: Sequence[Parameter],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command further options, which it finds in the parameters of its context."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = signature(function)
+
+        @wraps(function)
+        def command(**given: Any) -> None:
+            function(**{name: given[name] for name in own.parameters})
+
+        listed = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in own.parameters.values()]
+        added = [option for group in groups for option in group]
+        command.__signature__ = own.replace(parameters=[*listed, *added])  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def graph_columns(given: Mapping[str, Any]) -> "Columns":
+    """What the options of :data:`GRAPH` say about columns."""
+    from argnn.data.import_options import Columns
+
+    values = {field.name: given[field.name] for field in fields(Columns)}
+    return Columns(**{**values, "drop": tuple(given["drop"] or ())})
 
 
 def requested(given: Mapping[str, Any], **changes: Any) -> "Request":
     """The request that the options of a command make.
 
     Args:
-        given: The options by the names of their parameters; those of training and columns here.
+        given: The options by the names of their parameters; those of both groups are there.
         **changes: Entries of the request that replace them.
     """
-    from argnn.data.import_options import Columns
+    from argnn.settings.class_weights import parsed_class_weight
     from argnn.settings.resolve import Request
 
-    lengths = {name: given.get(name) for name in ("epochs", "checkpoint_every")}
-    flags = [f"train.{name}={value}" for name, value in lengths.items() if value is not None]
-    flags += judging_flags(given["select"], given["class_weight"], given["threshold"])
-    columns = Columns(
-        **{name: given[name] for name in ("features", "label", "node_id", "weight", "time")},
-        drop=tuple(given["drop"] or ()),
-        standardize=given["standardize"],
-    )
+    names = ("epochs", "checkpoint_every", "select", "class_weight", "threshold")
+    train = {name: given[name] for name in names if given.get(name) is not None}
+    if "class_weight" in train:
+        train["class_weight"] = json.dumps(parsed_class_weight(train["class_weight"]))
+    flags = [f"train.{name}={value}" for name, value in train.items()]
     same = {field.name: given[field.name] for field in fields(Request) if field.name in given}
-    overrides = (*flags, *(given["settings"] or ()))
-    return Request(**{**same, "columns": columns, "overrides": overrides, **changes})
+    same |= {"columns": graph_columns(given), "overrides": (*flags, *(given["settings"] or ()))}
+    return Request(**{**same, **changes})

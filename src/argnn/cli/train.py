@@ -26,6 +26,7 @@ _WITH_RESUME = ("data", "resume", "data_root", "workers", "dashboard", "as_json"
 
 
 @app.command()
+@options.with_options(options.TRAINING, options.GRAPH)
 def train(
     context: typer.Context,
     data: Annotated[
@@ -47,28 +48,9 @@ def train(
     device: options.Device = "auto",
     out: Annotated[Path | None, typer.Option(help="New folder for the run.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Folder of a run to continue.")] = None,
-    settings: options.Settings = None,
     settings_file: Annotated[
         str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
     ] = None,
-    select: options.Select = None,
-    class_weight: options.ClassWeight = None,
-    threshold: options.Threshold = None,
-    ratio: options.Ratio = None,
-    decoder: options.Decoder = None,
-    spanning_forest: options.SpanningForest = False,
-    split_by: options.SplitBy = None,
-    time: options.Time = None,
-    data_root: options.DataRoot = None,
-    directed: options.Directed = False,
-    row_normalize: options.RowNormalize = False,
-    features: options.Features = None,
-    label: options.Label = None,
-    node_id: options.NodeId = None,
-    weight: options.Weight = None,
-    ignore_weights: options.IgnoreWeights = False,
-    drop: options.Drop = None,
-    standardize: options.Standardize = False,
     workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Epochs between checkpoints, 25 if not given; 0 for none.")
@@ -88,7 +70,7 @@ def train(
         folder, plan = _continued(out, data, data_root, workers)
     elif resume is not None:
         _refuse_settings(context)
-        folder, plan = _continued(resume, data, data_root, workers)
+        folder, plan = _continued(resume, data, context.params["data_root"], workers)
     else:
         from argnn.settings.resolve import AUTO, Request
         from argnn.settings.tuned import read_tuned

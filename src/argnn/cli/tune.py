@@ -28,7 +28,9 @@ _SHOWN = 5
 
 
 @app.command()
+@options.with_options(options.TRAINING, options.GRAPH)
 def tune(
+    context: typer.Context,
     data: Annotated[str, typer.Argument(help="Name of a data set, or the path of a .npz file.")],
     model: Annotated[str, typer.Option(help="Model: see argnn models.")] = "argnn",
     trials: Annotated[
@@ -55,15 +57,6 @@ def tune(
     force: Annotated[
         bool, typer.Option("--force", help="Replace any file there, not only an older result.")
     ] = False,
-    settings: options.Settings = None,
-    select: options.Select = None,
-    class_weight: options.ClassWeight = None,
-    ratio: options.Ratio = None,
-    decoder: options.Decoder = None,
-    spanning_forest: options.SpanningForest = False,
-    data_root: options.DataRoot = None,
-    directed: options.Directed = False,
-    row_normalize: options.RowNormalize = False,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -81,27 +74,9 @@ def tune(
     stopped search is continued by the same command.
     """
     from argnn.bench.tuning.search import check_out, default_paths, plan_search, run_search
-    from argnn.runs.prepare import Request
 
     console = Console(quiet=True) if as_json else output_console()
-    flags = [] if epochs is None else [f"train.epochs={epochs}"]
-    flags += options.judging_flags(select, class_weight)
-    request = Request(
-        data=data,
-        model=model,
-        preset=preset,
-        seed=seed,
-        device=device,
-        overrides=(*flags, *(settings or ())),
-        data_root=data_root,
-        directed=directed,
-        row_normalize=row_normalize,
-        workers=workers,
-        task=task,
-        ratio=ratio,
-        decoder=decoder,
-        spanning_forest=spanning_forest,
-    )
+    request = options.requested(context.params, split="all")
     search = plan_search(request, trials, splits=split)
     usual_journal, usual_out = default_paths(search)
     journal, path = storage or usual_journal, out or usual_out
@@ -110,7 +85,7 @@ def tune(
         {
             "storage": storage,
             "out": out,
-            "data_root": data_root,
+            "data_root": request.data_root,
             "device": None if device == "auto" else device,
             "executor": None if executor == "local" else executor,
             "workers": workers,
@@ -255,6 +230,7 @@ def _best_table(records: "Sequence[TrialRecord]", search: "Search") -> "Table":
 
 def _use(search: "Search", path: Path) -> str:
     """The command that trains with the result."""
+    from argnn.data.import_options import column_options
     from argnn.settings.resolve import Request
 
     config, usual = search.config, Request(search.config.data)
@@ -265,4 +241,6 @@ def _use(search: "Search", path: Path) -> str:
     if config.link is not None:
         link_options = ("ratio", "decoder", "spanning_forest")
         options |= {name: getattr(config.link, name) for name in link_options}
+        options["split_by"] = config.link.to_json().get("split_by")
+    options |= column_options(config.columns)
     return shlex.join(["argnn", "train", config.data, *option_words(options)])

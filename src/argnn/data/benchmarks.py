@@ -11,18 +11,15 @@ from pathlib import Path
 
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import Actor, Planetoid, WebKB, WikipediaNetwork
+from torch_geometric.utils import remove_self_loops, to_undirected
 
 from argnn.data.cache import store_graph, stored_graph, writable_folder
-from argnn.data.specs import SHA256, DatasetSpec, check_counts
+from argnn.data.raw_files import RawFiles, chosen_root, raw_folder, read_raw_files
+from argnn.data.specs import SHA256, DatasetSpec
 from argnn.errors import DataError
 from argnn.folders import cache_root
 
 logger = logging.getLogger(__name__)
-
-RawFiles = dict[str, bytes]
-
-#: Most bytes that are read from a file; all known files are smaller.
-_LARGEST = 64 << 20
 
 
 def load_benchmark(spec: DatasetSpec, root: str | Path | None = None) -> Data:
@@ -31,8 +28,10 @@ def load_benchmark(spec: DatasetSpec, root: str | Path | None = None) -> Data:
     The raw files are below ``root``, else ``$ARGNN_DATA``, else a folder of the cache, which is
     filled from the network if the data set is not there. Nothing is ever written beside them.
     """
-    folder = _raw_folder(spec, root)
-    files = _read(spec, folder)
+    folder = raw_folder(spec, root)
+    if not chosen_root(root) and not all((folder / name).is_file() for name in spec.raw_files):
+        download(spec, folder)
+    files = read_raw_files(spec, folder)
     fingerprint = hashlib.sha256("".join(SHA256[spec.name].values()).encode()).hexdigest()[:16]
     path = cache_root() / "processed" / f"{spec.name}-{fingerprint}.safetensors"
     graph = stored_graph(path)
@@ -41,16 +40,6 @@ def load_benchmark(spec: DatasetSpec, root: str | Path | None = None) -> Data:
         check_counts(spec, graph)
         store_graph(path, graph)
     return graph
-
-
-def _raw_folder(spec: DatasetSpec, root: str | Path | None) -> Path:
-    chosen = root or os.environ.get("ARGNN_DATA")
-    if chosen:
-        return Path(chosen).expanduser() / spec.folder
-    folder = cache_root() / "raw" / spec.folder
-    if not all((folder / name).is_file() for name in spec.raw_files):
-        download(spec, folder)
-    return folder
 
 
 def download(spec: DatasetSpec, folder: Path) -> None:
@@ -103,33 +92,25 @@ def _url(spec: DatasetSpec, name: str) -> str:
     return f"{base}/splits/{name}" if "_split_" in name else f"{base}/new_data/{spec.prefix}/{name}"
 
 
-def _read(spec: DatasetSpec, folder: Path) -> RawFiles:
-    """The content of every raw file, each with the known SHA-256 sum.
-
-    PyG unpickles some of them, so that any other file could run code.
-    """
-    files: RawFiles = {}
-    for name in spec.raw_files:
-        path = folder / name
-        try:
-            if not path.is_file():  # reading a pipe would never end
-                raise FileNotFoundError
-            with path.open("rb") as file:
-                files[name] = file.read(_LARGEST)
-        except FileNotFoundError as error:
-            raise DataError(
-                f"{spec.name}: raw file missing: {path}; check the data root "
-                f"(--data-root or ARGNN_DATA): it must hold all {len(spec.raw_files)} files there"
-            ) from error
-        except OSError as error:
-            raise DataError(f"{spec.name}: cannot read {path}: {error.strerror}") from error
-        found, expected = hashlib.sha256(files[name]).hexdigest(), SHA256[spec.name][name]
-        if found != expected:
-            raise DataError(
-                f"{spec.name}: {path} is damaged or another file (SHA-256 {found[:16]}..., "
-                f"expected {expected[:16]}...); fetch it again, or load your own graph by its path"
-            )
-    return files
+def check_counts(spec: DatasetSpec, graph: Data) -> None:
+    """Raise ``DataError`` if a graph, as stored, is not the one that ``spec`` describes."""
+    simple = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
+    source, target = simple
+    counts = {
+        "nodes": (spec.nodes, graph.num_nodes),
+        "stored edges": (spec.stored_edges, graph.edge_index.size(1)),
+        "undirected edges": (spec.edges, simple.size(1) // 2),
+        "undirected edges within a class": (
+            spec.same_class_edges,
+            int((graph.y[source] == graph.y[target]).sum()) // 2,
+        ),
+        "features": (spec.features, graph.x.size(1)),
+        "classes": (spec.classes, int(graph.y.max()) + 1),
+        "splits": (spec.splits, graph.train_mask.size(1)),
+    }
+    for what, (expected, found) in counts.items():
+        if expected != found:
+            raise DataError(f"{spec.name}: expected {expected} {what} (got {found})")
 
 
 def _processed(spec: DatasetSpec, files: RawFiles) -> Data:

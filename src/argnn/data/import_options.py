@@ -45,6 +45,11 @@ class Columns:
         return cls(**{**values, "drop": tuple(values.get("drop", ()))})
 
 
+def column_options(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said about the columns of a graph, by the names of the options that say it."""
+    return {"id" if name == "node_id" else name: value for name, value in columns.items()}
+
+
 @dataclass(frozen=True)
 class ImportOptions(Columns):
     """How a graph is read: arguments of :func:`argnn.data.load`, explained there."""

@@ -11,9 +11,9 @@ from scipy.sparse import issparse
 from torch_geometric.data import Data
 
 from argnn.data.assemble import assemble
-from argnn.data.benchmarks import load_benchmark
+from argnn.data.benchmarks import check_counts, load_benchmark
 from argnn.data.columns import side_by_side
-from argnn.data.digits import digits
+from argnn.data.digits_graph import digits
 from argnn.data.formats import objects
 from argnn.data.formats.graphml import read_graphml
 from argnn.data.formats.parquet_files import read_parquet
@@ -24,7 +24,7 @@ from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema, check_schema
-from argnn.data.specs import DATASETS, check_counts
+from argnn.data.specs import DATASETS
 from argnn.data.structural_features import made_width
 from argnn.data.synthetic import mixed
 from argnn.data.tables import GraphTables, Table

@@ -6,11 +6,6 @@ from dataclasses import dataclass, fields
 from importlib.resources import files
 from typing import Any, Literal
 
-from torch_geometric.data import Data
-from torch_geometric.utils import remove_self_loops, to_undirected
-
-from argnn.errors import DataError
-
 Loader = Literal["planetoid", "actor", "wikipedia", "webkb", "digits", "mixed"]
 
 _PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
@@ -28,6 +23,7 @@ class DatasetSpec:
         loader: Which function reads the files.
         nodes: Number of nodes.
         edges: Number of undirected edges without self-loops and duplicates.
+        same_class_edges: How many of these edges join nodes of the same class.
         stored_edges: Columns of ``edge_index`` before self-loops are removed and directions added.
         features: Number of features of a node.
         classes: Number of classes.
@@ -46,6 +42,7 @@ class DatasetSpec:
     loader: Loader
     nodes: int
     edges: int
+    same_class_edges: int
     stored_edges: int
     features: int
     classes: int
@@ -56,6 +53,11 @@ class DatasetSpec:
     folder: str = ""
     prefix: str = ""
     downloadable: bool = True
+
+    @property
+    def homophily(self) -> float:
+        """Share of the edges that join nodes of the same class."""
+        return self.same_class_edges / self.edges
 
     @property
     def embedded(self) -> bool:
@@ -71,22 +73,6 @@ class DatasetSpec:
         if self.loader == "planetoid":
             return tuple(f"ind.{self.prefix}.{part}" for part in _PLANETOID_PARTS) + splits
         return (NODE_FILE, EDGE_FILE, *splits)
-
-
-def check_counts(spec: DatasetSpec, graph: Data) -> None:
-    """Raise ``DataError`` if a graph, as stored, is not the one that ``spec`` describes."""
-    simple = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
-    counts = {
-        "nodes": (spec.nodes, graph.num_nodes),
-        "stored edges": (spec.stored_edges, graph.edge_index.size(1)),
-        "undirected edges": (spec.edges, simple.size(1) // 2),
-        "features": (spec.features, graph.x.size(1)),
-        "classes": (spec.classes, int(graph.y.max()) + 1),
-        "splits": (spec.splits, graph.train_mask.size(1)),
-    }
-    for what, (expected, found) in counts.items():
-        if expected != found:
-            raise DataError(f"{spec.name}: expected {expected} {what} (got {found})")
 
 
 def _read_specs() -> dict[str, DatasetSpec]:

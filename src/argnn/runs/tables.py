@@ -270,34 +270,6 @@ def chosen_table(trials: Sequence[Mapping[str, Any]]) -> Table:
     return rich_table(header, rows, left=header[1:2], title="chosen by trials on validation")
 
 
-def dataset_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """All data sets."""
-    words, sizes = ("name", "status", "citation"), ("nodes", "edges", "features", "classes")
-    header = ("name", *sizes, "splits", "homophily", "status", "citation")
-    shown = [
-        {**row, "homophily": "-" if row["homophily"] is None else f"{row['homophily']:.2f}"}
-        for row in rows
-    ]
-    table = rich_table(header, [[str(row[name]) for name in header] for row in shown], left=words)
-    for column in table.columns[:-1]:
-        column.no_wrap = True
-    return table
-
-
-def model_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """All models."""
-    header, cells = ("name", "space", "citation", "search space"), []
-    for row in rows:
-        choices = [
-            f"{name}: {', '.join(str(value) for value in values)}"
-            for name, values in row["search_space"].items()
-        ]
-        cells.append((row["name"], row["space"], row["citation"], "\n".join(choices)))
-    table = rich_table(header, cells, left=header)
-    table.show_lines = True
-    return table
-
-
 def comparison_cells(results: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Header and rows of several models on the same splits; a result has data, model, summary."""
     scores, selection = SCORES["node"], SELECTION["node"]

@@ -1,14 +1,16 @@
-"""What there is to run: data sets and models, as rows for a table."""
+"""What there is to run: data sets and models, as rows and as tables. Does not import torch."""
 
-import os
-from pathlib import Path
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
-from argnn.data import DATASETS, DatasetSpec, load
-from argnn.errors import ArgnnError
-from argnn.folders import cache_root
-from argnn.functional import edge_homophily
-from argnn.nn import MODELS
+from rich.table import Table
+
+from argnn.data.raw_files import chosen_root, raw_folder, read_raw_files
+from argnn.data.specs import DATASETS, DatasetSpec
+from argnn.errors import DataError
+from argnn.tables import rich_table
 
 
 def dataset_rows(root: str | None = None) -> list[dict[str, Any]]:
@@ -20,9 +22,9 @@ def _dataset_row(spec: DatasetSpec, root: str | None) -> dict[str, Any]:
     status, homophily, problem = _status(spec, root), None, None
     if status in ("embedded", "ready"):
         try:
-            graph = load(spec.name, root=root)
-            homophily = edge_homophily(graph.edge_index, graph.y)
-        except ArgnnError as error:
+            read_raw_files(spec, raw_folder(spec, root))
+            homophily = spec.homophily
+        except DataError as error:
             status, problem = "damaged", str(error)
     sizes = ("name", "nodes", "edges", "features", "classes", "splits", "directed")
     return {
@@ -38,20 +40,45 @@ def _dataset_row(spec: DatasetSpec, root: str | None) -> dict[str, Any]:
 def _status(spec: DatasetSpec, root: str | None) -> str:
     if spec.embedded:
         return "embedded"
-    chosen = root or os.environ.get("ARGNN_DATA")
-    base = Path(chosen).expanduser() if chosen else cache_root() / "raw"
-    found = [(base / spec.folder / name).is_file() for name in spec.raw_files]
+    folder = raw_folder(spec, root)
+    found = [(folder / name).is_file() for name in spec.raw_files]
     if all(found):
         return "ready"
     if any(found):
         return "incomplete"
-    return "to download" if spec.downloadable and not chosen else "missing"
+    return "to download" if spec.downloadable and not chosen_root(root) else "missing"
 
 
 def model_rows() -> list[dict[str, Any]]:
-    """Facts about every model."""
-    facts = ("space", "citation", "search_space")
-    return [
-        {"name": name, **{fact: getattr(model, fact) for fact in facts}}
-        for name, model in MODELS.items()
+    """Facts about every model: what ``scripts/write_catalog.py`` has read from the classes."""
+    text = files("argnn.settings").joinpath("models.json").read_text("utf-8")
+    rows: list[dict[str, Any]] = json.loads(text)
+    return rows
+
+
+def dataset_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """All data sets."""
+    words, sizes = ("name", "status", "citation"), ("nodes", "edges", "features", "classes")
+    header = ("name", *sizes, "splits", "homophily", "status", "citation")
+    shown = [
+        {**row, "homophily": "-" if row["homophily"] is None else f"{row['homophily']:.2f}"}
+        for row in rows
     ]
+    table = rich_table(header, [[str(row[name]) for name in header] for row in shown], left=words)
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    return table
+
+
+def model_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """All models."""
+    header, cells = ("name", "space", "citation", "search space"), []
+    for row in rows:
+        choices = [
+            f"{name}: {', '.join(str(value) for value in values)}"
+            for name, values in row["search_space"].items()
+        ]
+        cells.append((row["name"], row["space"], row["citation"], "\n".join(choices)))
+    table = rich_table(header, cells, left=header)
+    table.show_lines = True
+    return table

@@ -19,6 +19,8 @@ from argnn.yaml_files import parsed_yaml
 MAX_WIDTH = 2**16
 MAX_OPTION = 1024
 _Channels = Annotated[int, Ge(1), Le(2**24)]
+#: Classes and specifications that were tried out in this process.
+_TRIED: set[tuple[type[AbstractNodeModel], str]] = set()
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class ModelSpec:
     def try_out(self) -> None:
         """Raise unless the model can be built and takes one step on a toy graph."""
         check_options(self.options)
+        this = (model_class(self.model), repr(self))  # equal numbers of other types differ here
+        if this in _TRIED:
+            return
         pair = torch.tensor([[0, 1], [1, 0]])
         with seeded(0), torch.no_grad():
             model = self.build().eval()
@@ -65,6 +70,7 @@ class ModelSpec:
                     model.pair_scores(outputs, pair)
             except (RuntimeError, TypeError, ValueError) as error:
                 raise ConfigError(f"{self.model}: {' '.join(str(error).split())}") from error
+        _TRIED.add(this)
 
 
 def check_options(options: Mapping[str, Any]) -> None:

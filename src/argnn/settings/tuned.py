@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from argnn.checked import Count, Text, checked
+from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, error_prefix
 from argnn.files import digest_matches, with_digest, write_output
 from argnn.nn import model_name
@@ -61,6 +62,7 @@ class TunedSettings:
         validation: The score that chose them.
         trials: How many trials there were.
         link: How pairs are divided and scored; None for nodes.
+        columns: What was said about the columns of the graph, where anything was.
     """
 
     data: Text
@@ -75,6 +77,7 @@ class TunedSettings:
     validation: ValidationScore
     trials: TrialCounts
     link: LinkConfig | None = None
+    columns: Columns | None = None
 
     def require(self, origin: Path, wanted: Mapping[str, Any]) -> None:
         """Raise unless the fields named in ``wanted`` have these values there."""
@@ -87,6 +90,8 @@ class TunedSettings:
 def write_tuned(path: Path, tuned: TunedSettings, *, force: bool = False) -> None:
     """Write the file, whole or not at all; ``force`` replaces one that is there."""
     values = {name: value for name, value in asdict(tuned).items() if value is not None}
+    if tuned.columns is not None:
+        values["columns"] = tuned.columns.given()
     content = with_digest({"format": FORMAT, **values})
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     write_output(path, (_HEADER + text).encode(), force=force)

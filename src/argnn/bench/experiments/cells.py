@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from argnn.bench.experiments.files import ALL, Experiment, Method
 from argnn.bench.leaderboard.compare import by_split
 from argnn.bench.leaderboard.gather import score_of
+from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import fingerprint
 from argnn.runs.machine import threads_for
@@ -60,6 +61,8 @@ class Cell:
         values |= {"method": self.method, "split": self.job.split}
         if config.link is not None:
             values["ratio"] = config.link.ratio
+        if config.columns:
+            values["columns"] = config.columns
         return fingerprint(values)[:_CELL_DIGITS]
 
     @property
@@ -177,7 +180,7 @@ def plan_bench(
         tell: Is told what is being prepared.
     """
     device = resolve_device(device, "--device")
-    shelf: dict[tuple[str, str, bool], Data] = {}
+    shelf: dict[tuple[str, str, bool, Columns], Data] = {}
     found: dict[CellKey, Cell] = {}
     members: dict[str, list[CellKey]] = {}
     graphs: dict[str, Data] = {}
@@ -186,7 +189,7 @@ def plan_bench(
         for request, method in _requests(experiment, device, data_root):
             if tell is not None:
                 tell(f"{Path(request.data).stem}, {method.label}")
-            choice = (experiment.task, request.data, request.directed)
+            choice = (experiment.task, request.data, request.directed, request.columns)
             if choice not in shelf:
                 shelf[choice] = load_graph(request.data, request)
             graph = shelf[choice]
@@ -231,6 +234,7 @@ def _requests(
                 overrides=method.overrides,
                 data_root=data_root,
                 directed=data.directed,
+                columns=data.columns,
                 task=experiment.task,
                 ratio=experiment.ratio,
                 decoder=method.decoder,

@@ -6,7 +6,7 @@ The package has one file per table of the paper; a user's own file has the same 
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -15,6 +15,7 @@ from annotated_types import MinLen
 
 from argnn.checked import Count, Text, checked
 from argnn.data import DATASETS
+from argnn.data.import_options import Columns
 from argnn.data.links import NUM_LINK_SPLITS, parse_ratio
 from argnn.errors import ConfigError, error_prefix
 from argnn.nn import DECODERS, MODELS, model_name
@@ -38,10 +39,12 @@ class DataChoice:
     Attributes:
         name: Name of a data set, or the absolute path of a file.
         directed: Whether directions of edges are kept.
+        columns: What the columns of a graph of the user mean.
     """
 
     name: Text
     directed: bool = False
+    columns: Columns = Columns()
 
 
 @dataclass(frozen=True)
@@ -239,6 +242,7 @@ def parsed_experiment(text: str | bytes, origin: str, folder: Path) -> Experimen
     with error_prefix(f"{origin}:"):
         file = checked(document, _ExperimentFile)
         data = tuple(_each("data", file.data, lambda entry: _data_choice(entry, folder)))
+        _each("data", data, lambda choice: (choice.name, choice.directed))
         found = {
             "data": data,
             "methods": _methods(file, data, folder),
@@ -260,7 +264,7 @@ def _data_choice(entry: str | DataChoice, folder: Path) -> DataChoice:
         if not path.exists():
             raise ConfigError(f"{path}: no such file") from error
         name = str(path.resolve())
-    return DataChoice(name, choice.directed)
+    return replace(choice, name=name)
 
 
 def _methods(file: _ExperimentFile, data: Sequence[DataChoice], folder: Path) -> tuple[Method, ...]:

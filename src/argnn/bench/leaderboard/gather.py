@@ -124,14 +124,21 @@ def gathered(rows: Sequence[ResultRow], task: str) -> Results:
     ours = [row for row in rows if row["task"] == task]
     by_cell: dict[tuple[str, Column], dict[Pair, ResultRow]] = {}
     models: dict[str, str] = {}
+    said: dict[Column, Any] = {}
     for row in ours:
+        column, columns = column_of(row), row["config"].get("columns", {})
+        if said.setdefault(column, columns) != columns:
+            raise RunError(
+                f"{column.name}: rows with different options for its columns, such as --label; "
+                "make a table of each"
+            )
         method = row["method"]
         if models.setdefault(method, row["model"]) != row["model"]:
             raise RunError(
                 f"the name '{method}' stands for two models, {models[method]} and {row['model']}; "
                 "give one of them a label of its own"
             )
-        by_cell.setdefault((method, column_of(row)), {})[_pair(row)] = row
+        by_cell.setdefault((method, column), {})[_pair(row)] = row
     ordered = sorted(models, key=lambda method: _method_order(method, models[method]))
     columns = sorted({column for _, column in by_cell}, key=_column_order)
     by_cell |= _cells_without_twins(by_cell)

@@ -27,6 +27,7 @@ from torch_geometric.data import Data
 from argnn.bench.tuning.jobs import Outcome, SplitJob
 from argnn.bench.tuning.study import SearchStudy, TrialRecord, open_study
 from argnn.data import features_and_edges
+from argnn.data.import_options import Columns, column_options
 from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable, tensors_digest
 from argnn.runs.machine import git_state, threads_for
@@ -129,6 +130,8 @@ class Search:
             "options": recorded_options(config.model, config.options),
             "training settings": config.train.to_json(),
             "link settings": None if config.link is None else asdict(config.link),
+            # Searches of an earlier version, which had none, go on.
+            **({"columns": config.columns} if config.columns else {}),
             "graph": tensors_digest(graph_tensors(self.graph)),
         }
 
@@ -203,11 +206,12 @@ def _command(
     """A command that asks for a search, without what does not change its result."""
     usual = Request(data=request.data)
     options: dict[str, Any] = {"model": config.model, "trials": trials}
-    for name in ("task", "preset", "seed", "ratio", "decoder"):
+    for name in ("task", "preset", "seed", "ratio", "decoder", "split_by"):
         value = getattr(request, name)
         options |= {name: value} if value != getattr(usual, name) else {}
     options["split"] = splits
     options |= {n: getattr(request, n) for n in ("directed", "row_normalize", "spanning_forest")}
+    options |= column_options(config.columns)
     changes = [word for text in request.overrides for word in ("--set", text)]
     return ("argnn", "tune", config.data, *option_words(options), *changes)
 
@@ -364,6 +368,7 @@ def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> TunedSetti
         validation=ValidationScore(search.score_name, best.value, list(config.splits), config.seed),
         trials=TrialCounts(search.trials, **counts(records)),
         link=config.link,
+        columns=Columns.from_given(config.columns) if config.columns else None,
     )
 
 

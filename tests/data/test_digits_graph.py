@@ -2,7 +2,7 @@ import numpy as np
 import torch
 from torch_geometric.utils import contains_self_loops, degree, is_undirected
 
-from argnn.data.digits import digits, nearest_neighbors
+from argnn.data.digits_graph import digits, nearest_neighbors
 
 
 def test_graph_is_the_same_every_time():
