@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from argnn.errors import ConfigError
+
 if TYPE_CHECKING:
     from argnn.data.import_options import Columns
     from argnn.settings.resolve import Request
@@ -85,7 +87,12 @@ TRAINING = (
     _option("spanning_forest", bool, "Keep one in training; for links."),
     _option("split_by", str, "random if not given; time: the newest links are tested; for links."),
     _option("ignore_weights", bool, "Train without the weights of the edges."),
+    _option("batching", str, "What a step sees: the whole graph, or clusters of it."),
+    _option("parts", int, "Clusters of the graph; with --batching clusters."),
+    _option("clusters_per_batch", int, "Clusters of a batch; with --batching clusters."),
+    _option("halo", int, "Hops around its clusters that a batch sees; with --batching clusters."),
 )
+_OF_CLUSTERS = ("parts", "clusters_per_batch", "halo")
 
 
 def with_options(
@@ -126,8 +133,15 @@ def requested(given: Mapping[str, Any], **changes: Any) -> "Request":
     from argnn.settings.class_weights import parsed_class_weight
     from argnn.settings.resolve import Request
 
-    names = ("epochs", "checkpoint_every", "select", "class_weight", "threshold")
+    names = (
+        *("epochs", "checkpoint_every", "select", "class_weight", "threshold", "batching"),
+        *_OF_CLUSTERS,
+    )
     train = {name: given[name] for name in names if given.get(name) is not None}
+    for name in _OF_CLUSTERS if train.get("batching") != "clusters" else ():
+        if name in train:
+            flag = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{flag} belongs to --batching clusters")
     if "class_weight" in train:
         train["class_weight"] = json.dumps(parsed_class_weight(train["class_weight"]))
     flags = [f"train.{name}={value}" for name, value in train.items()]

@@ -65,9 +65,11 @@ def train(
         from argnn.runs.dashboard import require_tensorboard
 
         require_tensorboard()
+        if context.params["batching"] == "clusters":
+            raise ConfigError("a dashboard needs the whole graph at once: leave out --dashboard")
     console = Console(quiet=True) if as_json else output_console()
-    if _goes_on(out):
-        folder, plan = _continued(out, data, data_root, workers)
+    if _goes_on(out, context.params["data_root"]):
+        folder, plan = _continued(out, data, None, workers)
     elif resume is not None:
         _refuse_settings(context)
         folder, plan = _continued(resume, data, context.params["data_root"], workers)
@@ -93,14 +95,14 @@ def train(
     _run(plan, folder, console, as_json, dashboard)
 
 
-def _goes_on(out: Path | None) -> TypeGuard[Path]:
+def _goes_on(out: Path | None, data_root: str | None) -> TypeGuard[Path]:
     """Whether torchrun has started this command again, and its run is there to be continued."""
     from argnn.runs.ranks import rank_count, was_restarted
 
     if rank_count() > 1 and out is None:
-        raise ConfigError(
-            "with torchrun name the run folder, so that a restart finds it: --out RUN"
-        )
+        raise ConfigError("with torchrun name the run folder, so that a restart finds it: --out")
+    if rank_count() > 1 and data_root is not None:
+        raise ConfigError("with torchrun set $ARGNN_DATA for all processes, not --data-root")
     return was_restarted() and out is not None and (out / "config.json").exists()
 
 

@@ -15,8 +15,8 @@ from argnn.data.partition import Partition, partition
 from argnn.errors import ConfigError
 from argnn.functional.graph_part import Place
 from argnn.functional.neighborhood import Edges, edges_of
-from argnn.nn import AbstractNodeModel
-from argnn.runs.layerwise import layerwise_outputs, takes_layers_one_by_one
+from argnn.nn import ARGNN, AbstractNodeModel, model_class
+from argnn.runs.layerwise import layerwise_outputs
 from argnn.runs.ranks import rank_count
 from argnn.settings.run_config import RunConfig
 from argnn.train import LinkPrediction, Task, TrainConfig
@@ -24,14 +24,11 @@ from argnn.train.batches import Batch, BatchSource, Forward, WholeGraph
 from argnn.train.ranks import RankExchange
 
 
-def batch_source(
-    config: RunConfig, model: AbstractNodeModel, visible: Data, task: Task
-) -> BatchSource:
+def batch_source(config: RunConfig, visible: Data, task: Task) -> BatchSource:
     """What training steps see: the whole graph, clusters of it, or the part of this process.
 
     Args:
         config: The configuration of the run.
-        model: The model; it must know parts of graphs, if steps do not see the whole.
         visible: Features and edges of the whole graph.
         task: Loss and validation score.
     """
@@ -40,19 +37,29 @@ def batch_source(
         task = task.configured(train)
     if not sees_parts(train):
         return WholeGraph(Batch(visible.x, edges_of(visible), task.loss))
-    if not takes_layers_one_by_one(model):
-        raise ConfigError(
-            f"{config.model} sees the whole graph at once: clusters and several "
-            "processes are for argnn"
-        )
+    check_parts(config)
     ranks = rank_count()
-    if ranks > 1 and train.batching != "whole":
-        raise ConfigError("several processes train on the whole graph: leave out --batching")
     weight = visible.get("edge_weight")
     adjacency = Adjacency.from_edges(visible.edge_index.cpu(), visible.x.size(0), weight)
     parts = GraphParts(visible.x, adjacency, config.device)
     kind, count = (ClusterBatches, train.parts) if ranks == 1 else (RankBatches, ranks)
     return kind(parts, partition(adjacency, count, train.partition), task, train)
+
+
+def check_parts(config: RunConfig) -> None:
+    """Raise where steps are to see parts of the graph, and that is not possible."""
+    train, nodes = config.train, config.graph["nodes"]
+    if not sees_parts(train):
+        return
+    if not issubclass(model_class(config.model), ARGNN):
+        raise ConfigError(
+            f"{config.model} sees the whole graph at once: clusters and several processes are for "
+            "argnn"
+        )
+    if rank_count() > 1 and train.batching != "whole":
+        raise ConfigError("several processes train on the whole graph: leave out --batching")
+    if rank_count() == 1 and train.parts > nodes:
+        raise ConfigError(f"parts must be at most the number of nodes, {nodes} (got {train.parts})")
 
 
 def sees_parts(train: TrainConfig) -> bool:

@@ -14,6 +14,7 @@ from argnn.data.links import NUM_LINK_SPLITS, RATIOS, SPLITS_BY, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import tensors_digest
 from argnn.nn import model_class
+from argnn.runs.batch_sources import check_parts
 from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Pool, StopEarly, Tell, graph_tensors, ignore, open_pool
 from argnn.runs.problems import class_names, divided_links, pose_problem
@@ -108,6 +109,7 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     )
     config = settle([base or trial_start(request)])
     check_class_weight(config.train.class_weight, class_names(graph))
+    check_parts(config)
     if config.link is not None:
         _check_link_splits(graph, splits, config.link)
     elif config.task != "node":  # what is wrong with targets is refused before anything is written

@@ -97,7 +97,7 @@ def _trained(
     observer = _Oracle(problem.judge) if oracle else None
     board = None
     if dashboard and in_parts:
-        raise ConfigError("a dashboard needs the whole graph in one process: leave out --dashboard")
+        raise ConfigError("a dashboard needs the whole graph at once: leave out --dashboard")
     if dashboard and folder is not None:
         board = Dashboard(folder, split, problem.visible, graph, config.train.epochs, on_epoch)
 

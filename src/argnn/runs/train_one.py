@@ -87,7 +87,7 @@ def train_one(
         model = config.spec.build().to(config.device)
     curvature = load_curvature(config, visible)
     with leading(_order(config, split, resume_from)):
-        batches = batch_source(config, model, visible, task)
+        batches = batch_source(config, visible, task)
         result = fit(
             model,
             visible,
