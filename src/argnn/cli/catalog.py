@@ -8,7 +8,7 @@ import typer
 from argnn.cli import options
 from argnn.cli.app import app, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot
-from argnn.cli.progress import SplitProgress
+from argnn.cli.progress import SplitProgress, StepBar
 
 
 @app.command()
@@ -43,9 +43,15 @@ def inspect(
     from argnn.data.inspect import inspect_graph, inspection_tables
 
     columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize)
-    report = inspect_graph(
-        data, root=data_root, directed=directed, row_normalize=row_normalize, columns=columns
-    )
+    with StepBar("inspect") as tell:
+        report = inspect_graph(
+            data,
+            root=data_root,
+            directed=directed,
+            row_normalize=row_normalize,
+            columns=columns,
+            tell=tell,
+        )
     if as_json:
         print_json(report)
         return

@@ -2,6 +2,7 @@
 
 from argnn.data.assemble import features_and_edges
 from argnn.data.digits import digits
+from argnn.data.graph_store.opening import GraphStore, adjacency_of, open_store
 from argnn.data.links import LinkSplit, split_links
 from argnn.data.loading import load
 from argnn.data.specs import DATASETS, DatasetSpec
@@ -10,7 +11,7 @@ from argnn.data.structural_features import with_edges
 from argnn.data.synthetic import clique, cycle, grid, mixed, tree
 
 __all__ = [
-    "DATASETS", "DatasetSpec", "LinkSplit", "check_masks", "clique", "cycle", "digits",
-    "features_and_edges", "grid", "load", "mixed", "split_links", "split_masks",
-    "stratified_splits", "tree", "with_edges",
+    "DATASETS", "DatasetSpec", "GraphStore", "LinkSplit", "adjacency_of", "check_masks", "clique",
+    "cycle", "digits", "features_and_edges", "grid", "load", "mixed", "open_store", "split_links",
+    "split_masks", "stratified_splits", "tree", "with_edges",
 ]  # fmt: skip

@@ -14,6 +14,13 @@ from argnn.errors import ConfigError, DataError, error_prefix
 
 DRAWN_FRACTIONS = (0.6, 0.2, 0.2)
 DRAWN_SEED = 0
+#: How a split was drawn, in words: for classes, and for other targets.
+DRAWN_RULES = tuple(
+    f"one {kind} 60/20/20 split drawn with seed {DRAWN_SEED}" for kind in ("stratified", "random")
+)
+WEIGHT_RULE = "weights kept (of duplicates the mean)"
+TIME_RULE = "times kept (of duplicates the first)"
+NO_SPLIT_ASKED = "no split was asked for"
 _KEPT = ("geometry", "geometry_names", "region", "targets", "target_names", "target_kind")
 
 
@@ -63,11 +70,8 @@ def assemble(
             feature_rule = "rows scaled to sum 1, zero rows kept"
     notes = _edge_notes(edge_index, x.size(0))
     keeps_directions = directed and not undirected_source
-    if time is None:
-        edge_index, weight = _arranged(edge_index, weight, x.size(0), keeps_directions)
-    else:
-        found = _first_in_time(edge_index, weight, time, x.size(0), keeps_directions)
-        edge_index, weight, time = found
+    found = merged_edges(edge_index, weight, time, x.size(0), keeps_directions)
+    edge_index, weight, time = found
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
     graph.edge_rule = _edge_rule(source, keeps_directions, said=directed)
@@ -210,12 +214,11 @@ def _masks(source: Data, y: Tensor) -> tuple[Masks, str]:
             check_usable(train, val, test)
         return (train, val, test), source.get("split_rule") or "masks of the source"
     if not bool((y >= 0).any()):
-        return _empty_masks(len(y)), "no split: the graph has no labels"
+        return empty_masks(len(y)), "no split: the graph has no labels"
     train, val, test = stratified_splits(y, DRAWN_FRACTIONS, count=1, seed=DRAWN_SEED)
     if not (bool(train.any()) and bool(val.any())):
         raise TooFewLabelsError("too few labels to draw a split; give train, val and test masks")
-    kind = "stratified" if source.get("targets") is None else "random"
-    return (train, val, test), f"one {kind} 60/20/20 split drawn with seed {DRAWN_SEED}"
+    return (train, val, test), DRAWN_RULES[source.get("targets") is not None]
 
 
 def _masks_if_usable(source: Data, y: Tensor) -> tuple[Masks, str]:
@@ -223,10 +226,11 @@ def _masks_if_usable(source: Data, y: Tensor) -> tuple[Masks, str]:
     if all(source.get(name) is not None for name in MASK_NAMES):
         with suppress(DataError):
             return _masks(source, y)
-    return _empty_masks(len(y)), "no split was asked for"
+    return empty_masks(len(y)), NO_SPLIT_ASKED
 
 
-def _empty_masks(num_nodes: int) -> Masks:
+def empty_masks(num_nodes: int) -> Masks:
+    """Masks of one split in which no node is."""
     train, val, test = (torch.zeros(num_nodes, 1, dtype=torch.bool) for _ in range(3))
     return train, val, test
 
@@ -253,6 +257,18 @@ def arranged_edges(edge_index: Tensor, num_nodes: int, directed: bool) -> Tensor
         [[0, 1], [1, 0]]
     """
     return _arranged(edge_index, None, num_nodes, directed)[0]
+
+
+def merged_edges(
+    edge_index: Tensor, weight: Tensor | None, time: Tensor | None, num_nodes: int, directed: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """:func:`arranged_edges` with weights and times ``[E]``, where edges have any.
+
+    Merged edges have the mean of their weights, or the time and weight of the first in time.
+    """
+    if time is not None:
+        return _first_in_time(edge_index, weight, time, num_nodes, directed)
+    return *_arranged(edge_index, weight, num_nodes, directed), None
 
 
 def _arranged(
@@ -295,9 +311,9 @@ def _edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
     directions = "directions kept" if keeps_directions else "both directions listed"
     rule = f"self-loops removed, {directions}, duplicates merged"
     if source.get("keep_time"):
-        rule += ", times kept (of duplicates the first)"
+        rule += f", {TIME_RULE}"
     elif source.get("keep_weight"):
-        rule += ", weights kept (of duplicates the mean)"
+        rule += f", {WEIGHT_RULE}"
     rule += " (the source is undirected)" if said and not keeps_directions else ""
     # After duplicates are merged there is no single value per edge, and no model would use it.
     dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]

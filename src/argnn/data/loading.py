@@ -18,6 +18,9 @@ from argnn.data.formats import objects
 from argnn.data.formats.graphml import read_graphml
 from argnn.data.formats.parquet_files import read_parquet
 from argnn.data.formats.text_files import SUFFIXES, read_csv, read_edge_list
+from argnn.data.graph_store.header import is_store
+from argnn.data.graph_store.opening import GraphStore, open_store
+from argnn.data.graph_store.reading import stored_graph
 from argnn.data.import_arrays import import_arrays
 from argnn.data.import_graph import ImportedGraph, import_tables
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
@@ -59,10 +62,11 @@ def load(
     """Load a graph, check it, and bring it to the one form that the library works with.
 
     Args:
-        source: A name of ``DATASETS``; the path of a file (``.npz``, ``.graphml``, an edge list) or
-            of a folder with ``edges.csv`` or ``edges.parquet`` and perhaps a table of nodes; a PyG
-            ``Data``; a networkx graph; ``(X, edge_index)``; a sparse adjacency matrix, alone or as
-            ``(A, X)``; a pandas table of edges, alone or as ``(edges, nodes)``.
+        source: A name of ``DATASETS``; the path of a file (``.npz``, ``.graphml``, an edge list),
+            of a folder with ``edges.csv`` or ``edges.parquet`` and perhaps a table of nodes, or of
+            a store, the folder that ``argnn convert`` writes; a PyG ``Data``; a networkx graph;
+            ``(X, edge_index)``; a sparse adjacency matrix, alone or as ``(A, X)``; a pandas table
+            of edges, alone or as ``(edges, nodes)``.
         root: Folder of the raw benchmark files; else ``$ARGNN_DATA``, else the cache.
         directed: Keep the directions of the edges instead of listing both.
         row_normalize: Scale each row of the nodes' own features to sum one.
@@ -125,6 +129,9 @@ def load(
         check_schema(schema)
         stored = {name: schema[name] for name in ("directed", "row_normalize")}
         options = replace(options, **stored, weight=weight or schema.get("weight"))
+    store = as_store(source)
+    if store is not None:
+        return stored_graph(store, options, schema, draw_split)
     name, origin, imported = _imported(source, root, options, schema)
     if imported.parts:
         imported.data.x = torch.from_numpy(side_by_side(imported.parts))
@@ -207,6 +214,12 @@ def _object_in_memory(source: Any) -> GraphTables | tuple[Data, list[str]] | Non
 def _row_count(value: Any) -> int:
     shape = getattr(value, "shape", None)
     return int(shape[0]) if shape else len(value) if hasattr(value, "__len__") else -1
+
+
+def as_store(source: Any) -> GraphStore | None:
+    """The store that a path means, if it does."""
+    path = _as_path(source) if isinstance(source, str | Path) else None
+    return open_store(path) if path is not None and _exists(path) and is_store(path) else None
 
 
 def _as_path(source: Any) -> Path | None:

@@ -1,0 +1,81 @@
+"""Graphs on the disk: ``argnn convert`` and ``argnn generate``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argnn.cli import options
+from argnn.cli.app import app, output_console, print_json, say
+from argnn.cli.progress import StepBar
+
+if TYPE_CHECKING:
+    from argnn.data import GraphStore
+
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="The folder to make.")]
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(help="Path of a graph, or the name of a data set.")],
+    store: StorePath,
+    task: Annotated[
+        str,
+        typer.Option(help="What labels are: node, regression or multilabel; auto: as they look."),
+    ] = "auto",
+    data_root: options.DataRoot = None,
+    directed: options.Directed = False,
+    row_normalize: options.RowNormalize = False,
+    features: options.Features = None,
+    label: options.Label = None,
+    node_id: options.NodeId = None,
+    weight: options.Weight = None,
+    time: options.Time = None,
+    drop: options.Drop = None,
+    standardize: options.Standardize = False,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write a graph into a store: a folder of arrays that commands read as far as they need it."""
+    from argnn.data.graph_store.converting import convert as work
+    from argnn.data.import_options import Columns
+
+    columns = Columns(features, label, node_id, weight, tuple(drop or ()), standardize, time)
+    with StepBar("convert") as tell:
+        made = work(
+            source,
+            store,
+            force=force,
+            tell=tell,
+            root=data_root,
+            directed=directed,
+            row_normalize=row_normalize,
+            task=task,
+            **columns.given(),
+        )
+    _show(made, as_json)
+
+
+def _show(store: "GraphStore", as_json: bool) -> None:
+    said = store.header.graph
+    size = sum(facts.size for facts in store.header.files.values())
+    features = len(said.feature_names)
+    if as_json:
+        listed = {"nodes": store.num_nodes, "edges": store.num_edges, "features": features}
+        print_json(
+            {
+                **{"store": str(store.path), "name": said.name, **listed},
+                **{"classes": len(said.class_names), "directed": store.directed},
+                **{"bytes": size, "content": store.header.content},
+                **{"rules": [said.edge_rule, said.feature_rule, said.split_rule]},
+                **{"notes": said.notes},
+            }
+        )
+        return
+    console = output_console()
+    # An undirected edge is listed twice, once for each direction.
+    edges = store.num_edges if store.directed else store.num_edges // 2
+    counts = f"{store.num_nodes} nodes, {edges} edges, {features} features"
+    say(console, f"{said.name}: {counts}, {len(said.class_names)} classes")
+    say(console, *(f"Note: {line}" for line in said.notes))
+    say(console, f"Store: {store.path} ({size / 2**20:.1f} MiB)")
