@@ -50,8 +50,8 @@ def test_damaged_store_is_one_line(argnn, refused, tmp_path):
     path.write_bytes(content[:-1] + b"?")
     refused("inspect", "store", message="store/x.npy: damaged, its content does not match")
     path.write_bytes(content[:-1])
-    for command in ("inspect", "train"):
-        refused(command, "store", message="store/x.npy: damaged, has 105599 bytes, but must")
+    for work in ("inspect", "train"):
+        refused(work, "store", message="store/x.npy: damaged, has 105599 bytes, but must")
     refused("convert", "mixed", "store", message="store: is there already; --force replaces it")
     refused("convert", "nothing.txt", "new", message="nothing.txt: no such file")
     refused("convert", "mixed", "store/x.npy", message="x.npy: is there already, and is no folder")
@@ -133,3 +133,15 @@ def test_kill_at_any_time_leaves_the_old_store_or_the_new_one(tmp_path, cache):
             assert load(store).name in ("mixed", "digits")
     convert("digits", store, force=True)
     assert [path.name for path in tmp_path.iterdir() if path != cache] == ["store"]
+
+
+def test_generated_graph_is_trained_on(argnn, refused, tmp_path):
+    asked = ("--nodes=1e3", "--edges", "5e3", "--features=8", "--classes=3")
+    done = argnn("generate", "store", *asked)
+    assert done.code == 0, done.err
+    assert done.out.startswith("store: 1000 nodes, 5000 edges, 8 features, 3 classes\n")
+    done = argnn("train", "store", "--model=gcn", "--epochs=30", "--json", "--out=run")
+    assert json.loads(done.out)["splits"][0]["test"]["accuracy"] > 0.8  # chance is 0.33
+    refused("generate", "store", *asked, message="store: is there already; --force replaces it")
+    refused("generate", "s", "--nodes=many", "--edges=1", message="--nodes must be a whole number")
+    refused("generate", "s", "--nodes=1e3", "--edges=1e9", message="edges must be from 0 to 124875")

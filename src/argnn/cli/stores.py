@@ -8,6 +8,9 @@ import typer
 from argnn.cli import options
 from argnn.cli.app import app, output_console, print_json, say
 from argnn.cli.progress import StepBar
+from argnn.csv_cells import is_number
+from argnn.errors import ConfigError
+from argnn.wording import shortened
 
 if TYPE_CHECKING:
     from argnn.data import GraphStore
@@ -79,3 +82,52 @@ def _show(store: "GraphStore", as_json: bool) -> None:
     say(console, f"{said.name}: {counts}, {len(said.class_names)} classes")
     say(console, *(f"Note: {line}" for line in said.notes))
     say(console, f"Store: {store.path} ({size / 2**20:.1f} MiB)")
+
+
+def _count(option: str, text: str) -> int:
+    """A whole number, also as ``1e6``."""
+    if text.isdecimal() and len(text) < 19:
+        return int(text)
+    if not is_number(text) or not float(text).is_integer():
+        raise ConfigError(f"{option} must be a whole number, such as 1e6 (got '{shortened(text)}')")
+    return int(float(text))
+
+
+@app.command()
+def generate(
+    store: StorePath,
+    nodes: Annotated[str, typer.Option(help="Number of nodes, such as 1e6.")],
+    edges: Annotated[str, typer.Option(help="Number of pairs of nodes that are joined.")],
+    kind: Annotated[str, typer.Option(help="communities, or rmat: a few nodes of high degree.")] = (
+        "communities"
+    ),
+    features: Annotated[int, typer.Option(help="Number of features.")] = 64,
+    classes: Annotated[int, typer.Option(help="Number of classes.")] = 10,
+    homophily: Annotated[
+        float | None,
+        typer.Option(help="Share of edges within classes, 0.8 if not given; for communities."),
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Noise of the features.")] = 1.0,
+    train_share: Annotated[float, typer.Option(help="Share of training nodes.")] = 0.6,
+    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Draw a graph with features and planted classes into a store, in bounded memory."""
+    from argnn.data.graph_store.generating import GraphRecipe
+    from argnn.data.graph_store.generating import generate as work
+
+    recipe = GraphRecipe(
+        _count("--nodes", nodes),
+        _count("--edges", edges),
+        kind=kind,
+        features=features,
+        classes=classes,
+        homophily=homophily,
+        noise=noise,
+        train_share=train_share,
+        seed=seed,
+    )
+    with StepBar("generate") as tell:
+        made = work(store, recipe, force=force, tell=tell)
+    _show(made, as_json)

@@ -74,7 +74,7 @@ def assemble(
     edge_index, weight, time = found
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
-    graph.edge_rule = _edge_rule(source, keeps_directions, said=directed)
+    graph.edge_rule = edge_rule(source, keeps_directions, said=directed)
     graph.feature_rule, graph.split_rule, graph.notes = feature_rule, split_rule, notes
     if weight is not None:
         graph.edge_weight = weight
@@ -306,7 +306,7 @@ def _first_in_time(
     return edges[:, chosen].contiguous(), weight, time[place[chosen]]
 
 
-def _edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
+def edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
     """What was done to the edges, in words."""
     directions = "directions kept" if keeps_directions else "both directions listed"
     rule = f"self-loops removed, {directions}, duplicates merged"

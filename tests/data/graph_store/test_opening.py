@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -142,11 +143,11 @@ def test_numbers_that_would_lead_outside_of_an_array(store, name, place, value, 
     values = np.load(store / f"{name}.npy")
     values[place] = value
     np.save(store / f"{name}.npy", values)
+    opened = open_store(store)
+    rows = opened.adjacency.into
+    read = partial(opened.check_rows, rows) if name.startswith("into") else opened.graph
     with pytest.raises(DataError, match=message):
-        opened = open_store(store)
-        if name.startswith("into"):
-            opened.check_rows(opened.adjacency.into)
-        opened.graph()
+        read()
 
 
 def test_ids_that_are_no_ids(store):

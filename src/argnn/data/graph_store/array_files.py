@@ -117,6 +117,16 @@ def read_array(folder: Path, name: str, facts: FileFacts | None = None) -> NDArr
     return values  # type: ignore[no-any-return]
 
 
+def read_chunks(folder: Path, name: str) -> Iterator[NDArray[Any]]:
+    """An array part by part, without its shape; unlike a map, parts do not stay in memory."""
+    path, dtype = folder / file_of(name), read_array(folder, name).dtype
+    with naming(path), path.open("rb") as file:
+        npy.read_magic(file)
+        npy.read_array_header_1_0(file)
+        while len(part := np.fromfile(file, dtype, CHUNK)):
+            yield part
+
+
 def array_facts(folder: Path, name: str, tell: Callable[[int], None]) -> FileFacts:
     """What the header says about the file of an array."""
     values, path = read_array(folder, name), folder / file_of(name)

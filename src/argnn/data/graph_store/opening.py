@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from argnn.data.graph_store.array_files import (
     Tell,
     be_silent,
     read_array,
+    read_chunks,
     row_chunks,
     sha256_of,
 )
@@ -230,23 +231,22 @@ def digested_names(store: GraphStore) -> set[str]:
     return names | ({"edge_weight"} if store.by_source.weight is not None else set())
 
 
-def content_digest(arrays: Mapping[str, NDArray[Any]], rows: Rows, tell: Tell = be_silent) -> str:
+def content_digest(folder: Path, names: Iterable[str], rows: Rows) -> str:
     """The checksum of a graph's tensors, read from the disk part by part.
 
     Args:
-        arrays: Those of nodes, and perhaps ``edge_time``.
+        folder: Of the arrays.
+        names: Arrays of nodes, and perhaps ``edge_time``.
         rows: Edges by source.
-        tell: Is told the arrays that are done.
     """
-    kinds = {name: torch.from_numpy(values[:0]).dtype for name, values in arrays.items()}
-    parts: dict[str, tuple[torch.dtype, Any, Any]] = {
-        name: (kinds[name], values.shape, row_chunks(values)) for name, values in arrays.items()
-    }
+    parts: dict[str, tuple[torch.dtype, Any, Any]] = {}
+    for name in names:
+        values = torch.from_numpy(read_array(folder, name))
+        parts[name] = values.dtype, values.shape, read_chunks(folder, name)
     edges = (piece for side in (1, 2) for piece in (part[side] for part in _pieces(rows)))
     parts["edge_index"] = torch.int64, (2, len(rows.other)), edges
     if rows.weight is not None:
         parts["edge_weight"] = torch.float32, rows.weight.shape, row_chunks(rows.weight)
-    tell(0, 1, "checksum")
     return pieces_digest(parts)
 
 

@@ -1,8 +1,9 @@
-"""Sort edges that do not fit into memory, and merge duplicates.
+"""Sort edges that do not fit into memory, and merge duplicates as ``load`` does.
 
 Edges are spread over files by ranges of their key ``source * N + target``. A file that is still
 too large is spread again. What fits into memory is sorted there; the ranges follow each other, so
-that the results do, too.
+that the results do, too. The mean of the weights of three or more equal edges is computed with
+more digits than ``load`` has, so that it does not depend on their order.
 """
 
 from collections.abc import Iterator
@@ -11,10 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from argnn.data.assemble import merged_edges
 from argnn.errors import naming
 
 Records = NDArray[Any]
@@ -23,8 +22,8 @@ Keys = NDArray[np.int64]
 _PARTS = 64
 #: Copies of a part that are in memory while it is sorted.
 _COPIES = 4
-#: Edges as they are given, and the same edges in the other direction: they are kept apart,
-#: because the weights of merged edges are summed in this order.
+#: Edges as they are given, and the same edges in the other direction: of equal edges at the same
+#: time the first one counts, and they are counted apart.
 _SIDES = ("given", "turned")
 
 
@@ -108,19 +107,14 @@ class EdgeSorter:
             return keys.view(self.dtype)
         self.distinct += len(np.unique(given["key"]))
         records = np.concatenate([given, turned])
-        weight, time = (
-            torch.from_numpy(records[name].copy()) if asked else None
-            for name, asked in (("weight", self.weighted), ("time", self.timed))
-        )
-        nodes = self.num_nodes
-        edges = torch.from_numpy(np.stack(np.divmod(records["key"], nodes)))
-        edges, weight, time = merged_edges(edges, weight, time, nodes, directed=True)
-        found = np.empty(edges.size(1), self.dtype)
-        found["key"] = (edges[0] * nodes + edges[1]).numpy()
-        if weight is not None:
-            found["weight"] = weight.numpy()
-        if time is not None:
-            found["time"] = time.numpy()
+        if self.timed:  # by ends, and of equal ones by time
+            records = records[np.argsort(records["time"], kind="stable")]
+        records = records[np.argsort(records["key"], kind="stable")]
+        begins = np.flatnonzero(np.diff(records["key"], prepend=-1))
+        found = records[begins]
+        if not self.timed and len(begins):
+            sums = np.add.reduceat(records["weight"].astype(np.float64), begins)
+            found["weight"] = sums / np.diff(begins, append=len(records))
         return found
 
 
@@ -137,8 +131,8 @@ class _Spread:
 
     def __init__(self, path: Path, dtype: np.dtype[Any], low: int, high: int) -> None:
         self.path, self.dtype = path, dtype
-        width = -(-(high - low) // _PARTS)
-        self._bounds = [min(high, low + part * width) for part in range(_PARTS + 1)]
+        self._width = -(-(high - low) // _PARTS)
+        self._bounds = [min(high, low + part * self._width) for part in range(_PARTS + 1)]
         self._files: dict[tuple[str, int], BinaryIO] = {}
         self._counts: dict[tuple[str, int], int] = {}
 
@@ -149,14 +143,9 @@ class _Spread:
         return sum(self._counts.get((side, part), 0) for side in _SIDES)
 
     def add(self, side: str, records: Records) -> None:
-        if records.dtype.names == ("key",):  # equal ones need no order
-            records = np.sort(records["key"]).view(records.dtype)
-            places = np.searchsorted(records["key"], self._bounds[1:-1])
-        else:
-            part = np.searchsorted(self._bounds[1:-1], records["key"], side="right")
-            order = np.argsort(part.astype(np.uint8), kind="stable")
-            records = records[order]
-            places = np.searchsorted(part[order], np.arange(1, _PARTS))
+        part = ((records["key"] - self._bounds[0]) // self._width).astype(np.uint8)
+        records = records[np.argsort(part, kind="stable")]  # a stable sort of bytes is fast
+        places = np.bincount(part, minlength=_PARTS).cumsum()[:-1]
         for number, piece in enumerate(np.split(records, places)):
             if len(piece):
                 self._write((side, number), piece)

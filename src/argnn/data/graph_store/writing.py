@@ -69,11 +69,12 @@ def finish(
     """Write the ids of the nodes and the header, which make a folder of arrays a store."""
     _write_ids(folder, node_ids)
     arrays = {name: read_array(folder, name) for name in known_arrays(folder)}
-    digested = (name for name in (*NODE_ARRAYS, "edge_time") if name in arrays)
     side = "out" if "out_start" in arrays else "into"
     by_source = Rows(*(arrays.get(f"{side}_{part}") for part in ("start", "other", "weight")))  # type: ignore[arg-type]
-    kept = {name: arrays[name] for name in digested if name not in ("geometry", "region")}
-    content = content_digest(kept, by_source, tell)
+    tell(0, 0, "checksum of the graph")
+    digested = [name for name in (*NODE_ARRAYS, "edge_time") if name in arrays]
+    kept = [name for name in digested if name not in ("geometry", "region")]
+    content = content_digest(folder, kept, by_source)
     names = [file_of(name) for name in arrays]
     names += [ID_TEXTS] if (folder / ID_TEXTS).exists() else []
     total, done, files = sum((folder / name).stat().st_size for name in names), 0, {}
