@@ -18,6 +18,7 @@ DRAWN_SEED = 0
 DRAWN_RULES = tuple(
     f"one {kind} 60/20/20 split drawn with seed {DRAWN_SEED}" for kind in ("stratified", "random")
 )
+ROW_RULE = "rows scaled to sum 1, zero rows kept"
 WEIGHT_RULE = "weights kept (of duplicates the mean)"
 TIME_RULE = "times kept (of duplicates the first)"
 NO_SPLIT_ASKED = "no split was asked for"
@@ -66,8 +67,8 @@ def assemble(
         feature_rule = "as stored"
         if row_normalize:
             own, made = x.split([x.size(1) - made_features, made_features], dim=1)
-            x = torch.cat([_row_normalized(own), made], dim=1)
-            feature_rule = "rows scaled to sum 1, zero rows kept"
+            x = torch.cat([row_normalized(own), made], dim=1)
+            feature_rule = ROW_RULE
     notes = _edge_notes(edge_index, x.size(0))
     keeps_directions = directed and not undirected_source
     found = merged_edges(edge_index, weight, time, x.size(0), keeps_directions)
@@ -143,11 +144,17 @@ def _features(source: Data) -> Tensor:
     stored = _tensor(source, "x")
     fits = stored.dim() == 2 and 0 not in stored.shape
     _check_shape("x", stored, fits, "[nodes, features], both at least 1")
+    return check_finite(stored)
+
+
+def check_finite(stored: Tensor, first: int = 0) -> Tensor:
+    """Features in float32, all of them finite; ``first`` is the number of the first row."""
     x = stored.to(torch.float32)
     # The two ends of the range show whether all is finite; to find the place takes a copy of all.
     if not bool(torch.stack(torch.aminmax(x)).isfinite().all()):
         row, column = _first(~torch.isfinite(x)) or (0, 0)
-        raise DataError(f"x[{row}, {column}] is not finite (got {stored[row, column].item()})")
+        found = stored[row, column].item()
+        raise DataError(f"x[{first + row}, {column}] is not finite (got {found})")
     return x.contiguous()
 
 
@@ -325,10 +332,16 @@ def _edge_notes(edge_index: Tensor, num_nodes: int) -> list[str]:
     """How many edges were changed, and how many nodes have none."""
     simple = remove_self_loops(edge_index)[0]
     merged = coalesce(simple, num_nodes=num_nodes)
+    alone = num_nodes - int(simple.unique().numel())
+    return edge_notes(edge_index.size(1) - simple.size(1), simple.size(1) - merged.size(1), alone)
+
+
+def edge_notes(self_loops: int, duplicates: int, alone: int) -> list[str]:
+    """What was done to the edges, in numbers."""
     counts = {
-        "self-loops removed": edge_index.size(1) - simple.size(1),
-        "duplicate edges merged": simple.size(1) - merged.size(1),
-        "nodes without edges": num_nodes - int(simple.unique().numel()),
+        "self-loops removed": self_loops,
+        "duplicate edges merged": duplicates,
+        "nodes without edges": alone,
     }
     return [f"{count} {what}" for what, count in counts.items() if count]
 
@@ -363,14 +376,15 @@ def _time(source: Data, edge_index: Tensor) -> Tensor | None:
     return time
 
 
-def _row_normalized(x: Tensor) -> Tensor:
+def row_normalized(x: Tensor, first: int = 0) -> Tensor:
+    """Rows scaled to sum one; ``first`` is the number of the first row, for error messages."""
     if not x.size(1):
         raise ConfigError("row_normalize scales the nodes' own features; there are none")
     if place := _first(x < 0):
         row, column = place
         raise ConfigError(
             "row_normalize needs features that are not negative "
-            f"(x[{row}, {column}] is {x[row, column].item():g})"
+            f"(x[{first + row}, {column}] is {x[row, column].item():g})"
         )
     total = x.sum(dim=1, keepdim=True)
     return x / torch.where(total > 0, total, 1.0)

@@ -147,11 +147,11 @@ def load(
     )
     graph.node_ids, graph.feature_names = imported.node_ids, imported.feature_names
     graph.schema, graph.notes = imported.schema, imported.notes + graph.notes
-    graph.feature_rule += _made_features(imported.schema)
+    graph.feature_rule += made_feature_rule(imported.schema)
     return graph
 
 
-def _made_features(schema: Schema) -> str:
+def made_feature_rule(schema: Schema) -> str:
     """How features were scaled or made, in words that are added to the feature rule."""
     columns = schema["columns"] or []
     scaled = any(rule.get("scale", 1) != 1 or rule.get("center", 0) != 0 for rule in columns)
@@ -171,7 +171,7 @@ def _imported(
         data, notes = found
         name = str(data.get("name") or "graph")
         return name, name, import_arrays(data, options, schema, name, notes)
-    path = _as_path(source)
+    path = as_path(source)
     if path is not None:
         return path.stem, str(path), read_limited(path, lambda: _read(path, options, schema))
     spec = resolve(str(source), DATASETS, "data set")
@@ -218,11 +218,11 @@ def _row_count(value: Any) -> int:
 
 def as_store(source: Any) -> GraphStore | None:
     """The store that a path means, if it does."""
-    path = _as_path(source) if isinstance(source, str | Path) else None
+    path = as_path(source) if isinstance(source, str | Path) else None
     return open_store(path) if path is not None and _exists(path) and is_store(path) else None
 
 
-def _as_path(source: Any) -> Path | None:
+def as_path(source: Any) -> Path | None:
     """The path that ``source`` means; None if it is the name of a data set."""
     if isinstance(source, Path):
         return source.expanduser()

@@ -6,6 +6,7 @@ depends on its recipe only, not on the memory that is used.
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -184,7 +185,14 @@ def _node_rows(recipe: GraphRecipe, tell: Tell) -> Iterator[dict[str, NDArray[An
 
 def _pairs(recipe: GraphRecipe, folder: Path, memory: int, tell: Tell) -> Iterator[Ends]:
     """As many different pairs of nodes as asked for."""
-    found, block = _Found(recipe, folder, memory), 0
+    with closing(_Found(recipe, folder, memory)) as found:
+        _draw(found, tell)
+        yield from found.chosen()
+
+
+def _draw(found: "_Found", tell: Tell) -> None:
+    """Draw until there are enough."""
+    recipe, block = found.recipe, 0
     for round_number in range(2 * _ROUNDS):
         missing = recipe.edges - found.count
         if missing <= 0:
@@ -196,7 +204,6 @@ def _pairs(recipe: GraphRecipe, folder: Path, memory: int, tell: Tell) -> Iterat
         found.add(draw, blocks, wanted, tell)
     if found.count < recipe.edges:
         raise ConfigError(f"so many different edges cannot be drawn (got {recipe.edges})")
-    yield from found.chosen()
 
 
 class _Found:
@@ -205,13 +212,21 @@ class _Found:
     def __init__(self, recipe: GraphRecipe, folder: Path, memory: int) -> None:
         self.recipe, self.folder, self.memory = recipe, folder, memory
         self.count, self._round = 0, 0
+        self._sorters: list[EdgeSorter] = []
         self._sorter = self._new()
 
     def _new(self) -> EdgeSorter:
         folder = self.folder / f"round-{self._round}"
         folder.mkdir()
         nodes = self.recipe.nodes
-        return EdgeSorter(folder, nodes, weighted=False, timed=False, memory=self.memory)
+        sorter = EdgeSorter(folder, nodes, weighted=False, timed=False, memory=self.memory)
+        self._sorters.append(sorter)
+        return sorter
+
+    def close(self) -> None:
+        """Close all files."""
+        for sorter in self._sorters:
+            sorter.close()
 
     def add(self, draw: Callable[..., Ends], blocks: range, wanted: int, tell: Tell) -> None:
         """Draw pairs, leave out those that are known, and count all."""

@@ -1,7 +1,7 @@
 """Write a graph store: a graph in memory, or nodes and edges that come part by part."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
@@ -31,9 +31,9 @@ from argnn.data.graph_store.header import (
     Header,
     file_of,
 )
+from argnn.data.graph_store.node_rows import Ids
 from argnn.data.graph_store.opening import NODE_ARRAYS, content_digest, known_arrays
 from argnn.data.graph_store.sorting import EdgeSorter, Records
-from argnn.data.node_ids import NodeId
 from argnn.errors import naming
 
 #: Bytes of memory for edges that wait to be sorted.
@@ -63,9 +63,7 @@ def write_rows(folder: Path, side: str, rows: Rows) -> None:
         write_array(folder, f"{side}_weight", rows.weight)
 
 
-def finish(
-    folder: Path, said: GraphFacts, node_ids: Sequence[NodeId], tell: Tell = be_silent
-) -> None:
+def finish(folder: Path, said: GraphFacts, node_ids: Ids, tell: Tell = be_silent) -> None:
     """Write the ids of the nodes and the header, which make a folder of arrays a store."""
     _write_ids(folder, node_ids)
     arrays = {name: read_array(folder, name) for name in known_arrays(folder)}
@@ -95,12 +93,17 @@ def finish(
         (folder / HEADER).write_bytes(header.to_json())
 
 
-def _write_ids(folder: Path, node_ids: Sequence[NodeId]) -> None:
+def _write_ids(folder: Path, node_ids: Ids) -> None:
     """Ids that are the numbers of the rows need no file."""
-    if all(node == row for row, node in enumerate(node_ids)):
+    if isinstance(node_ids, range):
         return
-    if all(isinstance(node, int) and abs(node) < 2**63 for node in node_ids):
-        write_array(folder, "node_ids", np.asarray(node_ids, dtype=np.int64))
+    if not isinstance(node_ids, np.ndarray) and all(
+        isinstance(node, int) and abs(node) < 2**63 for node in node_ids
+    ):
+        node_ids = np.asarray(node_ids, dtype=np.int64)
+    if isinstance(node_ids, np.ndarray):
+        if not np.array_equal(node_ids, np.arange(len(node_ids))):
+            write_array(folder, "node_ids", node_ids)
         return
     path = folder / ID_TEXTS
     with naming(path), path.open("w", encoding="ascii") as file:
@@ -253,13 +256,12 @@ class StoreWriter:
             for a, b in zip(row_chunks(first), row_chunks(second), strict=True)
         )
 
-    def finish(
-        self, said: GraphFacts, node_ids: Sequence[NodeId] | None = None, tell: Tell = be_silent
-    ) -> None:
+    def finish(self, said: GraphFacts, node_ids: Ids | None = None, tell: Tell = be_silent) -> None:
         """Write the header after edges and nodes; without ids, nodes have the numbers of rows."""
         for writer in self._arrays.values():
             writer.close()
-        finish(self.folder, said, node_ids or range(self.num_nodes), tell)
+        ids = range(self.num_nodes) if node_ids is None else node_ids
+        finish(self.folder, said, ids, tell)
 
 
 def _told(parts: Iterable[Records], tell: Tell, total: int) -> Iterator[Records]:
