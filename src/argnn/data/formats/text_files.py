@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argnn.csv_cells import is_number, plain_cell
 from argnn.data.formats.plain_files import read_text, read_text_parts
@@ -21,6 +22,7 @@ SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".edgelist")
 _DELIMITERS = (",", ";", "\t")
 _COMMENT = re.compile(r"^\s*[#%].*$", re.MULTILINE)
 _HEADER_WORDS = {"source", "target", "src", "dst", "from", "to", "fromnodeid", "tonodeid"}
+_BEGINNING = 100
 _COLUMNS = ("source", "target", "weight")
 
 _NumberedLine = tuple[int, list[str]]
@@ -32,12 +34,17 @@ def read_csv(path: Path) -> Table:
     return table
 
 
-def read_csv_parts(path: Path, size: int) -> Iterator[Table]:
-    """:func:`read_csv` part by part, each of about ``size`` bytes; at least one."""
-    yield from _csv_tables(path, read_text_parts(path, size))
+def read_csv_parts(path: Path, size: int, *, integers: bool = False) -> Iterator[Table]:
+    """:func:`read_csv` part by part, each of about ``size`` bytes; at least one.
+
+    If ``integers``, two columns of digits are read as integers, which is fast.
+    """
+    yield from _csv_tables(path, read_text_parts(path, size), integers=integers)
 
 
-def _csv_tables(path: Path, parts: Iterable[tuple[int, str]]) -> Iterator[Table]:
+def _csv_tables(
+    path: Path, parts: Iterable[tuple[int, str]], *, integers: bool = False
+) -> Iterator[Table]:
     header, delimiter = None, ""
     for before, text in parts:
         delimiter = delimiter or _delimiter(text)
@@ -48,9 +55,45 @@ def _csv_tables(path: Path, parts: Iterable[tuple[int, str]]) -> Iterator[Table]
                 delimiter = ""
                 continue
             _check_header(header, path, line)
-        yield _table(rows, header, path)
+            yield _table(rows, header, path)
+            continue
+        pairs = _digit_pairs(text, delimiter) if integers and len(header) == 2 else None
+        if pairs is None:
+            yield _table(rows, header, path)
+        else:
+            lines = np.arange(before + 1, before + 1 + len(pairs))
+            yield Table(str(path), dict(zip(header, pairs.T, strict=True)), lines)
     if header is None:
         raise DataError(f"{path}: the file is empty")
+
+
+def _digit_pairs(text: str, delimiter: str) -> NDArray[np.int64] | None:
+    r"""The numbers of lines that hold nothing but two of them, ``[lines, 2]``; else nothing.
+
+    Numbers with more than 18 digits, or with zeros before them, are nothing, too.
+
+    Example:
+        >>> _digit_pairs("1,20\n3,0\n", ",").tolist()
+        [[1, 20], [3, 0]]
+        >>> _digit_pairs("1,20\n03,0\n", ",")
+    """
+    if not text.isascii():
+        return None
+    letters = np.frombuffer(
+        text.encode() if text.endswith("\n") else f"{text}\n".encode(), np.uint8
+    )
+    is_end = (letters < ord("0")) | (letters > ord("9"))
+    ends = np.flatnonzero(is_end)
+    signs = letters[ends]
+    first, second = signs[::2], signs[1::2]
+    if len(ends) % 2 or not ((first == ord(delimiter)).all() and (second == ord("\n")).all()):
+        return None
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    sizes = ends - begins
+    has_zero = (letters[begins] == ord("0")) & (sizes > 1)
+    if not len(ends) or sizes.min() < 1 or sizes.max() > 18 or has_zero.any():
+        return None
+    return np.fromstring(text.replace(delimiter, " "), dtype=np.int64, sep=" ").reshape(-1, 2)
 
 
 def _delimiter(text: str) -> str:
@@ -128,14 +171,22 @@ def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[T
     Raises:
         NoIntegersError: There is something else in it.
     """
-    parts = ((before, _without_comments(text)) for before, text in read_text_parts(path, size))
+    parts = (
+        (before, _without_comments(text) if "#" in text or "%" in text else text)
+        for before, text in read_text_parts(path, size)
+    )
     if not integers:
         yield from _edge_tables(path, parts)
         return
     is_empty = True
     for _, text in parts:
         if text.strip():
-            table, is_empty = _integer_pairs(text, path), False
+            sign = "\t" if "\t" in text[:_BEGINNING] else " "
+            pairs, is_empty = _digit_pairs(text, sign), False
+            if pairs is None:
+                table = _integer_pairs(text, path)
+            else:
+                table = Table(str(path), dict(zip(_COLUMNS, pairs.T, strict=False)))
             if table is None:
                 raise NoIntegersError
             yield table

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argnn.data.formats.text_files import NoIntegersError
+from argnn.data.graph_store.sorting import distinct
 from argnn.data.node_ids import (
     INTEGER,
     NodeId,
@@ -24,6 +25,7 @@ Ids = Sequence[NodeId] | Integers
 #: Most ids that are texts: they are kept in memory, with about 200 bytes for each.
 MOST_TEXTS = 50_000_000
 _MOST_WAITING = 4_000_000
+_MOST_GAPS = 8
 
 
 class NodeRows(Protocol):
@@ -36,12 +38,15 @@ class NodeRows(Protocol):
         """Rows of both ends of each edge, ``[2, E]``."""
 
 
-def rows_of_table(nodes: Table, column: str) -> NodeRows:
-    """The rows of a table of nodes; integers need little memory."""
+def rows_of_table(nodes: Table, column: str, *, is_plain: bool) -> NodeRows:
+    """The rows of a table of nodes; integers need little memory.
+
+    ``is_plain`` says whether it comes from a text file.
+    """
     cells = nodes.columns[column]
     numbers = as_integers(cells)
-    if numbers is not None and len(np.unique(numbers)) == len(numbers):
-        return IntegerRows(numbers, are_texts=cells.dtype.kind == "O")
+    if numbers is not None and len(distinct(numbers)) == len(numbers):
+        return IntegerRows(numbers, are_texts=cells.dtype.kind == "O", is_plain=is_plain)
     check_count(len(cells), nodes.origin)
     return TextRows(*rows_of_nodes(nodes, column))
 
@@ -73,12 +78,14 @@ class IntegerRows:
     Args:
         ids: In the order of the rows, each once.
         are_texts: Whether the table holds them as texts; then edges must do so, too.
+        is_plain: Whether the tables are text files: there numbers and texts are the same.
     """
 
-    def __init__(self, ids: Integers, *, are_texts: bool) -> None:
-        self._ids, self._are_texts = ids, are_texts
+    def __init__(self, ids: Integers, *, are_texts: bool, is_plain: bool) -> None:
+        self._ids, self._are_texts, self._is_plain = ids, are_texts, is_plain
         self._order = np.argsort(ids, kind="stable")
         self._sorted = ids[self._order]
+        self._places = _Places(self._sorted)
 
     def ids(self) -> Ids:
         """As of :class:`NodeRows`."""
@@ -90,7 +97,8 @@ class IntegerRows:
 
     def _rows(self, edges: Table, column: str) -> Integers:
         cells = edges.columns[column]
-        keys = as_integers(cells) if (cells.dtype.kind == "O") == self._are_texts else None
+        fits = self._is_plain or (cells.dtype.kind == "O") == self._are_texts
+        keys = as_integers(cells) if fits else None
         if keys is not None:
             found = self.find(keys)
             if found is not None:
@@ -99,7 +107,8 @@ class IntegerRows:
         rows = np.empty(len(cells), dtype=np.int64)
         for row, cell in enumerate(cells.tolist()):
             key = node_key(cell, edges, row, column)
-            number = as_integers(_single(key)) if isinstance(key, str) == self._are_texts else None
+            fits = self._is_plain or isinstance(key, str) == self._are_texts
+            number = as_integers(_single(key)) if fits else None
             place = None if number is None else self.find(number)
             if place is None:
                 raise edges.error(row, column, f"unknown node {shown(cell)}")
@@ -110,10 +119,30 @@ class IntegerRows:
         """Rows of some ids; none if any is unknown."""
         if not len(keys):
             return keys
-        if not len(self._sorted):
+        if not len(self._ids) or keys.min() < self._sorted[0] or keys.max() > self._sorted[-1]:
             return None
-        place = np.searchsorted(self._sorted, keys).clip(max=len(self._sorted) - 1)
+        place = self._places.find(keys)
         return self._order[place] if np.array_equal(self._sorted[place], keys) else None
+
+
+class _Places:
+    """Where numbers are in a sorted list, all of them between its first and last."""
+
+    def __init__(self, numbers: Integers) -> None:
+        self._numbers = numbers
+        self._table: Integers | None = None
+        size = int(numbers[-1]) - int(numbers[0]) + 1 if len(numbers) else 0
+        if 0 < size <= _MOST_GAPS * len(numbers):
+            # A table of all numbers between is faster than a search.
+            counts = np.zeros(size, dtype=np.int64)
+            counts[numbers - numbers[0]] = 1
+            self._table = counts.cumsum() - 1
+
+    def find(self, keys: Integers) -> Integers:
+        """The places of some numbers; those of others mean nothing."""
+        if self._table is None:
+            return np.searchsorted(self._numbers, keys)
+        return np.take(self._table, keys - self._numbers[0])
 
 
 def _single(value: object) -> Cells:
@@ -160,7 +189,7 @@ class FoundNodes:
             found = [numbers for part in cells if (numbers := as_integers(part)) is not None]
             if len(found) < len(cells):
                 raise NoIntegersError
-            self._waiting.append(np.unique(np.concatenate(found)))
+            self._waiting.append(distinct(np.concatenate(found)))
             # Joined only when they are as many: each time, all have to be sorted.
             if sum(map(len, self._waiting)) > max(_MOST_WAITING, len(self._integers)):
                 self._join()
@@ -174,16 +203,17 @@ class FoundNodes:
         return ends
 
     def _join(self) -> None:
-        self._integers = np.unique(np.concatenate([self._integers, *self._waiting]))
+        self._integers = distinct(np.concatenate([self._integers, *self._waiting]))
         self._waiting = self._waiting[:1]
 
     def rows(self, ends: Integers) -> Integers:
         """Row numbers of what :meth:`add` gave, after :meth:`ids`."""
-        return np.searchsorted(self._integers, ends) if self._are_integers else ends
+        return self._places.find(ends) if self._are_integers else ends
 
     def ids(self) -> Ids:
         """The ids: sorted integers, or others in the order of their first appearance."""
         if self._are_integers:
             self._join()
+            self._places = _Places(self._integers)
             return self._integers
         return [key if isinstance(key, int) else str(key) for key in self._rows]

@@ -101,11 +101,11 @@ class EdgeSorter:
 
     def _merged(self, given: Records, turned: Records) -> Records:
         if self.dtype.names == ("key",):
-            first = _distinct(given["key"])
+            first = distinct(given["key"])
             self.distinct += len(first)
-            keys = first if not len(turned) else _distinct(np.concatenate([first, turned["key"]]))
+            keys = first if not len(turned) else distinct(np.concatenate([first, turned["key"]]))
             return keys.view(self.dtype)
-        self.distinct += len(np.unique(given["key"]))
+        self.distinct += len(distinct(given["key"]))
         records = np.concatenate([given, turned])
         if self.timed:  # by ends, and of equal ones by time
             records = records[np.argsort(records["time"], kind="stable")]
@@ -118,8 +118,8 @@ class EdgeSorter:
         return found
 
 
-def _distinct(keys: Keys) -> Keys:
-    """Keys sorted, each once."""
+def distinct(keys: Keys) -> Keys:
+    """Keys sorted, each once; numpy's own function is several times slower."""
     keys = np.sort(keys)
     kept = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=kept[1:])

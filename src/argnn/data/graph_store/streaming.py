@@ -43,7 +43,7 @@ from argnn.data.formats.text_files import (
 )
 from argnn.data.graph_store.array_files import Tell, read_array, write_array
 from argnn.data.graph_store.header import GraphFacts
-from argnn.data.graph_store.node_rows import FoundNodes, Ids, NodeRows, rows_of_table
+from argnn.data.graph_store.node_rows import FoundNodes, Ids, IntegerRows, NodeRows, rows_of_table
 from argnn.data.graph_store.opening import NODE_ARRAYS
 from argnn.data.graph_store.writing import StoreWriter
 from argnn.data.import_graph import (
@@ -83,8 +83,8 @@ class StreamedSource:
 
     Attributes:
         path: What the user named.
-        parts: Gives the edges, part by part, every time that it is called; whether they may be
-            taken for pairs of integers is its argument.
+        parts: Gives the edges, part by part, every time that it is called; its argument says
+            whether ids may be read as integers, which is fast.
         nodes: The file of the nodes, if there is one.
         notes: What to know about the source.
     """
@@ -110,7 +110,11 @@ def streamed_source(path: Path) -> StreamedSource | None:
         edges, nodes = (path / f"{what}.{found[0]}" for what in ("edges", "nodes"))
         has_nodes = nodes if os.path.lexists(nodes) else None
         if found[0] == "csv":
-            return StreamedSource(path, lambda _: read_csv_parts(edges, _TEXT_AT_ONCE), has_nodes)
+
+            def texts(fast: bool) -> Iterator[Table]:
+                return read_csv_parts(edges, _TEXT_AT_ONCE, integers=fast)
+
+            return StreamedSource(path, texts, has_nodes)
         return StreamedSource(path, lambda _: read_parquet_parts(edges, _ROWS_AT_ONCE), has_nodes)
     if path.suffix.lower() not in SUFFIXES or not path.is_file():
         return None
@@ -214,7 +218,8 @@ class Streaming:
     def _read_edges(self, nodes: Table | None, id_column: str | None) -> tuple[StoreWriter, Ids]:
         """All edges, and the ids of the nodes."""
         if nodes is not None and id_column is not None:
-            rows = rows_of_table(nodes, id_column)
+            is_plain = str(nodes.origin).endswith(".csv")
+            rows = rows_of_table(nodes, id_column, is_plain=is_plain)
             return self._known_edges(rows, len(nodes)), rows.ids()
         # Files of integers are read fast; ids that are integers take little memory.
         for fast, integers in ((True, True), (False, True)):
@@ -228,7 +233,7 @@ class Streaming:
     def _known_edges(self, rows: NodeRows, count: int) -> StoreWriter:
         """Edges between the nodes of a table."""
         writer, zeros = self._writer(count), 0
-        for part, ends, values in self._parts(fast=False):
+        for part, ends, values in self._parts(fast=isinstance(rows, IntegerRows)):
             found = rows.ends(part, ends)
             kept = values.pop("kept")
             zeros += len(kept) - int(kept.sum())
@@ -273,9 +278,12 @@ class Streaming:
                 if self.source.nodes is None:
                     self.notes.append("no table of nodes: the nodes are those of the edges")
                 yield part, ends, self._values(part, ends, self.notes)
+            elif first is None:
+                yield part, ends, self._values(part, ends, [])
             else:
                 yield part, ends, self._values(_joined(first, part), ends, [], skip=first)
-            first = first or _beginning(part)
+            if self.options.time is not None and first is None and len(part):
+                first = _beginning(part)
             done += len(part)
             self.tell(done, 0, "reading edges")
 
@@ -404,10 +412,8 @@ def _beginning(part: Table) -> Table:
     return Table(part.origin, columns, None if part.lines is None else part.lines[:1], part.first)
 
 
-def _joined(first: Table | None, part: Table) -> Table:
+def _joined(first: Table, part: Table) -> Table:
     """The first row of all before a part, so that both are compared."""
-    if first is None:
-        return part
     columns = {
         name: np.concatenate([first.columns[name], cells]) for name, cells in part.columns.items()
     }
