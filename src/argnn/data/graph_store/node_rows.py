@@ -142,7 +142,8 @@ class _Places:
         """The places of some numbers; those of others mean nothing."""
         if self._table is None:
             return np.searchsorted(self._numbers, keys)
-        return np.take(self._table, keys - self._numbers[0])
+        found: Integers = self._table[keys - self._numbers[0]]
+        return found
 
 
 def _single(value: object) -> Cells:

@@ -162,7 +162,7 @@ def open_store(path: Path | str) -> GraphStore:
 
     Raises:
         DataError: A file is missing, cut, a link, or not as the header says. What files hold is
-            compared with their checksums by :func:`check_store` only.
+            compared with their checksums by ``argnn inspect`` only.
     """
     path = Path(path).expanduser()
     store = GraphStore(path, read_header(path))
