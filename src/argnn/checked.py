@@ -122,6 +122,9 @@ def _check_names(value: Any, kind: Any, path: _Path) -> None:
         if isinstance(value, str) and value not in parts:
             choices = ", ".join(parts)
             raise ConfigError(f"{_words(path)} must be one of {choices} (got {quoted(value)})")
+    elif isinstance(value, dict) and get_origin(kind) is dict:
+        for key, inner in value.items():
+            _check_names(inner, parts[1], (*path, key))
     elif isinstance(value, list):
         for place, inner in enumerate(value):
             for part in parts:

@@ -10,7 +10,7 @@ import logging
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -266,12 +266,32 @@ def _plain(tensor: Tensor) -> Tensor:
 
 
 def _digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any] | None = None) -> str:
-    digest = hashlib.sha256(b"" if facts is None else _json_digest(facts).encode())
+    parts = {
+        name: (tensor.dtype, tensor.shape, _bytes_of(tensor)) for name, tensor in tensors.items()
+    }
+    return pieces_digest(parts, b"" if facts is None else _json_digest(facts).encode())
+
+
+def _bytes_of(tensor: Tensor) -> list[Any]:
+    """The content of a tensor; an empty one may have no stride to view it by."""
+    return [tensor.contiguous().view(-1).view(torch.uint8).numpy()] if tensor.numel() else []
+
+
+def pieces_digest(
+    tensors: Mapping[str, tuple[torch.dtype, Sequence[int], Iterable[Any]]], first: bytes = b""
+) -> str:
+    """:func:`tensors_digest` of tensors that come piece by piece.
+
+    Args:
+        tensors: Type, shape and the content in contiguous arrays, by name.
+        first: What the checksum begins with.
+    """
+    digest = hashlib.sha256(first)
     for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        if tensor.numel():  # an empty one may have no stride
-            digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+        dtype, shape, pieces = tensors[name]
+        digest.update(f"{name} {dtype} {list(shape)}".encode())
+        for piece in pieces:
+            digest.update(piece.data)
     return digest.hexdigest()
 
 

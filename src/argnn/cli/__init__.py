@@ -12,6 +12,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
     compare,
     outputs,
     perf,
+    stores,
     table,
     train,
     tune,

@@ -8,7 +8,7 @@ import typer
 from argnn.cli import options
 from argnn.cli.app import app, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot
-from argnn.cli.progress import SplitProgress
+from argnn.cli.progress import SplitProgress, StepBar
 
 
 @app.command()
@@ -34,13 +34,15 @@ def inspect(
     from argnn.data.inspect import inspect_graph, inspection_tables
 
     given = context.params
-    report = inspect_graph(
-        data,
-        root=given["data_root"],
-        directed=given["directed"],
-        row_normalize=given["row_normalize"],
-        columns=options.graph_columns(given),
-    )
+    with StepBar("inspect") as tell:
+        report = inspect_graph(
+            data,
+            root=given["data_root"],
+            directed=given["directed"],
+            row_normalize=given["row_normalize"],
+            columns=options.graph_columns(given),
+            tell=tell,
+        )
     if as_json:
         print_json(report)
         return

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from argnn.cli.app import USER_WAIT_POLICY, app, output_console, print_json, say
 from argnn.cli.options import Device, Force
-from argnn.cli.progress import MeasurementBar
+from argnn.cli.progress import StepBar
 
 
 @app.command()
@@ -80,7 +80,7 @@ def perf(
     printed_only = json_file == Path("-")
     if json_file is not None and not printed_only:
         require_writable(json_file, force)
-    with MeasurementBar() as turns:
+    with StepBar() as turns:
         result = run_perf(config, turns, USER_WAIT_POLICY)
     if printed_only:
         print_json(result)

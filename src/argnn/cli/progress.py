@@ -131,12 +131,12 @@ class CountingBar(ProgressPrinter):
         self.progress.update(self.progress.task_ids[0], completed=done, total=total)
 
 
-class MeasurementBar(ProgressPrinter):
-    """What is being measured; shown where standard error is a terminal."""
+class StepBar(ProgressPrinter):
+    """What is being done; shown where standard error is a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, title: str = "perf") -> None:
         super().__init__(Console(stderr=True))
-        self.bar = self.progress.add_task("perf", total=None, state="")
+        self.bar = self.progress.add_task(title, total=None, state="")
 
     def __call__(self, done: int, total: int, text: str) -> None:
         """Move on to what ``text`` says."""

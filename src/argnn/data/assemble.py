@@ -14,6 +14,14 @@ from argnn.errors import ConfigError, DataError, error_prefix
 
 DRAWN_FRACTIONS = (0.6, 0.2, 0.2)
 DRAWN_SEED = 0
+#: How a split was drawn, in words: for classes, and for other targets.
+DRAWN_RULES = tuple(
+    f"one {kind} 60/20/20 split drawn with seed {DRAWN_SEED}" for kind in ("stratified", "random")
+)
+ROW_RULE = "rows scaled to sum 1, zero rows kept"
+WEIGHT_RULE = "weights kept (of duplicates the mean)"
+TIME_RULE = "times kept (of duplicates the first)"
+NO_SPLIT_ASKED = "no split was asked for"
 _KEPT = ("geometry", "geometry_names", "region", "targets", "target_names", "target_kind")
 
 
@@ -59,18 +67,15 @@ def assemble(
         feature_rule = "as stored"
         if row_normalize:
             own, made = x.split([x.size(1) - made_features, made_features], dim=1)
-            x = torch.cat([_row_normalized(own), made], dim=1)
-            feature_rule = "rows scaled to sum 1, zero rows kept"
+            x = torch.cat([row_normalized(own), made], dim=1)
+            feature_rule = ROW_RULE
     notes = _edge_notes(edge_index, x.size(0))
     keeps_directions = directed and not undirected_source
-    if time is None:
-        edge_index, weight = _arranged(edge_index, weight, x.size(0), keeps_directions)
-    else:
-        found = _first_in_time(edge_index, weight, time, x.size(0), keeps_directions)
-        edge_index, weight, time = found
+    found = merged_edges(edge_index, weight, time, x.size(0), keeps_directions)
+    edge_index, weight, time = found
     graph = Data(x=x, edge_index=edge_index, y=y, train_mask=train, val_mask=val, test_mask=test)
     graph.name, graph.class_count, graph.class_names = name, len(class_names), class_names
-    graph.edge_rule = _edge_rule(source, keeps_directions, said=directed)
+    graph.edge_rule = edge_rule(source, keeps_directions, said=directed)
     graph.feature_rule, graph.split_rule, graph.notes = feature_rule, split_rule, notes
     if weight is not None:
         graph.edge_weight = weight
@@ -139,11 +144,17 @@ def _features(source: Data) -> Tensor:
     stored = _tensor(source, "x")
     fits = stored.dim() == 2 and 0 not in stored.shape
     _check_shape("x", stored, fits, "[nodes, features], both at least 1")
+    return check_finite(stored)
+
+
+def check_finite(stored: Tensor, first: int = 0) -> Tensor:
+    """Features in float32, all of them finite; ``first`` is the number of the first row."""
     x = stored.to(torch.float32)
     # The two ends of the range show whether all is finite; to find the place takes a copy of all.
     if not bool(torch.stack(torch.aminmax(x)).isfinite().all()):
         row, column = _first(~torch.isfinite(x)) or (0, 0)
-        raise DataError(f"x[{row}, {column}] is not finite (got {stored[row, column].item()})")
+        found = stored[row, column].item()
+        raise DataError(f"x[{first + row}, {column}] is not finite (got {found})")
     return x.contiguous()
 
 
@@ -210,12 +221,11 @@ def _masks(source: Data, y: Tensor) -> tuple[Masks, str]:
             check_usable(train, val, test)
         return (train, val, test), source.get("split_rule") or "masks of the source"
     if not bool((y >= 0).any()):
-        return _empty_masks(len(y)), "no split: the graph has no labels"
+        return empty_masks(len(y)), "no split: the graph has no labels"
     train, val, test = stratified_splits(y, DRAWN_FRACTIONS, count=1, seed=DRAWN_SEED)
     if not (bool(train.any()) and bool(val.any())):
         raise TooFewLabelsError("too few labels to draw a split; give train, val and test masks")
-    kind = "stratified" if source.get("targets") is None else "random"
-    return (train, val, test), f"one {kind} 60/20/20 split drawn with seed {DRAWN_SEED}"
+    return (train, val, test), DRAWN_RULES[source.get("targets") is not None]
 
 
 def _masks_if_usable(source: Data, y: Tensor) -> tuple[Masks, str]:
@@ -223,10 +233,11 @@ def _masks_if_usable(source: Data, y: Tensor) -> tuple[Masks, str]:
     if all(source.get(name) is not None for name in MASK_NAMES):
         with suppress(DataError):
             return _masks(source, y)
-    return _empty_masks(len(y)), "no split was asked for"
+    return empty_masks(len(y)), NO_SPLIT_ASKED
 
 
-def _empty_masks(num_nodes: int) -> Masks:
+def empty_masks(num_nodes: int) -> Masks:
+    """Masks of one split in which no node is."""
     train, val, test = (torch.zeros(num_nodes, 1, dtype=torch.bool) for _ in range(3))
     return train, val, test
 
@@ -253,6 +264,18 @@ def arranged_edges(edge_index: Tensor, num_nodes: int, directed: bool) -> Tensor
         [[0, 1], [1, 0]]
     """
     return _arranged(edge_index, None, num_nodes, directed)[0]
+
+
+def merged_edges(
+    edge_index: Tensor, weight: Tensor | None, time: Tensor | None, num_nodes: int, directed: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """:func:`arranged_edges` with weights and times ``[E]``, where edges have any.
+
+    Merged edges have the mean of their weights, or the time and weight of the first in time.
+    """
+    if time is not None:
+        return _first_in_time(edge_index, weight, time, num_nodes, directed)
+    return *_arranged(edge_index, weight, num_nodes, directed), None
 
 
 def _arranged(
@@ -290,14 +313,14 @@ def _first_in_time(
     return edges[:, chosen].contiguous(), weight, time[place[chosen]]
 
 
-def _edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
+def edge_rule(source: Data, keeps_directions: bool, said: bool) -> str:
     """What was done to the edges, in words."""
     directions = "directions kept" if keeps_directions else "both directions listed"
     rule = f"self-loops removed, {directions}, duplicates merged"
     if source.get("keep_time"):
-        rule += ", times kept (of duplicates the first)"
+        rule += f", {TIME_RULE}"
     elif source.get("keep_weight"):
-        rule += ", weights kept (of duplicates the mean)"
+        rule += f", {WEIGHT_RULE}"
     rule += " (the source is undirected)" if said and not keeps_directions else ""
     # After duplicates are merged there is no single value per edge, and no model would use it.
     dropped = ["edge_attr"] if source.get("keep_weight") else ["edge_weight", "edge_attr"]
@@ -309,10 +332,16 @@ def _edge_notes(edge_index: Tensor, num_nodes: int) -> list[str]:
     """How many edges were changed, and how many nodes have none."""
     simple = remove_self_loops(edge_index)[0]
     merged = coalesce(simple, num_nodes=num_nodes)
+    alone = num_nodes - int(simple.unique().numel())
+    return edge_notes(edge_index.size(1) - simple.size(1), simple.size(1) - merged.size(1), alone)
+
+
+def edge_notes(self_loops: int, duplicates: int, alone: int) -> list[str]:
+    """What was done to the edges, in numbers."""
     counts = {
-        "self-loops removed": edge_index.size(1) - simple.size(1),
-        "duplicate edges merged": simple.size(1) - merged.size(1),
-        "nodes without edges": num_nodes - int(simple.unique().numel()),
+        "self-loops removed": self_loops,
+        "duplicate edges merged": duplicates,
+        "nodes without edges": alone,
     }
     return [f"{count} {what}" for what, count in counts.items() if count]
 
@@ -347,14 +376,15 @@ def _time(source: Data, edge_index: Tensor) -> Tensor | None:
     return time
 
 
-def _row_normalized(x: Tensor) -> Tensor:
+def row_normalized(x: Tensor, first: int = 0) -> Tensor:
+    """Rows scaled to sum one; ``first`` is the number of the first row, for error messages."""
     if not x.size(1):
         raise ConfigError("row_normalize scales the nodes' own features; there are none")
     if place := _first(x < 0):
         row, column = place
         raise ConfigError(
             "row_normalize needs features that are not negative "
-            f"(x[{row}, {column}] is {x[row, column].item():g})"
+            f"(x[{first + row}, {column}] is {x[row, column].item():g})"
         )
     total = x.sum(dim=1, keepdim=True)
     return x / torch.where(total > 0, total, 1.0)

@@ -74,7 +74,7 @@ def learned_rules(
 ) -> list[ColumnRule]:
     """How each column becomes features; those that do not are noted."""
     rules = []
-    _check_count(table, len(names))
+    check_feature_count(table, len(names))
     for name in names:
         rule = _learned_rule(table, name, standardize, max_categories)
         if rule is None:
@@ -92,11 +92,12 @@ def encoded_columns(table: Table, rules: Iterable[ColumnRule]) -> EncodedColumns
         if name not in table.columns:
             raise DataError(f"{table.origin}: no column '{name}', which the model was trained with")
         _ENCODERS[rule["kind"]](table, rule, encoded)
-        _check_count(table, len(encoded.names))
+        check_feature_count(table, len(encoded.names))
     return encoded
 
 
-def _check_count(table: Table, count: int) -> None:
+def check_feature_count(table: Table, count: int) -> None:
+    """Raise if the columns of a table become too many features."""
     if count > _MOST_FEATURES:
         raise DataError(f"{table.origin}: the columns become more than {_MOST_FEATURES} features")
 

@@ -67,7 +67,7 @@ def import_tables(
     if nodes is not None and not len(nodes):
         raise DataError(f"{nodes.origin}: there are no nodes")
     if schema is None:
-        _check_asked(tables, options)
+        check_asked(tables, options)
     id_column = None if nodes is None else column_of_ids(nodes, options, schema)
     node_ids, edge_index, weight = _read_edges(tables, id_column, options, notes)
     data = Data(edge_index=edge_index, **weight)
@@ -77,11 +77,11 @@ def import_tables(
     if schema is not None:
         label = schema["label"]
     elif nodes is not None:
-        label, columns = _learned_label(nodes, options, notes)
+        label, columns = learned_label(nodes, options, notes)
         taken |= columns
     if nodes is not None and label is not None:
-        _read_targets(data, nodes, label, schema is not None, notes)
-    rules = _column_rules(tables, taken, options, schema, notes)
+        read_targets(data, nodes, label, schema is not None, notes)
+    rules = column_rules(tables, taken, options, schema, notes)
     encoded = EncodedColumns() if nodes is None else encoded_columns(nodes, rules)
     directed = options.directed and not tables.undirected
     arranged = arranged_edges(edge_index, len(node_ids), directed)
@@ -150,7 +150,7 @@ def check_width(width: int, schema: Schema, origin: str) -> None:
         )
 
 
-def _check_asked(tables: GraphTables, options: ImportOptions) -> None:
+def check_asked(tables: GraphTables, options: ImportOptions) -> None:
     """Raise if a column that the user named is missing, before any other check."""
     nodes = tables.nodes
     if nodes is None:
@@ -193,6 +193,13 @@ def _read_edges(
             raise DataError(f"{edges.origin}: there are no edges, and no table of nodes")
         node_ids, edge_index = nodes_of_edges(edges, ends)
         notes.append("no table of nodes: the nodes are those of the edges")
+    return node_ids, torch.from_numpy(edge_index), edge_values(edges, ends, options, notes)
+
+
+def edge_values(
+    edges: Table, ends: tuple[str, str], options: ImportOptions, notes: list[str]
+) -> dict[str, Any]:
+    """On request the weights and times of edges; what is left out is noted."""
     weight, time = options.weight, options.time
     others = [name for name in edges.columns if name not in (*ends, weight, time)]
     asked: dict[str, Any] = {}
@@ -207,7 +214,7 @@ def _read_edges(
         others.remove(_WEIGHT)
     if others:
         notes.append(f"{edges.origin}: columns left out: {listed(others)}")
-    return node_ids, torch.from_numpy(edge_index), asked
+    return asked
 
 
 def end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
@@ -236,7 +243,7 @@ def _weights(edges: Table, column: str) -> NDArray[np.float64]:
     return weights
 
 
-def _learned_label(
+def learned_label(
     nodes: Table, options: ImportOptions, notes: list[str]
 ) -> tuple[dict[str, Any] | None, set[str | None]]:
     """The rule of the targets, and the columns that are no features for it."""
@@ -250,7 +257,7 @@ def _learned_label(
     return label, {column}
 
 
-def _read_targets(
+def read_targets(
     data: Data, nodes: Table, label: dict[str, Any], only_predicts: bool, notes: list[str]
 ) -> None:
     """Targets and splits; where only prediction is asked for, unusable splits are left out."""
@@ -275,7 +282,7 @@ def _read_targets(
         data[name] = torch.from_numpy(mask)
 
 
-def _column_rules(
+def column_rules(
     tables: GraphTables,
     taken: set[str | None],
     options: ImportOptions,

@@ -16,7 +16,10 @@ from torch_geometric.data import Data
 from argnn.data import load
 from argnn.data.assemble import TooFewLabelsError
 from argnn.data.columns import described, feature_count
+from argnn.data.graph_store.array_files import Tell, be_silent
+from argnn.data.graph_store.opening import check_store
 from argnn.data.import_options import Columns, NoFeaturesError
+from argnn.data.loading import as_store
 from argnn.data.splits import split_masks
 from argnn.data.tables import listed
 from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
@@ -38,12 +41,17 @@ def inspect_graph(
     directed: bool = False,
     row_normalize: bool = False,
     columns: Columns | None = None,
+    tell: Tell = be_silent,
 ) -> GraphReport:
     """Sizes, degrees, components, homophily, classes, columns and warnings, as JSON values.
 
     A graph without node features gives a warning, not an error. ``data`` is the name of a data set
-    or the path of a graph; for the options see :func:`argnn.data.load`.
+    or the path of a graph; for the options see :func:`argnn.data.load`. All files of a graph store
+    are compared with their checksums, of which ``tell`` is told.
     """
+    store = as_store(data)
+    if store is not None:
+        check_store(store, tell)
     options = (columns or Columns()).given()
     options |= {"root": root, "directed": directed, "row_normalize": row_normalize}
     try:

@@ -18,6 +18,9 @@ from argnn.data.formats import objects
 from argnn.data.formats.graphml import read_graphml
 from argnn.data.formats.parquet_files import read_parquet
 from argnn.data.formats.text_files import SUFFIXES, read_csv, read_edge_list
+from argnn.data.graph_store.header import is_store
+from argnn.data.graph_store.opening import GraphStore, open_store
+from argnn.data.graph_store.reading import stored_graph
 from argnn.data.import_arrays import import_arrays
 from argnn.data.import_graph import ImportedGraph, import_tables
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
@@ -59,10 +62,11 @@ def load(
     """Load a graph, check it, and bring it to the one form that the library works with.
 
     Args:
-        source: A name of ``DATASETS``; the path of a file (``.npz``, ``.graphml``, an edge list) or
-            of a folder with ``edges.csv`` or ``edges.parquet`` and perhaps a table of nodes; a PyG
-            ``Data``; a networkx graph; ``(X, edge_index)``; a sparse adjacency matrix, alone or as
-            ``(A, X)``; a pandas table of edges, alone or as ``(edges, nodes)``.
+        source: A name of ``DATASETS``; the path of a file (``.npz``, ``.graphml``, an edge list),
+            of a folder with ``edges.csv`` or ``edges.parquet`` and perhaps a table of nodes, or of
+            a store, the folder that ``argnn convert`` writes; a PyG ``Data``; a networkx graph;
+            ``(X, edge_index)``; a sparse adjacency matrix, alone or as ``(A, X)``; a pandas table
+            of edges, alone or as ``(edges, nodes)``.
         root: Folder of the raw benchmark files; else ``$ARGNN_DATA``, else the cache.
         directed: Keep the directions of the edges instead of listing both.
         row_normalize: Scale each row of the nodes' own features to sum one.
@@ -125,6 +129,9 @@ def load(
         check_schema(schema)
         stored = {name: schema[name] for name in ("directed", "row_normalize")}
         options = replace(options, **stored, weight=weight or schema.get("weight"))
+    store = as_store(source)
+    if store is not None:
+        return stored_graph(store, options, schema, draw_split)
     name, origin, imported = _imported(source, root, options, schema)
     if imported.parts:
         imported.data.x = torch.from_numpy(side_by_side(imported.parts))
@@ -140,11 +147,11 @@ def load(
     )
     graph.node_ids, graph.feature_names = imported.node_ids, imported.feature_names
     graph.schema, graph.notes = imported.schema, imported.notes + graph.notes
-    graph.feature_rule += _made_features(imported.schema)
+    graph.feature_rule += made_feature_rule(imported.schema)
     return graph
 
 
-def _made_features(schema: Schema) -> str:
+def made_feature_rule(schema: Schema) -> str:
     """How features were scaled or made, in words that are added to the feature rule."""
     columns = schema["columns"] or []
     scaled = any(rule.get("scale", 1) != 1 or rule.get("center", 0) != 0 for rule in columns)
@@ -164,7 +171,7 @@ def _imported(
         data, notes = found
         name = str(data.get("name") or "graph")
         return name, name, import_arrays(data, options, schema, name, notes)
-    path = _as_path(source)
+    path = as_path(source)
     if path is not None:
         return path.stem, str(path), read_limited(path, lambda: _read(path, options, schema))
     spec = resolve(str(source), DATASETS, "data set")
@@ -209,7 +216,13 @@ def _row_count(value: Any) -> int:
     return int(shape[0]) if shape else len(value) if hasattr(value, "__len__") else -1
 
 
-def _as_path(source: Any) -> Path | None:
+def as_store(source: Any) -> GraphStore | None:
+    """The store that a path means, if it does."""
+    path = as_path(source) if isinstance(source, str | Path) else None
+    return open_store(path) if path is not None and _exists(path) and is_store(path) else None
+
+
+def as_path(source: Any) -> Path | None:
     """The path that ``source`` means; None if it is the name of a data set."""
     if isinstance(source, Path):
         return source.expanduser()

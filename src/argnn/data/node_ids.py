@@ -12,7 +12,7 @@ from argnn.data.tables import Table, is_missing
 NodeId = str | int
 
 # 18 digits always fit into 64 bits; 007 and 7 are two texts, but would be one number.
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _LONGEST_SHOWN = 40
 
 
@@ -26,7 +26,7 @@ def rows_of_nodes(nodes: Table, column: str) -> tuple[list[NodeId], dict[Hashabl
     """The ids of a node table, and the row of each; no id may be missing or appear twice."""
     rows: dict[Hashable, int] = {}
     for row, cell in enumerate(nodes.columns[column].tolist()):
-        key = _key(cell, nodes, row, column)
+        key = node_key(cell, nodes, row, column)
         if key in rows:
             first = nodes.place(rows[key], column).removeprefix(f"{nodes.origin}, ")
             first = first.rsplit(", column", 1)[0]
@@ -53,7 +53,7 @@ def ends_of_edges(
     ends = np.empty((2, len(edges)), dtype=np.int64)
     for side, column in enumerate(columns):
         for row, cell in enumerate(edges.columns[column].tolist()):
-            found = rows.get(_key(cell, edges, row, column))
+            found = rows.get(node_key(cell, edges, row, column))
             if found is None:
                 raise edges.error(row, column, f"unknown node {shown(cell)}")
             ends[side, row] = found
@@ -71,7 +71,7 @@ def nodes_of_edges(
     if all(part.dtype.kind in "iu" for part in cells):
         return _sorted_integers(np.stack(cells).astype(np.int64))
     keys = [
-        _key(cell, edges, row, column)
+        node_key(cell, edges, row, column)
         for column, part in zip(columns, cells, strict=True)
         for row, cell in enumerate(part.tolist())
     ]
@@ -92,7 +92,7 @@ def _sorted_integers(ends: NDArray[np.int64]) -> tuple[list[NodeId], NDArray[np.
     return ids.tolist(), inverse.reshape(2, -1).astype(np.int64)
 
 
-def _key(cell: Any, table: Table, row: int, column: str) -> Hashable:
+def node_key(cell: Any, table: Table, row: int, column: str) -> Hashable:
     """A value that is equal for two cells if they mean the same node."""
     if type(cell) is str and cell:  # the common case, fast
         return cell
@@ -109,7 +109,7 @@ def _key(cell: Any, table: Table, row: int, column: str) -> Hashable:
 
 def _plain(keys: Sequence[Any]) -> list[NodeId]:
     """Ids as they are shown to the user: integers where all of them read as such."""
-    if all(isinstance(key, int) or _INTEGER.fullmatch(key) for key in keys):
+    if all(isinstance(key, int) or INTEGER.fullmatch(key) for key in keys):
         numbers = [int(key) for key in keys]
         if len(set(numbers)) == len(numbers):
             return list(numbers)

@@ -1,7 +1,7 @@
 """Tables with named columns; each knows where its rows are in the file."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,14 @@ class Table:
         origin: The file or object, for error messages.
         columns: Cells by name of the column: numbers, booleans, or objects of which ``None`` and an
             empty text are missing.
-        lines: Line of each row in a text file; if not given, rows are counted from 0.
+        lines: Line of each row in a text file; if not given, rows are counted.
+        first: Number of the first row, where this is a part of a table.
     """
 
     origin: str
-    columns: dict[str, Cells]
-    lines: Sequence[int] | None = None
+    columns: Mapping[str, Cells]
+    lines: Sequence[int] | NDArray[np.int64] | None = None
+    first: int = 0
 
     def __post_init__(self) -> None:
         for name in self.columns:
@@ -42,7 +44,7 @@ class Table:
 
     def place(self, row: int, column: str) -> str:
         """The file, row and column of a cell: the beginning of an error message."""
-        where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
+        where = f"row {self.first + row}" if self.lines is None else f"line {self.lines[row]}"
         return f"{self.origin}, {where}, column {column}"
 
     def error(self, row: int, column: str, problem: str) -> DataError:

@@ -72,7 +72,7 @@ def encoded_labels(table: Table, rule: Mapping[str, Any], notes: list[str]) -> I
     """The number of each node's class, ``-1`` if it has none or an unknown one."""
     labels = np.full(len(table), -1, dtype=np.int64)
     column = rule.get("column")
-    if column not in table.columns:
+    if column is None or column not in table.columns:
         return labels
     number = {name: index for index, name in enumerate(rule["classes"])}
     unknown = set()

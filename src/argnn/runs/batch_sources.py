@@ -9,7 +9,7 @@ from torch import Tensor
 from torch import distributed as dist
 from torch_geometric.data import Data
 
-from argnn.data.adjacency import Adjacency
+from argnn.data import adjacency_of
 from argnn.data.graph_parts import GraphParts
 from argnn.data.partition import Partition, partition
 from argnn.errors import ConfigError
@@ -39,8 +39,7 @@ def batch_source(config: RunConfig, visible: Data, task: Task) -> BatchSource:
         return WholeGraph(Batch(visible.x, edges_of(visible), task.loss))
     check_parts(config)
     ranks = rank_count()
-    weight = visible.get("edge_weight")
-    adjacency = Adjacency.from_edges(visible.edge_index.cpu(), visible.x.size(0), weight)
+    adjacency = adjacency_of(visible)
     parts = GraphParts(visible.x, adjacency, config.device)
     kind, count = (ClusterBatches, train.parts) if ranks == 1 else (RankBatches, ranks)
     return kind(parts, partition(adjacency, count, train.partition), task, train)

@@ -9,10 +9,10 @@ from typing import Any
 from torch_geometric.data import Data
 
 from argnn.data import load, split_masks
+from argnn.data.graph_store.opening import graph_digest
 from argnn.data.import_options import Columns
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, SPLITS_BY, parse_ratio
 from argnn.errors import ConfigError, DataError, RunError
-from argnn.files import tensors_digest
 from argnn.nn import model_class
 from argnn.runs.batch_sources import check_parts
 from argnn.runs.machine import core_count, threads_for
@@ -306,7 +306,7 @@ def graph_facts(graph: Data) -> dict[str, Any]:
         "edge_rule": graph.edge_rule,
         "feature_rule": graph.feature_rule,
         "split_rule": graph.split_rule,
-        "digest": tensors_digest(graph_tensors(graph)),
+        "digest": graph_digest(graph_tensors(graph)),
     }
 
 

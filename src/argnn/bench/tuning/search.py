@@ -27,9 +27,10 @@ from torch_geometric.data import Data
 from argnn.bench.tuning.jobs import Outcome, SplitJob
 from argnn.bench.tuning.study import SearchStudy, TrialRecord, open_study
 from argnn.data import features_and_edges
+from argnn.data.graph_store.opening import graph_digest
 from argnn.data.import_options import Columns, column_options
 from argnn.errors import ConfigError, RunError, naming
-from argnn.files import require_writable, tensors_digest
+from argnn.files import require_writable
 from argnn.runs.machine import git_state, threads_for
 from argnn.runs.pool import Pool, graph_tensors, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
@@ -132,7 +133,7 @@ class Search:
             "link settings": None if config.link is None else asdict(config.link),
             # Searches of an earlier version, which had none, go on.
             **({"columns": config.columns} if config.columns else {}),
-            "graph": tensors_digest(graph_tensors(self.graph)),
+            "graph": graph_digest(graph_tensors(self.graph)),
         }
 
 

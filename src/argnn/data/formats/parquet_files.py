@@ -1,7 +1,11 @@
 """Tables in Parquet files."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from argnn.data.formats.plain_files import check_expansion, check_regular
 from argnn.data.tables import Cells, Table, check_unique, object_cells, too_large
@@ -13,23 +17,93 @@ _LARGEST = 4 << 30
 
 def read_parquet(path: Path) -> Table:
     """A table of plain columns."""
+    with _opened(path, _LARGEST) as file:
+        names = file.schema_arrow.names
+        return Table(str(path), {name: _column(file, name, path) for name in names})
+
+
+def read_parquet_parts(path: Path, rows: int) -> Iterator[Table]:
+    """:func:`read_parquet` part by part, each of so many rows; at least one, perhaps empty."""
+    with _opened(path, None) as file:
+        names, first = file.schema_arrow.names, 0
+        for batch in file.iter_batches(rows, use_threads=False):
+            yield Table(str(path), _batch_columns(batch, path), first=first)
+            first += batch.num_rows
+        if not first:
+            yield Table(str(path), {name: object_cells([]) for name in names})
+
+
+class ColumnsOnDisk(Mapping[str, Cells]):
+    """The columns of a Parquet file, one of which is in memory at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _opened(path, None) as file:
+            self._names: list[str] = file.schema_arrow.names
+        self._last: tuple[str, Cells] | None = None
+
+    def __getitem__(self, name: str) -> Cells:
+        if name not in self._names:
+            raise KeyError(name)
+        if self._last is None or self._last[0] != name:
+            self._last = None  # before the next one is read
+            with _opened(self.path, None) as file:
+                self._last = name, _column(file, name, self.path)
+        return self._last[1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def write_texts(path: Path, tables: Iterable[Table]) -> Table:
+    """Put the parts of a table of texts into a Parquet file; gives the table, which lies there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer, lines, origin = None, [], ""
+    try:
+        for table in tables:
+            origin = table.origin
+            kinds = pa.schema([(name, pa.string()) for name in table.columns])
+            writer = writer or pq.ParquetWriter(path, kinds)
+            columns = [pa.array(cells.tolist(), pa.string()) for cells in table.columns.values()]
+            writer.write_table(pa.Table.from_arrays(columns, schema=kinds))
+            lines.append(np.asarray(table.lines, dtype=np.int64))
+    finally:
+        if writer is not None:
+            writer.close()
+    return Table(origin, ColumnsOnDisk(path), np.concatenate(lines))
+
+
+@contextmanager
+def _opened(path: Path, most: int | None) -> Iterator[Any]:
+    """An open file of at most so many bytes after decompression."""
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise DataError(
             f"{path}: reading Parquet needs pyarrow; install it with pip install pyarrow"
         ) from error
-    check_regular(path)
+    check_regular(path, any_size=most is None)
     try:
         with path.open("rb") as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
-            _check_size(file, path)
-            names = file.schema_arrow.names
-            check_unique(names, str(path))
-            return Table(str(path), {name: _column(file, name, path) for name in names})
+            _check_size(file, path, most)
+            check_unique(file.schema_arrow.names, str(path))
+            yield file
     except (DataError, MemoryError):
         raise
     except Exception as error:  # damaged files fail in many ways deep inside
         raise DataError(f"{path}: not a readable Parquet file") from error
+
+
+def _batch_columns(batch: Any, path: Path) -> dict[str, Cells]:
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([batch])
+    return {name: _cells(table.column(name), name, path) for name in table.column_names}
 
 
 def _column(file: Any, name: str, path: Path) -> Cells:
@@ -40,13 +114,13 @@ def _column(file: Any, name: str, path: Path) -> Cells:
         raise too_large(f"{path}, column {name}") from None
 
 
-def _check_size(file: Any, path: Path) -> None:
+def _check_size(file: Any, path: Path, most: int | None) -> None:
     metadata = file.metadata
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     size = sum(group.total_byte_size for group in groups)
     # Runs of equal values take no space in the file, so that rows have to be counted as well.
     size = max(size, 8 * metadata.num_rows * metadata.num_columns)
-    check_expansion(path, size, most=_LARGEST)
+    check_expansion(path, size, most=most)
 
 
 def _cells(column: Any, name: str, path: Path) -> Cells:

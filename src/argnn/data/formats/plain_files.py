@@ -1,12 +1,16 @@
 """Checks that every file passes before it is read, and the text of text files."""
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from argnn.errors import DataError
 
 _BEGINNING = 1 << 16
 _LARGEST = 4 << 30
+#: Of a text that is read in parts: most parts that one row may take, and most lines with quoted
+#: texts that are tried for the end of a part.
+_LONGEST_ROW, _MOST_QUOTED_LINES = 8, 100
 #: Only a file made to do harm expands to so many bytes, and so many times its own size.
 _SUSPICIOUS_BYTES, _SUSPICIOUS_RATIO = 256 << 20, 200
 
@@ -17,20 +21,55 @@ def read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(_BEGINNING)
-            _check_nul(content, path)  # so that a huge file of zeros is not read to its end
+            _check_nul(content, path, 0)  # so that a huge file of zeros is not read to its end
             content += file.read()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    _check_nul(content, path)
+    return _decoded(content, path, 0)
+
+
+def read_text_parts(path: Path, size: int) -> Iterator[tuple[int, str]]:
+    """:func:`read_text` part by part: the lines before a part, and its text.
+
+    A part has about ``size`` bytes and ends with a line, which is not within quotation marks.
+    """
+    check_regular(path, any_size=True)
+    before, rest = 0, b""
+    with path.open("rb") as file:
+        while block := file.read(size):
+            rest += block
+            end = _last_line(rest)
+            if not end and len(rest) > _LONGEST_ROW * size:
+                raise DataError(f"{path}, line {before + 1}: a row or a text in quotes has no end")
+            if end:
+                text = _decoded(rest[:end], path, before)
+                yield before, text
+                before, rest = before + text.count("\n"), rest[end:]
+    if rest:
+        yield before, _decoded(rest, path, before)
+
+
+def _last_line(content: bytes) -> int:
+    """Where the last line ends that is not within quotation marks; 0 if that is not found."""
+    end = content.rfind(b"\n") + 1
+    for _ in range(_MOST_QUOTED_LINES):
+        if not content.count(b'"', 0, end) % 2:
+            return end
+        end = content.rfind(b"\n", 0, max(0, content.rfind(b'"', 0, end))) + 1
+    return 0
+
+
+def _decoded(content: bytes, path: Path, before: int) -> str:
+    _check_nul(content, path, before)
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8" if before else "utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = before + content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}, line {line}: not UTF-8 text") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def check_regular(path: Path) -> None:
+def check_regular(path: Path, *, any_size: bool = False) -> None:
     """Raise unless this is a plain file that fits into memory: no folder, pipe or device."""
     try:
         found = path.stat()
@@ -40,7 +79,7 @@ def check_regular(path: Path) -> None:
         raise DataError(f"{path}: cannot be read ({error})") from error
     if not stat.S_ISREG(found.st_mode):
         raise DataError(f"{path}: not a file")
-    if found.st_size > _LARGEST:
+    if found.st_size > _LARGEST and not any_size:
         raise DataError(f"{path}: larger than {_LARGEST >> 30} GiB; save it as .npz or Parquet")
 
 
@@ -53,8 +92,8 @@ def check_expansion(path: Path, size: int, *, most: int | None = None, advice: s
         raise DataError(f"{path}: {claim}; refused, as it would fill the memory{advice}")
 
 
-def _check_nul(content: bytes, path: Path) -> None:
+def _check_nul(content: bytes, path: Path, before: int) -> None:
     at = content.find(b"\0")
     if at >= 0:
-        line = content.count(b"\n", 0, at) + 1
+        line = before + content.count(b"\n", 0, at) + 1
         raise DataError(f"{path}, line {line}: holds a NUL byte, so it is not text")

@@ -4,14 +4,15 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argnn.csv_cells import is_number, plain_cell
-from argnn.data.formats.plain_files import read_text
+from argnn.data.formats.plain_files import read_text, read_text_parts
 from argnn.data.node_ids import shown
 from argnn.data.tables import GraphTables, Table, object_cells
 from argnn.errors import DataError
@@ -21,6 +22,7 @@ SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".edgelist")
 _DELIMITERS = (",", ";", "\t")
 _COMMENT = re.compile(r"^\s*[#%].*$", re.MULTILINE)
 _HEADER_WORDS = {"source", "target", "src", "dst", "from", "to", "fromnodeid", "tonodeid"}
+_BEGINNING = 100
 _COLUMNS = ("source", "target", "weight")
 
 _NumberedLine = tuple[int, list[str]]
@@ -28,13 +30,70 @@ _NumberedLine = tuple[int, list[str]]
 
 def read_csv(path: Path) -> Table:
     """A table with a header; commas, semicolons or tabs stand between the cells."""
-    text = read_text(path)
-    rows = _csv_rows(text, _delimiter(text), path)
-    line, header = next(rows, (0, []))
-    if not line:
+    (table,) = _csv_tables(path, [(0, read_text(path))])
+    return table
+
+
+def read_csv_parts(path: Path, size: int, *, integers: bool = False) -> Iterator[Table]:
+    """:func:`read_csv` part by part, each of about ``size`` bytes; at least one.
+
+    If ``integers``, two columns of digits are read as integers, which is fast.
+    """
+    yield from _csv_tables(path, read_text_parts(path, size), integers=integers)
+
+
+def _csv_tables(
+    path: Path, parts: Iterable[tuple[int, str]], *, integers: bool = False
+) -> Iterator[Table]:
+    header, delimiter = None, ""
+    for before, text in parts:
+        delimiter = delimiter or _delimiter(text)
+        rows = _csv_rows(text, delimiter, path, before)
+        if header is None:
+            line, header = next(rows, (0, None))
+            if header is None:
+                delimiter = ""
+                continue
+            _check_header(header, path, line)
+            yield _table(rows, header, path)
+            continue
+        pairs = _digit_pairs(text, delimiter) if integers and len(header) == 2 else None
+        if pairs is None:
+            yield _table(rows, header, path)
+        else:
+            lines = np.arange(before + 1, before + 1 + len(pairs))
+            yield Table(str(path), dict(zip(header, pairs.T, strict=True)), lines)
+    if header is None:
         raise DataError(f"{path}: the file is empty")
-    _check_header(header, path, line)
-    return _table(rows, header, path)
+
+
+def _digit_pairs(text: str, delimiter: str) -> NDArray[np.int64] | None:
+    r"""The numbers of lines that hold nothing but two of them, ``[lines, 2]``; else nothing.
+
+    Numbers with more than 18 digits, or with zeros before them, are nothing, too.
+
+    Example:
+        >>> _digit_pairs("1,20\n3,0\n", ",").tolist()
+        [[1, 20], [3, 0]]
+        >>> _digit_pairs("1,20\n03,0\n", ",")
+    """
+    if not text.isascii():
+        return None
+    letters = np.frombuffer(
+        text.encode() if text.endswith("\n") else f"{text}\n".encode(), np.uint8
+    )
+    is_end = (letters < ord("0")) | (letters > ord("9"))
+    ends = np.flatnonzero(is_end)
+    signs = letters[ends]
+    first, second = signs[::2], signs[1::2]
+    if len(ends) % 2 or not ((first == ord(delimiter)).all() and (second == ord("\n")).all()):
+        return None
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    sizes = ends - begins
+    has_zero = (letters[begins] == ord("0")) & (sizes > 1)
+    if not len(ends) or sizes.min() < 1 or sizes.max() > 18 or has_zero.any():
+        return None
+    return np.fromstring(text.replace(delimiter, " "), dtype=np.int64, sep=" ").reshape(-1, 2)
 
 
 def _delimiter(text: str) -> str:
@@ -43,14 +102,14 @@ def _delimiter(text: str) -> str:
     return max(_DELIMITERS, key=first.count)
 
 
-def _csv_rows(text: str, delimiter: str, path: Path) -> Iterator[_NumberedLine]:
-    """Line number and cells of every row that is not empty.
+def _csv_rows(text: str, delimiter: str, path: Path, before: int = 0) -> Iterator[_NumberedLine]:
+    """Line number and cells of every row that is not empty, after so many lines ``before``.
 
     Cells are stripped of spaces, and of the mark that :mod:`argnn.csv_cells` writes.
     """
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     while True:
-        line = reader.line_num + 1
+        line = before + reader.line_num + 1
         try:
             cells = next(reader)
         except StopIteration:
@@ -94,12 +153,60 @@ def _table(rows: Iterator[_NumberedLine], header: list[str], path: Path) -> Tabl
 
 def read_edge_list(path: Path) -> GraphTables:
     """Two columns of node ids, then perhaps a weight and others; a header is optional."""
-    # Comments become empty lines, so that line numbers do not change.
-    text = _COMMENT.sub("", read_text(path))
-    edges = _integer_pairs(text, path) or _any_edges(text, path)
+    text = _without_comments(read_text(path))
+    edges = _integer_pairs(text, path)
+    if edges is None:
+        (edges,) = _edge_tables(path, [(0, text)])
+    return GraphTables(edges=edges, notes=edge_list_notes(path))
+
+
+def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[Table]:
+    """:func:`read_edge_list` part by part, each of about ``size`` bytes.
+
+    Args:
+        path: The file.
+        size: Of a part.
+        integers: Take it for pairs of integers between spaces or tabs, as most such files are.
+
+    Raises:
+        NoIntegersError: There is something else in it.
+    """
+    parts = (
+        (before, _without_comments(text) if "#" in text or "%" in text else text)
+        for before, text in read_text_parts(path, size)
+    )
+    if not integers:
+        yield from _edge_tables(path, parts)
+        return
+    is_empty = True
+    for _, text in parts:
+        if text.strip():
+            sign = "\t" if "\t" in text[:_BEGINNING] else " "
+            pairs, is_empty = _digit_pairs(text, sign), False
+            if pairs is None:
+                table = _integer_pairs(text, path)
+            else:
+                table = Table(str(path), dict(zip(_COLUMNS, pairs.T, strict=False)))
+            if table is None:
+                raise NoIntegersError
+            yield table
+    if is_empty:
+        raise DataError(f"{path}: there are no edges")
+
+
+class NoIntegersError(Exception):
+    """A list of edges holds something else than pairs of integers."""
+
+
+def _without_comments(text: str) -> str:
+    """Comments become empty lines, so that line numbers do not change."""
+    return _COMMENT.sub("", text)
+
+
+def edge_list_notes(path: Path) -> tuple[str, ...]:
+    """What to know about a list of edges."""
     beside = path.parent / "nodes.csv"
-    notes = [f"{beside} was not read: give the folder to read both"] if beside.exists() else []
-    return GraphTables(edges=edges, notes=tuple(notes))
+    return (f"{beside} was not read: give the folder to read both",) if beside.exists() else ()
 
 
 def _integer_pairs(text: str, path: Path) -> Table | None:
@@ -117,30 +224,52 @@ def _integer_pairs(text: str, path: Path) -> Table | None:
     return Table(str(path), {"source": source, "target": target})
 
 
-def _any_edges(text: str, path: Path) -> Table:
-    rows = _edge_rows(text, path)
-    line, first = next(rows, (0, []))
-    if not line:
+def _edge_tables(path: Path, parts: Iterable[tuple[int, str]]) -> Iterator[Table]:
+    header, delimiter = None, None
+    for before, text in parts:
+        if header is None:
+            delimiter = _edge_delimiter(text)
+        rows = _edge_rows(text, delimiter, path, before)
+        if header is None:
+            line, first = next(rows, (0, []))
+            if not line:
+                continue
+            header, rows = _edge_header(line, first, rows, path)
+        yield _table(rows, header, path)
+    if header is None:
         raise DataError(f"{path}: there are no edges")
+
+
+def _edge_header(
+    line: int, first: list[str], rows: Iterator[_NumberedLine], path: Path
+) -> tuple[list[str], Iterator[_NumberedLine]]:
+    """The names of the columns, and the rows below them."""
     if len(first) < 2:
         raise DataError(f"{path}, line {line}: an edge needs two node ids (got {len(first)} cells)")
     if {cell.lower() for cell in first[:2]} <= _HEADER_WORDS:
         header = [cell.lower() for cell in first]
         if len(set(header)) < len(header):
             raise DataError(f"{path}, line {line}: there are two columns of one name")
-        return _table(rows, header, path)
+        return header, rows
     more = [f"column {number}" for number in range(4, len(first) + 1)]
     header = [*_COLUMNS, *more][: len(first)]
-    return _table(chain([(line, first)], rows), header, path)
+    return header, chain([(line, first)], rows)
 
 
-def _edge_rows(text: str, path: Path) -> Iterator[_NumberedLine]:
+def _edge_delimiter(text: str) -> str | None:
+    """The sign between the cells; none for spaces."""
     first = next((line for line in text.split("\n") if line.strip()), "")
-    if any(delimiter in first for delimiter in ",;\t"):
-        for line, cells in _csv_rows(text, _delimiter(first), path):
+    return _delimiter(first) if any(sign in first for sign in _DELIMITERS) else None
+
+
+def _edge_rows(
+    text: str, delimiter: str | None, path: Path, before: int
+) -> Iterator[_NumberedLine]:
+    if delimiter is not None:
+        for line, cells in _csv_rows(text, delimiter, path, before):
             if any(cells):
                 yield line, cells
         return
-    for number, content in enumerate(text.split("\n"), start=1):
+    for number, content in enumerate(text.split("\n"), start=before + 1):
         if content.strip():
             yield number, content.split()

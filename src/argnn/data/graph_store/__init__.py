@@ -1,0 +1,1 @@
+"""Graphs on the disk: a folder of arrays that are mapped into memory, and a header."""

@@ -1,0 +1,94 @@
+"""A folder that is written whole or not at all."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from argnn.data.graph_store.header import is_store
+from argnn.errors import RunError
+from argnn.files import lock, make_folder, refuse_link, require_place
+
+
+def require_free(path: Path, force: bool) -> None:
+    """Raise unless a store can be put at ``path``; ``force`` lets it replace another store."""
+    refuse_link(path)
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path}: is there already, and is no folder")
+    if path.exists() and not force:
+        raise RunError(f"{path}: is there already; --force replaces it")
+    if path.exists() and not is_store(path) and any(path.iterdir()):
+        raise RunError(f"{path}: is no graph store, so --force does not replace it")
+    require_place(path.parent)
+
+
+@contextmanager
+def new_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
+    """A folder to write into, which becomes ``path`` when all went well, and else is removed.
+
+    Only one process can write a folder at a time. What a killed one left is removed by the next.
+    """
+    require_free(path, force)
+    make_folder(path.parent)
+    working = path.parent / f".{path.name}.writing"
+    with _locked(working):
+        try:
+            _empty(working)
+            yield working
+            for file in [*working.iterdir(), working]:
+                _sync(file)
+            _place(working, path, force)
+            _sync(path.parent)
+        except BaseException:
+            shutil.rmtree(working, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _locked(working: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which is made if it is not there."""
+    refuse_link(working)
+    working.mkdir(exist_ok=True)
+    handle = os.open(working, os.O_RDONLY)
+    try:
+        lock(handle, working)
+        # Between the last two lines another process may have finished and moved the folder.
+        if not working.exists() or not os.path.samestat(os.fstat(handle), working.stat()):
+            raise RunError(f"{working}: another process was using it; try again")
+        yield
+    finally:
+        os.close(handle)
+
+
+def _empty(folder: Path) -> None:
+    for inside in folder.iterdir():
+        if inside.is_dir() and not inside.is_symlink():
+            shutil.rmtree(inside)
+        else:
+            inside.unlink()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _place(working: Path, path: Path, force: bool) -> None:
+    """Give the finished folder its name."""
+    require_free(path, force)
+    old = path.parent / f".{path.name}.replaced"
+    shutil.rmtree(old, ignore_errors=True)
+    if path.exists():
+        path.rename(old)
+    try:
+        working.rename(path)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise RunError(f"{path}: is there already; --force replaces it") from error
+        raise
+    shutil.rmtree(old, ignore_errors=True)
