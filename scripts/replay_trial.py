@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,11 @@ Curves = dict[str, Curve]
 
 def settings_key(settings: Mapping[str, Any]) -> str:
     """What tells recipes apart, with nothing left to a default."""
-    words = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+    return _complete(tuple(f"{name}={json.dumps(value)}" for name, value in settings.items()))
+
+
+@cache
+def _complete(words: tuple[str, ...]) -> str:
     changes = parse_overrides(words, "argnn")
     options = resolve_options("argnn", "default", changes.options)
     train = resolve_train("argnn", "default", 0, changes.train)
