@@ -393,6 +393,88 @@ def paper_gaps() -> Table:
     return Table(("method", *_SEARCHED), rows)
 
 
+# Tables of graphs that nobody tuned.
+
+
+@cache
+def untuned_scores(score: str) -> dict[str, dict[str, list[float]]]:
+    """By graph and method, the mean of each split; without methods that lack a run."""
+    found = scores("untuned", score)
+    complete: dict[str, dict[str, list[float]]] = defaultdict(dict)
+    for (method, graph), runs in found.items():
+        if runs.keys() == found["argnn", graph].keys():
+            complete[graph_name(graph, directed=False)][method] = by_split(runs)
+    order = [*_GRAPHS.values(), *sorted(complete.keys() - set(_GRAPHS.values()))]
+    return {graph: complete[graph] for graph in order if graph in complete}
+
+
+def untuned() -> Table:
+    """Untuned argnn beside the best untuned rival and the best tuned method, by test score."""
+    rows = []
+    for graph, found in untuned_scores("test").items():
+        ours, cells = found["argnn"], [graph, f"{statistics.mean(found['argnn']):.2f}"]
+        for tuned in (False, True):
+            others = [m for m in found if m.startswith("tuned ") == tuned and m != "argnn"]
+            best = max(others, key=lambda method: statistics.mean(found[method]))
+            gap = [a - b for a, b in zip(ours, found[best], strict=True)]
+            name = best.removeprefix("tuned ")
+            cells += [f"`{name}` {statistics.mean(found[best]):.2f}", with_interval(gap, "+")]
+        rows.append(cells)
+    return Table(("graph", "argnn", "best rival", "ahead", "best tuned", "ahead of tuned"), rows)
+
+
+def untuned_methods() -> Table:
+    """Every untuned method on every graph."""
+    found = untuned_scores("test")
+    methods = sorted({m for row in found.values() for m in row if not m.startswith("tuned ")})
+    methods.sort(key=lambda method: method != "argnn")
+
+    def cell(graph: str, method: str) -> str:
+        values = found[graph].get(method)
+        return "" if values is None else f"{statistics.mean(values):.2f}"
+
+    rows = [[f"`{method}`", *(cell(graph, method) for graph in found)] for method in methods]
+    return Table(("method", *found), rows)
+
+
+def untuned_tuned() -> Table:
+    """The tuned methods of every graph, test score and in brackets the score of validation."""
+    test, val = untuned_scores("test"), untuned_scores("validation")
+    rows = []
+    for graph, found in test.items():
+        means = {m: statistics.mean(v) for m, v in found.items() if m.startswith("tuned ")}
+        words = [
+            f"`{m.removeprefix('tuned ')}` {means[m]:.2f} ({statistics.mean(val[graph][m]):.2f})"
+            for m in sorted(means, key=lambda m: -means[m])
+        ]
+        rows.append([graph, *words, *[""] * (5 - len(words))])
+    return Table(("graph", "best", "second", "third", "fourth", "fifth"), rows)
+
+
+def untuned_costs() -> Table:
+    """What trial and tuning took, and what the metric was worth on validation in the trials."""
+    header, *lines = csv_rows("untuned")
+    every = [dict(zip(header, cells, strict=True)) for cells in lines]
+
+    def mean(runs: Sequence[Mapping[str, str]], name: str) -> str:
+        return f"{statistics.mean(float(row[name]) for row in runs):,.0f}"
+
+    def row(name: str, found: Sequence[Mapping[str, str]]) -> list[str]:
+        ours = [row for row in found if row["method"] == "argnn"]
+        tuned = [row for row in found if row["method"].startswith("tuned ")]
+        learned = sum(row["metric"] != "fixed" for row in ours)
+        gain = statistics.mean(float(row["learned"]) - float(row["fixed"]) for row in ours)
+        costs = [mean(ours, name) for name in ("search_epochs", "search_seconds", "epochs")]
+        costs += [mean(tuned, name) for name in ("search_epochs", "search_seconds")]
+        return [name, f"{learned} of {len(ours)}", f"{gain:+.2f}", *costs]
+
+    words = ("metric learned", "learned - fixed", "trial, epochs", "trial, s")
+    words += ("training, epochs", "search, epochs", "search, s")
+    graphs = untuned_scores("test")
+    parts = {g: [r for r in every if graph_name(r["graph"], directed=False) == g] for g in graphs}
+    return Table(("graph", *words), [row(*part) for part in [*parts.items(), ("all", every)]])
+
+
 # Tables of searches.
 
 
@@ -501,6 +583,10 @@ COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "citation-rivals": (citation_rivals, "citation-rivals"),
     "published": (published, None),
     "paper-gaps": (paper_gaps, None),
+    "untuned": (untuned, "untuned"),
+    "untuned-methods": (untuned_methods, "untuned"),
+    "untuned-tuned": (untuned_tuned, "untuned"),
+    "untuned-costs": (untuned_costs, "untuned"),
     "search-budget": (search_budget, None),
     "node-search": (lambda: best_validation("node"), None),
     "link-search": (lambda: best_validation("link"), None),
