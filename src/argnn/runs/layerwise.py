@@ -71,7 +71,7 @@ class _Layers:
     def _encoded(self) -> Tensor:
         # Rows of the adjacency matrix are read from neighbours; all else is the node's own.
         hops = 1 if self.model.rows is not None else 0
-        out = _NodeRows(self.parts.num_nodes)
+        out = _FilledRows(self.parts.num_nodes)
         for own in self.pieces:
             part = self.parts.around(own, hops)
             out.put(own, self.model.encoded(self.parts.features(part), part))
@@ -79,7 +79,7 @@ class _Layers:
 
     def _layer(self, depth: int, state: Tensor) -> tuple[Tensor, Tensor]:
         """State after a layer and its metric, from the state of all nodes before it."""
-        metrics, states = _NodeRows(self.parts.num_nodes), _NodeRows(self.parts.num_nodes)
+        metrics, states = _FilledRows(self.parts.num_nodes), _FilledRows(self.parts.num_nodes)
         for own in self.pieces:
             h, part = self._part(state, own)
             g = self.model.layer_metric(depth, h, part)
@@ -98,7 +98,7 @@ class _Layers:
         return state[_nodes(part).cpu()].to(self.parts.device), part
 
     def _read_out(self, states: list[Tensor]) -> Tensor:
-        out = _NodeRows(self.parts.num_nodes)
+        out = _FilledRows(self.parts.num_nodes)
         for own in self.pieces:
             part = self.parts.around(own, 0)
             rows = torch.from_numpy(own)
@@ -106,7 +106,7 @@ class _Layers:
         return out.rows
 
 
-class _NodeRows:
+class _FilledRows:
     """Rows of all nodes, filled piece by piece."""
 
     rows: Tensor
