@@ -158,8 +158,9 @@ def test_layer_by_layer_gives_the_same_outputs(case):
     parts = GraphParts(graph.x, adjacency)
     model.fit_to_graph(edges_of(graph), 300)
     model.eval()
-    expected = model.forward_with_metric(graph.x, graph.edge_index)[0]
+    expected, expected_metrics = model.forward_with_metric(graph.x, graph.edge_index)
     pieces = [torch.arange(300)[first::4].numpy() for first in range(4)]
-    torch.testing.assert_close(
-        layerwise_outputs(model, parts, pieces), expected, rtol=1e-5, atol=1e-5
-    )
+    found, metrics = layerwise_outputs(model, parts, pieces, metrics=True)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    for layer, g in zip(metrics, expected_metrics, strict=True):
+        torch.testing.assert_close(layer, g, rtol=1e-5, atol=1e-5)

@@ -236,19 +236,28 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         return self.read(graph)
 
     @torch.no_grad()
-    def _outputs(self, graph: Data) -> tuple[Tensor, list[Tensor]]:
-        """Raw outputs of the model and its metrics, on the CPU; for a part, of its new nodes."""
+    def _outputs(self, graph: Data, *, metrics: bool = True) -> tuple[Tensor, list[Tensor]]:
+        """Raw outputs of the model and its metrics, on the CPU; for a part, of its new nodes.
+
+        A large graph is computed layer by layer, and without its metrics unless they are needed.
+        """
         device = next(self.model_.parameters()).device
-        seen = features_and_edges(graph).to(device)
         precision = self.settings_.train.precision
+        if graph.get("wanted") is None and is_large(self.model_, graph.x.size(0)):
+            parts = GraphParts(graph.x, adjacency_of(graph), device)
+            pieces = pieces_of(parts.num_nodes)
+            return layerwise_outputs(
+                self.model_.eval(), parts, pieces, precision, metrics=metrics
+            )
+        seen = features_and_edges(graph).to(device)
         try:
             edges = self._edges(graph, seen)
-            outputs, metrics = scores_and_metrics(self.model_.eval(), seen.x, edges, precision)
+            outputs, found = scores_and_metrics(self.model_.eval(), seen.x, edges, precision)
         except ValueError as error:  # a model that only works on the graph it was made for
             raise ConfigError(str(error)) from error
         if graph.get("wanted") is not None:
-            outputs, *metrics = (part[graph.wanted] for part in (outputs, *metrics))
-        return outputs.float().cpu(), [g.float().cpu() for g in metrics]
+            outputs, *found = (part[graph.wanted] for part in (outputs, *found))
+        return outputs.float().cpu(), [g.float().cpu() for g in found]
 
     def _edges(self, graph: Data, seen: Data) -> Edges:
         """The edges of a graph, in the form that the model computes with."""

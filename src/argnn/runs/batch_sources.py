@@ -117,7 +117,8 @@ class ClusterBatches(BatchSource):
     ) -> Tensor:
         """Layer by layer, one cluster after the other."""
         pieces = [self.partition.nodes(part) for part in range(self.partition.num_parts)]
-        return layerwise_outputs(model, self.parts, pieces, self.precision).to(self.parts.device)
+        outputs, _ = layerwise_outputs(model, self.parts, pieces, self.precision)
+        return outputs.to(self.parts.device)
 
 
 def _scaled_loss(

@@ -16,9 +16,20 @@ from argnn.nn.conv.message_forms import MESSAGE_FORMS
 _Numbers = NDArray[np.int64]
 
 
-def takes_layers_one_by_one(model: AbstractNodeModel) -> bool:
-    """Whether :func:`layerwise_outputs` knows the layers of a model."""
-    return isinstance(model.encoder if isinstance(model, LinkModel) else model, ARGNN)
+#: Numbers in a state of all nodes from which on they are computed piece by piece, and nodes of a
+#: piece.
+LARGE_STATE, _PIECE = 2**26, 2**16
+
+
+def is_large(model: AbstractNodeModel, num_nodes: int) -> bool:
+    """Whether a graph is computed layer by layer where the user did not ask for it."""
+    encoder = model.encoder if isinstance(model, LinkModel) else model
+    return isinstance(encoder, ARGNN) and num_nodes * model.hidden_channels >= LARGE_STATE
+
+
+def pieces_of(num_nodes: int) -> list[_Numbers]:
+    """All nodes, in runs."""
+    return np.array_split(np.arange(num_nodes), max(1, num_nodes // _PIECE))
 
 
 @torch.no_grad()
@@ -27,8 +38,10 @@ def layerwise_outputs(
     parts: GraphParts,
     pieces: Sequence[_Numbers],
     precision: str = "float32",
-) -> Tensor:
-    """Outputs of a model in evaluation mode on the whole graph, ``[N, C]``, on the CPU.
+    *,
+    metrics: bool = False,
+) -> tuple[Tensor, list[Tensor]]:
+    """Outputs ``[N, C]`` of a model in evaluation mode on the whole graph, on the CPU.
 
     One layer after the other is computed for all nodes, one piece of the graph after the other. So
     each node is computed once per layer, and only the states of one piece and its neighbours are
@@ -39,34 +52,43 @@ def layerwise_outputs(
         parts: The graph.
         pieces: All nodes, each in one piece, sorted in every piece.
         precision: As of :func:`argnn.train.scores_and_metrics`.
+        metrics: Whether the metrics of all layers are kept, ``[N, D]`` each.
+
+    Returns:
+        The outputs, and the metrics that are kept.
     """
     encoder = model.encoder if isinstance(model, LinkModel) else model
     if not isinstance(encoder, ARGNN):
         raise ConfigError(f"{type(encoder).__name__} cannot be computed layer by layer")
     reduced = precision != "float32"
     with torch.autocast(parts.device.type, torch.bfloat16, enabled=reduced):
-        outputs, metric = _Layers(encoder, parts, pieces).outputs()
-    return torch.cat([outputs, metric], dim=-1) if isinstance(model, LinkModel) else outputs
+        outputs, found = _Layers(encoder, parts, pieces, metrics).outputs()
+    if isinstance(model, LinkModel):
+        outputs = torch.cat([outputs, found[-1]], dim=-1)
+    return outputs, found if metrics else []
 
 
 class _Layers:
-    def __init__(self, model: ARGNN, parts: GraphParts, pieces: Sequence[_Numbers]) -> None:
-        self.model, self.parts, self.pieces = model, parts, pieces
+    def __init__(
+        self, model: ARGNN, parts: GraphParts, pieces: Sequence[_Numbers], keep: bool
+    ) -> None:
+        self.model, self.parts, self.pieces, self.keep = model, parts, pieces, keep
         form = model.formulation
         self.hops = form.hops
         self.reads_neighbor_metric = MESSAGE_FORMS[form.modulation].reads_neighbor_metric(
             form.attention, form.neighbor_norm
         )
 
-    def outputs(self) -> tuple[Tensor, Tensor]:
-        """Scores, and the metric of the last layer."""
+    def outputs(self) -> tuple[Tensor, list[Tensor]]:
+        """Scores, and the metrics of all layers or of the last one."""
         model = self.model
         state = self._encoded()
-        states = [state] if model.reads_input() else []
+        states, metrics = ([state] if model.reads_input() else []), list[Tensor]()
         for depth in range(model.num_layers):
             state, metric = self._layer(depth, state)
             states = [*states, state] if model.jump is not None else [state]
-        return self._read_out(states), metric
+            metrics = [*metrics, metric] if self.keep else [metric]
+        return self._read_out(states), metrics
 
     def _encoded(self) -> Tensor:
         # Rows of the adjacency matrix are read from neighbours; all else is the node's own.
