@@ -8,10 +8,10 @@ compare methods, each has as many recipes (:func:`recipes_of`) and as many epoch
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch_geometric.data import Data
@@ -34,6 +34,8 @@ from argnn.settings.search_space import (
 )
 from argnn.train import EpochRecord, Snapshot, Task
 from argnn.train.selection import selection_of
+
+Tried = TypeVar("Tried")
 
 #: After so many epochs in all, so many recipes are left.
 ROUNDS: tuple[tuple[int, int], ...] = ((15, 7), (50, 3), (150, 1))
@@ -364,7 +366,7 @@ class Halving:
             return
         for epochs, count in self.job.wanted_rounds():
             ranked = sorted((self._trained(recipe, epochs) for recipe in left), key=_order)
-            kept = _going_on(ranked, count)
+            kept = going_on(ranked, count, lambda trial: trial.recipe.model)
             left = [trial.recipe for trial in kept]
             for trial in ranked:
                 if trial.recipe not in left:  # nobody will continue it
@@ -414,14 +416,21 @@ class Halving:
         return Trial(recipe, result.val_score, result.val_loss, epochs, seconds, last)
 
 
-def _going_on(ranked: Sequence[Trial], count: int) -> list[Trial]:
+def going_on(
+    ranked: Sequence[Tried], count: int, options: Callable[[Tried], Mapping[str, Any]]
+) -> list[Tried]:
     """The best; where several go on, one with and one without adjacency rows are among them.
 
     Recipes with adjacency rows learn fast and lead early, also where others win in the end.
+
+    Args:
+        ranked: What was tried, the best first.
+        count: How many go on.
+        options: Gives the options of the model that was tried.
     """
     kept = list(ranked[:count])
     for rows in (False, True):
-        kind = [t for t in ranked if bool(t.recipe.model.get("adjacency_rows")) == rows]
+        kind = [each for each in ranked if bool(options(each).get("adjacency_rows")) == rows]
         if count > 1 and kind and kind[0] not in kept:
             kept[-1] = kind[0]
     return kept
