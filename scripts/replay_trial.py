@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from argnn.runs.machine import git_state
-from argnn.runs.trial import RECIPES, ROUNDS
+from argnn.runs.trial import RECIPES, ROUNDS, going_on
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.version import __version__
 
@@ -89,7 +89,8 @@ def replayed(curves: Curves, starts: Iterable[str]) -> Curve:
     """What the trial chooses, which it then trains to the end."""
     left = [key for key in starts if key in curves]
     for epochs, count in ROUNDS:
-        left = sorted(left, key=lambda key: curves[key].key(epochs), reverse=True)[:count]
+        ranked = sorted(left, key=lambda key: curves[key].key(epochs), reverse=True)
+        left = going_on(ranked, count, lambda key: json.loads(key)[0])
     last = ROUNDS[-1][0]
     finalists = [curves[key] for key in (left[0], *varied(left[0])) if key in curves]
     return max(finalists, key=lambda curve: curve.key(last))

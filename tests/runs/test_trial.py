@@ -3,6 +3,7 @@
 import math
 import signal
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -109,6 +110,17 @@ def test_the_best_go_on_from_where_they_stopped(recorded):
     counts = [sum(t.epochs == epochs for t in trials) for epochs in (first, second)]
     assert counts == [len(trial.RECIPES) - eight, eight - three]
     assert all(t.snapshot is None for t in trials if t.epochs < last)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_recipe_of_the_other_kind_goes_on_although_it_is_behind(recorded, rows):
+    """It has one score in every round; the others, which lead, stay where they are."""
+    recorder = recorded(lambda form: (0.9 if form.adjacency_rows == rows else 0.5, 1.0))
+    tried(job_of())
+    for (_, count), (epochs, _) in pairwise(trial.ROUNDS):
+        kinds = [form.adjacency_rows for form in recorder.forms(epochs)][:count]
+        assert kinds.count(rows) == count - 1
+        assert kinds.count(not rows) == 1
 
 
 def test_continued_training_has_the_bits_of_one_without_a_stop(monkeypatch):

@@ -8,10 +8,10 @@ compare methods, each has as many recipes (:func:`recipes_of`) and as many epoch
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch_geometric.data import Data
@@ -36,8 +36,10 @@ from argnn.settings.search_space import (
 from argnn.train import EpochRecord, Snapshot, Task
 from argnn.train.selection import selection_of
 
+Tried = TypeVar("Tried")
+
 #: After so many epochs in all, so many recipes are left.
-ROUNDS: tuple[tuple[int, int], ...] = ((15, 6), (50, 2), (150, 1))
+ROUNDS: tuple[tuple[int, int], ...] = ((15, 7), (50, 3), (150, 1))
 #: Of equal trials, the first round has so many epochs, and each keeps one of so many recipes.
 _FIRST_ROUND, _KEPT = 20, 3
 #: With fewer validation nodes for each recipe, the best of many would be chosen by chance.
@@ -371,9 +373,11 @@ class Halving:
             return
         for epochs, count in self.job.wanted_rounds():
             ranked = sorted((self._trained(recipe, epochs) for recipe in left), key=_order)
-            left = [trial.recipe for trial in ranked[:count]]
-            for trial in ranked[count:]:  # nobody will continue it
-                self._last[trial.recipe.name] = replace(trial, snapshot=None)
+            kept = going_on(ranked, count, lambda trial: trial.recipe.model)
+            left = [trial.recipe for trial in kept]
+            for trial in ranked:
+                if trial.recipe not in left:  # nobody will continue it
+                    self._last[trial.recipe.name] = replace(trial, snapshot=None)
         if not self.job.vary:
             return
         winner = left[0]
@@ -418,6 +422,26 @@ class Halving:
         seconds = old.seconds + result.seconds
         last = saved[-1] if saved else None  # none where the training ended early
         return Trial(recipe, result.val_score, result.val_loss, epochs, seconds, last)
+
+
+def going_on(
+    ranked: Sequence[Tried], count: int, options: Callable[[Tried], Mapping[str, Any]]
+) -> list[Tried]:
+    """The best; where several go on, one with and one without adjacency rows are among them.
+
+    Recipes with adjacency rows learn fast and lead early, also where others win in the end.
+
+    Args:
+        ranked: What was tried, the best first.
+        count: How many go on.
+        options: Gives the options of the model that was tried.
+    """
+    kept = list(ranked[:count])
+    for rows in (False, True):
+        kind = [each for each in ranked if bool(options(each).get("adjacency_rows")) == rows]
+        if count > 1 and kind and kind[0] not in kept:
+            kept[-1] = kind[0]
+    return kept
 
 
 def _order(trial: Trial) -> tuple[float, float]:
