@@ -164,3 +164,27 @@ def test_layer_by_layer_gives_the_same_outputs(case):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     for layer, g in zip(metrics, expected_metrics, strict=True):
         torch.testing.assert_close(layer, g, rtol=1e-5, atol=1e-5)
+
+
+def test_a_large_graph_is_predicted_layer_by_layer(monkeypatch):
+    from argnn import ARGNNClassifier
+    from argnn.estimators import base
+
+    graph = problem("default", "node")[0]
+    graph.train_mask, graph.val_mask = torch.arange(300) % 3 == 0, torch.arange(300) % 3 == 1
+    graph.test_mask = torch.arange(300) % 3 == 2
+    found = ARGNNClassifier(trial=False, train_options={"epochs": 3}).fit(graph)
+    whole, metrics = found.predict_proba(graph), found.metric_field(graph)
+    calls = []
+
+    def counted(*arguments, **options):
+        calls.append(options["metrics"])
+        return layerwise_outputs(*arguments, **options)
+
+    monkeypatch.setattr("argnn.runs.layerwise.LARGE_STATE", 1000)
+    monkeypatch.setattr("argnn.runs.layerwise._PIECE", 100)
+    monkeypatch.setattr(base, "layerwise_outputs", counted)
+    assert found.predict_proba(graph) == pytest.approx(whole, abs=1e-5)
+    for layer, expected in zip(found.metric_field(graph), metrics, strict=True):
+        assert layer == pytest.approx(expected, abs=1e-5)
+    assert calls == [False, True]

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import features_and_edges
+from argnn.data import adjacency_of, features_and_edges
+from argnn.data.graph_parts import GraphParts
 from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.new_nodes import Context, joined_part, prepared
@@ -23,6 +24,7 @@ from argnn.functional.neighborhood import Edges, edges_of
 from argnn.nn import ARGNN, AbstractNodeModel, model_class, model_name
 from argnn.nn.models.base import require_weights_taken
 from argnn.runs.batch_sources import sees_parts
+from argnn.runs.layerwise import is_large, layerwise_outputs, pieces_of
 from argnn.runs.machine import versions
 from argnn.runs.train_one import train_one
 from argnn.runs.trial import TrialJob
@@ -246,9 +248,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         if graph.get("wanted") is None and is_large(self.model_, graph.x.size(0)):
             parts = GraphParts(graph.x, adjacency_of(graph), device)
             pieces = pieces_of(parts.num_nodes)
-            return layerwise_outputs(
-                self.model_.eval(), parts, pieces, precision, metrics=metrics
-            )
+            return layerwise_outputs(self.model_.eval(), parts, pieces, precision, metrics=metrics)
         seen = features_and_edges(graph).to(device)
         try:
             edges = self._edges(graph, seen)
@@ -285,7 +285,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             seen = features_and_edges(graph).to(device)
             states = self.model_.eval().hidden_states(seen.x, edges_of(seen))[0]
             return states[-1].float().cpu()
-        return self._outputs(graph)[0]
+        return self._outputs(graph, metrics=False)[0]
 
     def metric_field(self, graph: Any) -> list[NDArray[np.float32]]:
         """Learned metric diagonals ``[N, D]`` of each layer; none for a fixed geometry.

@@ -224,7 +224,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
 
     def proba(self, graph: Data) -> NDArray[np.float64]:
         """As :meth:`predict_proba`, for a graph that :meth:`read` gave."""
-        logits, _ = self._outputs(graph)
+        logits, _ = self._outputs(graph, metrics=False)
         if self.target_ is not None:
             return self.target_.finished(logits.double()).numpy()
         return probabilities(logits, self.temperature_).numpy()

@@ -181,7 +181,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     def pair_logits(self, pairs: Any, graph: Data) -> NDArray[np.float32]:
         """As :meth:`decision_function`, for a graph that :meth:`read` gave."""
-        embedding, _ = self._outputs(graph)
+        embedding, _ = self._outputs(graph, metrics=False)
         return self._logits(embedding, _rows(pairs, _ids(graph))).numpy()
 
     def predict_proba(self, pairs: Any, graph: Any = None) -> NDArray[np.float64]:
@@ -220,7 +220,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     def _embedding(self, graph: Data) -> Tensor:
         # Behind the points stands the metric, which is not part of the embedding.
-        return self._outputs(graph)[0][:, : self.model_.out_channels]
+        return self._outputs(graph, metrics=False)[0][:, : self.model_.out_channels]
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)

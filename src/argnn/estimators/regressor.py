@@ -128,7 +128,7 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
 
     def values(self, graph: Data) -> NDArray[np.float64]:
         """As :meth:`predict`, always ``[N, T]``, for a graph that :meth:`read` gave."""
-        outputs, _ = self._outputs(graph)
+        outputs, _ = self._outputs(graph, metrics=False)
         assert self.target_ is not None
         found: NDArray[np.float64] = self.target_.finished(outputs.double()).numpy()
         return found
