@@ -27,14 +27,14 @@ def test_version_and_help(argnn):
 
 def test_module_can_be_run():
     done = subprocess.run(
-        [sys.executable, "-m", "argnn", "train", "coar"],
+        [sys.executable, "-m", "argnn", "trian"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("argnn: error: unknown data set 'coar'")
+    assert done.stderr.startswith("argnn: error: No such command 'trian'")
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -53,6 +53,7 @@ def test_training_sees_nothing_newer(argnn, calls):
     assert max(when(problem.task.train_pairs)) == max(seen)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_run_goes_on_and_predicts(argnn, calls):
     argnn("train", calls, *QUICK, *BY_TIME, "--split=0,1", "--out=run")
     Path("run/split-1/result.json").unlink()

@@ -90,8 +90,17 @@ def assert_compiled_is_eager(module, inputs, backend="aot_eager"):
         assert (gradients[name] - b).norm() <= tolerance * max(b.norm(), 1e-2), name
 
 
-@pytest.mark.parametrize("prepared", [False, True], ids=["edge_index", "neighborhood"])
-@pytest.mark.parametrize("preset", ["default", "paper", "reference"])
+@pytest.mark.parametrize(
+    ("preset", "prepared"),
+    [
+        ("default", False),
+        ("default", True),
+        ("paper", False),
+        ("reference", True),
+        pytest.param("paper", True, marks=pytest.mark.torture),
+        pytest.param("reference", False, marks=pytest.mark.torture),
+    ],
+)
 def test_compiled_preset_is_one_graph_with_equal_results(preset, prepared):
     edges = raw_edges()
     edges = neighborhood(edges, NUM_NODES) if prepared else edges
@@ -168,7 +177,15 @@ def test_compiled_conv_works_without_gradients(mode):
         torch.testing.assert_close(compiled(x, edges), conv(x, edges))
 
 
-@pytest.mark.parametrize("options", CONVS.values(), ids=CONVS.keys())
+WEIGHTED = {
+    name: options
+    if name in ("scalar, both directions", "operator, all inputs")
+    else pytest.param(options, marks=pytest.mark.torture)
+    for name, options in CONVS.items()
+}
+
+
+@pytest.mark.parametrize("options", WEIGHTED.values(), ids=WEIGHTED.keys())
 def test_compiled_conv_uses_weights(options):
     torch.manual_seed(3)
     conv = ARConv(5, 6, **({"metric_options": {"spread": 1.0}} | options))
