@@ -1,7 +1,11 @@
 """A source that is read in parts gives the same store as one that is read at once."""
 
+import sys
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from argnn.data import load
@@ -195,6 +199,28 @@ def test_row_without_an_end_is_refused_before_memory_is_full(edge_list, tmp_path
     streamed()
     with pytest.raises(DataError, match="line 1: a row or a text in quotes has no end"):
         convert(edge_list, tmp_path / "store", features="degree")
+
+
+def test_parquet_that_claims_too_much_or_is_damaged(tmp_path, streamed):
+    column = pa.array([0]).take(pa.array([0] * 1000))
+    chunks = pa.chunked_array([column] * 40_000)
+    path = tmp_path / "tables" / "edges.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"source": chunks, "target": chunks}), path, compression="zstd")
+    streamed()
+    with pytest.raises(DataError, match="edges.parquet: .* would fill the memory"):
+        convert(path.parent, tmp_path / "store", features="degree")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match="edges.parquet: not a readable Parquet file"):
+        convert(path.parent, tmp_path / "store", features="degree")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["tables"]
+
+
+def test_missing_library_is_named(table_folder, tmp_path, streamed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    streamed()
+    with pytest.raises(DataError, match="nodes.csv: a table of this size needs pyarrow"):
+        convert(table_folder, tmp_path / "store")
 
 
 def test_small_sources_are_read_at_once(table_folder, tmp_path, monkeypatch):
