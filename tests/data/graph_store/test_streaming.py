@@ -4,14 +4,15 @@ import sys
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from argnn.data import load
 from argnn.data.graph_store import converting, streaming
 from argnn.data.graph_store.converting import convert
 from argnn.errors import ConfigError, DataError
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture
@@ -123,6 +124,16 @@ def test_edge_list_with_weights(same_store, tmp_path):
     path.write_text("1 2 0.5\n2 3 0.25\n3 1 0\n1 4 2\n")
     stored = same_store(path, features="degree", weight="weight")
     assert "1 edges of weight 0 left out" in stored.notes
+
+
+@pytest.mark.parametrize("kind", ["int64", "float64", "str"])
+def test_parquet_without_a_table_of_nodes(same_store, tmp_path, kind):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    ends = np.random.default_rng(0).integers(5, 30, size=(2, 40)).astype(kind)
+    pd.DataFrame({"a": ends[0], "b": ends[1]}).to_parquet(folder / "edges.parquet")
+    stored = same_store(folder, features="degree")
+    assert stored.node_ids == sorted(stored.node_ids)
 
 
 def test_no_edges(same_store, table_folder):
