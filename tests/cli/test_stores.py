@@ -63,22 +63,34 @@ def test_store_with_directions_says_how_to_read_it(argnn, refused):
     assert argnn("inspect", "store", "--directed").code == 0
 
 
-#: A process that may write only files of 50 kB; the features of the graph need more.
+#: A process that may write only files of 50 kB, and reads all tables in parts.
 FULL = """
 import resource
 from argnn.__main__ import main
+from argnn.data.graph_store import converting
+converting.STREAMED_FROM = 0
 import sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-sys.argv = ["argnn", "convert", "mixed", "store"]
+sys.argv = ["argnn", *sys.argv[1:]]
 main()
 """
 
 
-def test_no_space_is_one_line_and_leaves_nothing(tmp_path, cache):
-    status, out, errors = run_forked(code, FULL, cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        ("convert mixed store", "x.npy"),
+        ("convert edges.txt store --features=degree", "edges.raw"),
+        ("generate store --nodes=2e4 --edges=3e4 --features=2", "into_other.npy"),
+        ("generate store --nodes=1e5 --edges=1e6", "round-0/edges-0.given"),
+    ],
+)
+def test_no_space_is_one_line_and_leaves_nothing(tmp_path, cache, words, file):
+    (tmp_path / "edges.txt").write_text("1\t2\n" * 5000)
+    status, out, errors = run_forked(code, FULL, *words.split(), cwd=tmp_path)
     assert (status, out) == (2, "")
-    assert errors == "argnn: error: .store.writing/x.npy: file too large\n"
-    assert [path for path in tmp_path.iterdir() if path != cache] == []
+    assert errors == f"argnn: error: .store.writing/{file}: file too large\n"
+    assert {path.name for path in tmp_path.iterdir() if path != cache} == {"edges.txt"}
 
 
 def test_of_two_conversions_into_one_folder_one_is_refused(tmp_path, cache):

@@ -48,6 +48,8 @@ READING = {
     ("export", "run"): "{}",
     ("inspect", "data"): "{}",
     ("inspect", "--data-root"): "texas --data-root={}",
+    ("convert", "source"): "{} store",
+    ("convert", "--data-root"): "texas store --data-root={}",
 }
 WRITING = {
     ("train", "--out"): "{graph} --model=gcn --epochs=1 --out={}",
@@ -64,6 +66,8 @@ WRITING = {
     ("figures", "--out"): "{run} --format=png --out={}",
     ("export", "--out"): "{run} --out={}",
     ("demo", "--out"): "--out={}",
+    ("convert", "store"): "{graph} {}",
+    ("generate", "store"): "{} --nodes=100 --edges=200 --features=2 --classes=2",
 }
 #: A folder where nothing is, is an answer of its own there.
 NOT_REFUSED = {("datasets", "--data-root")}
@@ -72,7 +76,7 @@ SAME_GRAPH = {("analyze", "--data-root"), ("figures", "--data-root")}
 
 
 #: Options that take a path as a text: it may be a name as well, or something else.
-TEXTS = ("data", "experiments", "--data-root", "--settings", "--json")
+TEXTS = ("data", "source", "experiments", "--data-root", "--settings", "--json")
 
 
 def test_every_option_with_a_path_is_on_the_list():

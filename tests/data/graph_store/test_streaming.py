@@ -1,5 +1,7 @@
 """A source that is read in parts gives the same store as one that is read at once."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,9 @@ from argnn.data import load
 from argnn.data.graph_store import converting, streaming
 from argnn.data.graph_store.converting import convert
 from argnn.errors import ConfigError, DataError
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture
@@ -121,6 +126,16 @@ def test_edge_list_with_weights(same_store, tmp_path):
     assert "1 edges of weight 0 left out" in stored.notes
 
 
+@pytest.mark.parametrize("kind", ["int64", "float64", "str"])
+def test_parquet_without_a_table_of_nodes(same_store, tmp_path, kind):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    ends = np.random.default_rng(0).integers(5, 30, size=(2, 40)).astype(kind)
+    pd.DataFrame({"a": ends[0], "b": ends[1]}).to_parquet(folder / "edges.parquet")
+    stored = same_store(folder, features="degree")
+    assert stored.node_ids == sorted(stored.node_ids)
+
+
 def test_no_edges(same_store, table_folder):
     (table_folder / "edges.csv").write_text("source,target\n")
     same_store(table_folder)
@@ -195,6 +210,28 @@ def test_row_without_an_end_is_refused_before_memory_is_full(edge_list, tmp_path
     streamed()
     with pytest.raises(DataError, match="line 1: a row or a text in quotes has no end"):
         convert(edge_list, tmp_path / "store", features="degree")
+
+
+def test_parquet_that_claims_too_much_or_is_damaged(tmp_path, streamed):
+    column = pa.array([0]).take(pa.array([0] * 1000))
+    chunks = pa.chunked_array([column] * 40_000)
+    path = tmp_path / "tables" / "edges.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"source": chunks, "target": chunks}), path, compression="zstd")
+    streamed()
+    with pytest.raises(DataError, match="edges.parquet: .* would fill the memory"):
+        convert(path.parent, tmp_path / "store", features="degree")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match="edges.parquet: not a readable Parquet file"):
+        convert(path.parent, tmp_path / "store", features="degree")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["tables"]
+
+
+def test_missing_library_is_named(table_folder, tmp_path, streamed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    streamed()
+    with pytest.raises(DataError, match="nodes.csv: a table of this size needs pyarrow"):
+        convert(table_folder, tmp_path / "store")
 
 
 def test_small_sources_are_read_at_once(table_folder, tmp_path, monkeypatch):

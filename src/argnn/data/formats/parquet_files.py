@@ -60,13 +60,13 @@ class ColumnsOnDisk(Mapping[str, Cells]):
 
 def write_texts(path: Path, tables: Iterable[Table]) -> Table:
     """Put the parts of a table of texts into a Parquet file; gives the table, which lies there."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     writer, lines, origin = None, [], ""
     try:
         for table in tables:
             origin = table.origin
+            pq = _library(Path(origin), "a table of this size")
+            import pyarrow as pa
+
             kinds = pa.schema([(name, pa.string()) for name in table.columns])
             writer = writer or pq.ParquetWriter(path, kinds)
             columns = [pa.array(cells.tolist(), pa.string()) for cells in table.columns.values()]
@@ -78,15 +78,20 @@ def write_texts(path: Path, tables: Iterable[Table]) -> Table:
     return Table(origin, ColumnsOnDisk(path), np.concatenate(lines))
 
 
-@contextmanager
-def _opened(path: Path, most: int | None) -> Iterator[Any]:
-    """An open file of at most so many bytes after decompression."""
+def _library(path: Path, what: str) -> Any:
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise DataError(
-            f"{path}: reading Parquet needs pyarrow; install it with pip install pyarrow"
+            f"{path}: {what} needs pyarrow; install it with pip install pyarrow"
         ) from error
+    return pq
+
+
+@contextmanager
+def _opened(path: Path, most: int | None) -> Iterator[Any]:
+    """An open file of at most so many bytes after decompression."""
+    pq = _library(path, "reading Parquet")
     check_regular(path, any_size=most is None)
     try:
         with path.open("rb") as opened, pq.ParquetFile(opened, pre_buffer=False) as file:

@@ -26,6 +26,8 @@ Ids = Sequence[NodeId] | Integers
 MOST_TEXTS = 50_000_000
 _MOST_WAITING = 4_000_000
 _MOST_GAPS = 8
+#: Below it, every whole number is a float.
+_LARGEST_FLOAT = 2.0**53
 
 
 class NodeRows(Protocol):
@@ -55,6 +57,9 @@ def as_integers(cells: Cells) -> Integers | None:
     """Cells as integers, if all are such, or texts that can be read in one way only."""
     if cells.dtype.kind in "iu":
         return cells.astype(np.int64)
+    if cells.dtype.kind == "f" and bool((np.abs(cells) < _LARGEST_FLOAT).all()):
+        numbers = cells.astype(np.int64)  # pandas makes floats of integers with gaps
+        return numbers if np.array_equal(numbers, cells) else None
     if cells.dtype.kind != "O":
         return None
     texts = cells.tolist()

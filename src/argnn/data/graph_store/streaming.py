@@ -160,6 +160,8 @@ class Streaming:
         if nodes is not None and not len(nodes):
             raise DataError(f"{nodes.origin}: there are no nodes")
         check_asked(GraphTables(first, nodes), options)
+        if nodes is None and options.features is None:
+            raise no_features(first.origin)  # before a large file is read to its end
         id_column = None if nodes is None else column_of_ids(nodes, options, None)
         writer, node_ids = self._read_edges(nodes, id_column)
         label, taken, data = None, {id_column}, Data()
