@@ -168,6 +168,13 @@ MOMENTS = [
     ("demo", "argnn.runs.demo", "run_jobs", "finished splits are in argnn-demo"),
     ("datasets", "argnn.settings.catalog", "dataset_rows", NOTHING),
     ("models", "argnn.settings.catalog", "model_rows", NOTHING),
+    ("convert small.npz store", "argnn.data.graph_store.writing", "content_digest", NOTHING),
+    (
+        "generate store --nodes=99 --edges=99",
+        "argnn.data.graph_store.generating",
+        "_node_rows",
+        NOTHING,
+    ),
 ]
 
 
@@ -244,6 +251,7 @@ def test_every_command_says_what_is_kept(
     assert len(done.err.splitlines()) == 1
     assert done.code == 128 + number
     assert signal.getsignal(number) == before
+    assert kept != NOTHING or sorted(map(str, Path().iterdir())) == ["mine.yaml", "small.npz"]
 
 
 def test_ctrl_c_in_a_trial_takes_the_best_so_far(
