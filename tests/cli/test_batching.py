@@ -45,3 +45,9 @@ def test_the_whole_graph_is_as_it_was(argnn):
 )
 def test_what_cannot_be_done_is_said_in_one_line(refused, options, words):
     refused("train", "mixed", "--epochs=1", *options, "--out=run", message=words)
+
+
+def test_without_a_trial_the_preset_is_taken(argnn, small_npz):
+    found = row_of(argnn("train", small_npz(), "--no-trial", "--epochs=1", "--out=run", "--json"))
+    assert found["config"]["trial"] is None
+    assert found["config"]["source"].startswith("preset default")

@@ -51,6 +51,9 @@ def train(
     settings_file: Annotated[
         str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
     ] = None,
+    no_trial: Annotated[
+        bool, typer.Option("--no-trial", help="Take the preset instead of trying recipes.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Epochs between checkpoints, 25 if not given; 0 for none.")

@@ -48,6 +48,7 @@ class Request:
         fresh: Ignore stored settings and run no trial: every method starts from its preset, as
             a search with equal budgets needs it.
         recipes: Every method has a trial of so many recipes, whatever is stored: an equal budget.
+        no_trial: Take the preset where a trial would choose settings.
         columns: How the columns of the user's own graph are to be understood.
         ignore_weights: Train without the weights that the user names in ``columns``.
     """
@@ -71,6 +72,7 @@ class Request:
     settings_file: str | None = None
     fresh: bool = False
     recipes: int | None = None
+    no_trial: bool = False
     columns: Columns = Columns()
     ignore_weights: bool = False
 
@@ -143,7 +145,8 @@ def base_settings(request: Request) -> BaseSettings | None:
         return BaseSettings(options, stored.train, stored.source, stored.decoder)
     if not kind.has_trial:
         return BaseSettings(link_options, {}, "usual settings of a baseline")
-    if preset != "default" or request.fresh or request.task == "link":
+    untried = request.fresh or request.no_trial
+    if preset != "default" or untried or request.task == "link":
         return BaseSettings(link_options, {}, f"preset {preset}")
     return None
 
