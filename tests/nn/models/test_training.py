@@ -60,6 +60,10 @@ CASES = {
 WAITING = ("item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__int__", "__float__")
 RECORDABLE = ("gcn", "graphsage", "h2gcn", "gprgnn", "hgcn", "kappa-gcn", "q-gcn")
 every_case = pytest.mark.parametrize("case", CASES)
+#: Further options of a model that is trained anyway.
+more_in_torture = [
+    pytest.param(case, marks=pytest.mark.torture) if "," in case else case for case in CASES
+]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +88,7 @@ def assert_finite(model, history):
         assert parameter.grad.isfinite().all(), name
 
 
-@every_case
+@pytest.mark.parametrize("case", more_in_torture)
 def test_fifty_epochs_on_texas_learn_the_training_nodes(case, texas):
     train, val, _ = split_masks(texas, 0)
     task = NodeClassification(texas.y, train, val)
