@@ -122,7 +122,7 @@ class TrainConfig:
     batching: str = "whole"
     parts: int = 16
     clusters_per_batch: int = 2
-    halo: int = 1
+    halo: int = 0
     partition: str = "auto"
 
     def __post_init__(self) -> None:
