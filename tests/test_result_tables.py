@@ -11,7 +11,7 @@ from result_rows import finished, write_rows
 ROOT = Path(__file__).parent.parent
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "write_pages.py"))
 #: Pages with numbers that are limits or counts of attacks, not measurements of a model.
-OTHERS = ("own_data.md", "security.md", "torture.md")
+OTHERS = ("own_data.md", "security.md", "stores.md", "torture.md")
 PAGES = [path for path in SCRIPT["PAGES"] if path.name not in OTHERS]
 FILES = sorted((ROOT / "docs" / "results").glob("*.csv"))
 
