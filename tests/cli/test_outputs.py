@@ -68,6 +68,8 @@ OTHERS = {
     ): "tests/bench/test_comparison.py::test_folders_with_something_else_are_refused",
     ("tune", "storage"): "tests/bench/test_tune.py::test_other_files_are_refused_and_left_alone",
     ("demo", "out"): "tests/runs/test_demo.py::test_what_a_user_put_there_stays",
+    ("convert", "store"): "tests/cli/test_stores.py::test_damaged_store_is_one_line",
+    ("generate", "store"): "tests/cli/test_stores.py::test_generated_graph_is_trained_on",
 }
 
 INPUTS = {
@@ -127,6 +129,13 @@ OWN_WRITING = {
     "argnn.cli.__init__": "opens /dev/null only",
     "argnn.data.benchmarks": "a temporary copy",
     "argnn.data.cache": "the cache",
+    **dict.fromkeys(
+        (
+            f"argnn.data.graph_store.{name}"
+            for name in ("array_files", "new_folder", "sorting", "streaming", "writing")
+        ),
+        "a new folder that is renamed when it is whole",
+    ),
     "argnn.data.limited_reading": "opens /dev/null only",
     "argnn.store.model_folder": "whole folders, under rules of their own",
     "argnn.kernels.kept": "the cache of compiled kernels",

@@ -70,7 +70,8 @@ class GraphParts:
         edges = np.stack([self._number[rows.other[inside]], rows.node[inside]])
         weight = None if rows.weight is None else rows.weight[inside]
         self._number[nodes] = -1
-        return self._part(nodes, len(own), edges, weight, whole_degrees=hops > 0)
+        place = self._place(torch.from_numpy(nodes), len(own))
+        return self._part(place, edges, weight, whole_degrees=hops > 0)
 
     def halo_of(self, own: _Numbers) -> _Numbers:
         """The nodes outside of some nodes that are neighbours of them, sorted."""
@@ -78,14 +79,22 @@ class GraphParts:
         return np.setdiff1d(near, own, assume_unique=True)
 
     def with_halo(
-        self, own: _Numbers, halo: _Numbers, exchange: Exchange | None = None
+        self,
+        own: _Numbers,
+        halo: _Numbers,
+        exchange: Exchange | None,
+        *,
+        halo_metrics: bool = True,
     ) -> GraphPart:
         """Some nodes and their neighbours, with the edges of the own nodes only.
+
+        With an exchange, layers compute the rows of own nodes; those of the halo come from it.
 
         Args:
             own: The nodes, sorted.
             halo: All nodes of :meth:`halo_of`, in any order.
             exchange: Where the rows of the halo come from.
+            halo_metrics: Whether penalties read the metrics of the halo.
         """
         nodes = np.concatenate([own, halo])
         self._number[nodes] = np.arange(len(nodes))
@@ -103,26 +112,24 @@ class GraphParts:
         if into.weight is not None and out.weight is not None:
             weight = np.concatenate([into.weight, out.weight[outside]])
         self._number[nodes] = -1
-        return self._part(nodes, len(own), edges, weight, exchange=exchange)
+        place = self._place(torch.from_numpy(nodes), len(own), exchange, halo_metrics)
+        return self._part(place, edges, weight)
 
     def _part(
         self,
-        nodes: _Numbers,
-        num_own: int,
+        place: Place,
         edges: NDArray[Any],
         weight: NDArray[np.float32] | None,
         *,
         whole_degrees: bool = True,
-        exchange: Exchange | None = None,
     ) -> GraphPart:
-        rows = torch.from_numpy(nodes)
+        rows = place.nodes.cpu()
         edge_index = torch.from_numpy(edges.astype(np.int64))
         edge_weight = None if weight is None else torch.from_numpy(weight)
         if whole_degrees:
             degrees = WholeDegrees(*(degree[rows] for degree in self.adjacency.degrees))
         else:
-            degrees = _degrees_of(edge_index, edge_weight, len(nodes))
-        place = self._place(rows, num_own, exchange)
+            degrees = _degrees_of(edge_index, edge_weight, len(rows))
         return GraphPart(
             edge_index.to(self.device),
             WholeDegrees(*(degree.to(self.device) for degree in degrees)),
@@ -131,7 +138,13 @@ class GraphParts:
             is_simple=self.adjacency.out is None,
         )
 
-    def _place(self, nodes: Tensor, num_own: int, exchange: Exchange | None = None) -> Place:
+    def _place(
+        self,
+        nodes: Tensor,
+        num_own: int,
+        exchange: Exchange | None = None,
+        halo_metrics: bool = True,
+    ) -> Place:
         adjacency, device = self.adjacency, self.device
         return Place(
             nodes=nodes.to(device),
@@ -140,6 +153,7 @@ class GraphParts:
             whole_pairs=adjacency.num_pairs,
             describe=lambda: adjacency.descriptor[nodes].to(device),
             exchange=exchange,
+            halo_metrics=halo_metrics,
         )
 
 

@@ -46,6 +46,8 @@ class Place:
         whole_pairs: Number of its pairs of neighbours, or the sum of their weights.
         describe: Gives the structural descriptor of the nodes in the whole graph, ``[M, 5]``.
         exchange: How rows of the halo come from other processes; None if they are computed here.
+            With it, a layer computes the rows of own nodes only.
+        halo_metrics: Whether penalties read the metrics of the halo.
     """
 
     nodes: Tensor
@@ -54,6 +56,7 @@ class Place:
     whole_pairs: float
     describe: Callable[[], Tensor]
     exchange: Exchange | None = None
+    halo_metrics: bool = True
 
 
 class GraphPart(Neighborhood):
@@ -139,10 +142,13 @@ class GraphPart(Neighborhood):
 
     def complete(self, h: Tensor) -> Tensor:
         """Rows of own nodes with the rows of the halo that other processes have computed."""
-        if self.place is None or self.place.exchange is None:
-            return h
-        own = h[: self.num_own]
-        return torch.cat([own, self.place.exchange.halo(own)])
+        exchange = None if self.place is None else self.place.exchange
+        return h if exchange is None else torch.cat([h, exchange.halo(h)])
+
+    @property
+    def own_only(self) -> bool:
+        """Whether layers compute own rows only, because those of the halo come from elsewhere."""
+        return self.place is not None and self.place.exchange is not None
 
     def total(self, value: Tensor) -> Tensor:
         """Sum over the parts of all processes."""
@@ -166,6 +172,23 @@ class GraphPart(Neighborhood):
 def own_rows(h: Tensor, hood: Neighborhood) -> Tensor:
     """The rows of own nodes: all rows, if the edges are not those of a part."""
     return h[: hood.num_own] if isinstance(hood, GraphPart) else h
+
+
+def computed_rows(h: Tensor, hood: Neighborhood) -> Tensor:
+    """The rows that a layer computes: not those of a halo that comes from other processes."""
+    return h[: hood.num_own] if isinstance(hood, GraphPart) and hood.own_only else h
+
+
+def with_halo_metrics(g: Tensor, hood: Neighborhood, on_edges: bool) -> Tensor:
+    """A metric with rows of the halo, if messages or penalties read them.
+
+    Args:
+        g: The metric of the computed rows, ``[N, D]``.
+        hood: The edges.
+        on_edges: Whether messages read the metric of each edge's nodes.
+    """
+    unread = isinstance(hood, GraphPart) and hood.place is not None and not hood.place.halo_metrics
+    return g if unread and not on_edges else hood.complete(g)
 
 
 def whole_size(hood: Neighborhood) -> int:

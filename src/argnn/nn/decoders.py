@@ -185,7 +185,10 @@ class LinkModel(AbstractNodeModel):
         the last metric has ``D'`` channels.
         """
         points, metrics = self.encoder.forward_with_metric(x, edge_index)
-        return (torch.cat([points, metrics[-1]], dim=-1) if metrics else points), metrics
+        if not metrics:
+            return points, metrics
+        # A part of a graph may have the metrics of more nodes than it computes points of.
+        return torch.cat([points, metrics[-1][: points.size(0)]], dim=-1), metrics
 
     def pair_scores(self, embedding: Tensor, pairs: Tensor) -> Tensor:
         """Logit of each pair, ``[P]``, for ``pairs`` ``[2, P]``."""

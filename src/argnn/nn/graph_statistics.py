@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from argnn import functional as AF
+from argnn.functional.graph_part import GraphPart
 from argnn.functional.neighborhood import Edges
 from argnn.functional.precision import accumulation_dtype
 from argnn.functional.structure import NUM_DESCRIPTORS, column_statistics, standardized
@@ -83,7 +84,8 @@ def descriptor_statistics(edge_index: Edges, num_nodes: int) -> dict[str, Tensor
 
 
 def standard_descriptor(statistics: GraphStatistics, h: Tensor, edge_index: Edges) -> Tensor:
-    """The descriptor of every node, standardised by stored numbers, ``[N, 5]`` in ``h``'s type."""
+    """The descriptor of every row of ``h``, standardised by stored numbers, ``[N, 5]``."""
     mean, deviation = (statistics.get_buffer(name) for name in OF_DESCRIPTOR)
-    s = standardized(AF.structural_descriptor(edge_index, h.size(0)), mean, deviation)
-    return s.to(accumulation_dtype(h.dtype)).to(h)
+    num_nodes = edge_index.num_nodes if isinstance(edge_index, GraphPart) else h.size(0)
+    s = standardized(AF.structural_descriptor(edge_index, num_nodes), mean, deviation)
+    return s[: h.size(0)].to(accumulation_dtype(h.dtype)).to(h)

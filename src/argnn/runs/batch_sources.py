@@ -16,7 +16,7 @@ from argnn.errors import ConfigError
 from argnn.functional.graph_part import Place
 from argnn.functional.neighborhood import Edges, edges_of
 from argnn.nn import ARGNN, AbstractNodeModel, model_class
-from argnn.runs.layerwise import layerwise_outputs
+from argnn.runs.layerwise import layerwise_outputs, pieces_of_partition
 from argnn.runs.ranks import rank_count
 from argnn.settings.run_config import RunConfig
 from argnn.train import LinkPrediction, Task, TrainConfig
@@ -115,8 +115,8 @@ class ClusterBatches(BatchSource):
     def outputs(
         self, model: AbstractNodeModel, forward: Forward, x: Tensor, edge_index: Edges
     ) -> Tensor:
-        """Layer by layer, one cluster after the other."""
-        pieces = [self.partition.nodes(part) for part in range(self.partition.num_parts)]
+        """Layer by layer, some clusters at a time."""
+        pieces = pieces_of_partition(self.partition)
         outputs, _ = layerwise_outputs(model, self.parts, pieces, self.precision)
         return outputs.to(self.parts.device)
 
@@ -153,7 +153,9 @@ class RankBatches(BatchSource):
             [torch.from_numpy(part) for part in nodes], torch.from_numpy(halo), parts.device
         )
         self.parts = parts
-        self.part = parts.with_halo(nodes[self.rank], halo, self.exchange)
+        self.part = parts.with_halo(
+            nodes[self.rank], halo, self.exchange, halo_metrics=config.has_penalties
+        )
         self.x = parts.features(self.part)
 
     def epoch(self) -> Iterator[Batch]:

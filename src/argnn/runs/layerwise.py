@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from argnn.data.graph_parts import GraphParts
+from argnn.data.partition import Partition
 from argnn.errors import ConfigError
 from argnn.functional.graph_part import GraphPart
 from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
-from argnn.nn.conv.message_forms import MESSAGE_FORMS
 
 _Numbers = NDArray[np.int64]
 
 
 #: Numbers in a state of all nodes from which on they are computed piece by piece, and nodes of a
 #: piece.
-LARGE_STATE, _PIECE = 2**26, 2**16
+LARGE_STATE, _PIECE = 2**26, 2**15
 
 
 def is_large(model: AbstractNodeModel, num_nodes: int) -> bool:
@@ -30,6 +30,13 @@ def is_large(model: AbstractNodeModel, num_nodes: int) -> bool:
 def pieces_of(num_nodes: int) -> list[_Numbers]:
     """All nodes, in runs."""
     return np.array_split(np.arange(num_nodes), max(1, num_nodes // _PIECE))
+
+
+def pieces_of_partition(found: Partition) -> list[_Numbers]:
+    """All nodes, some whole parts in each piece, one after the other."""
+    count = min(found.num_parts, max(1, len(found.part) // _PIECE))
+    runs = np.array_split(np.arange(found.num_parts), count)
+    return [np.sort(np.concatenate([found.nodes(part) for part in run])) for run in runs]
 
 
 @torch.no_grad()
@@ -73,11 +80,6 @@ class _Layers:
         self, model: ARGNN, parts: GraphParts, pieces: Sequence[_Numbers], keep: bool
     ) -> None:
         self.model, self.parts, self.pieces, self.keep = model, parts, pieces, keep
-        form = model.formulation
-        self.hops = form.hops
-        self.reads_neighbor_metric = MESSAGE_FORMS[form.modulation].reads_neighbor_metric(
-            form.attention, form.neighbor_norm
-        )
 
     def outputs(self) -> tuple[Tensor, list[Tensor]]:
         """Scores, and the metrics of all layers or of the last one."""
@@ -92,32 +94,41 @@ class _Layers:
 
     def _encoded(self) -> Tensor:
         # Rows of the adjacency matrix are read from neighbours; all else is the node's own.
-        hops = 1 if self.model.rows is not None else 0
         out = _FilledRows(self.parts.num_nodes)
         for own in self.pieces:
-            part = self.parts.around(own, hops)
+            alone = self.model.rows is None
+            part = self.parts.around(own, 0) if alone else self._part(own)
             out.put(own, self.model.encoded(self.parts.features(part), part))
         return out.rows
 
     def _layer(self, depth: int, state: Tensor) -> tuple[Tensor, Tensor]:
         """State after a layer and its metric, from the state of all nodes before it."""
         metrics, states = _FilledRows(self.parts.num_nodes), _FilledRows(self.parts.num_nodes)
+        on_edges = self.model.metric_on_edges
         for own in self.pieces:
-            h, part = self._part(state, own)
+            part = self._part(own)
+            h = self._rows(state, part)
             g = self.model.layer_metric(depth, h, part)
             metrics.put(own, g)
-            if not self.reads_neighbor_metric:
+            if not on_edges:
                 states.put(own, self.model.layer_state(depth, h, g, part))
-        if self.reads_neighbor_metric:
-            for own in self.pieces:
-                h, part = self._part(state, own)
-                g = metrics.rows[_nodes(part).cpu()].to(h.device)
-                states.put(own, self.model.layer_state(depth, h, g, part))
+        for own in self.pieces if on_edges else ():
+            part = self._part(own)
+            h, g = self._rows(state, part), self._rows(metrics.rows, part)
+            states.put(own, self.model.layer_state(depth, h, g, part))
         return states.rows, metrics.rows
 
-    def _part(self, state: Tensor, own: _Numbers) -> tuple[Tensor, GraphPart]:
-        part = self.parts.around(own, self.hops)
-        return state[_nodes(part).cpu()].to(self.parts.device), part
+    def _part(self, own: _Numbers) -> GraphPart:
+        """Some nodes and what a layer reads around them."""
+        hops = self.model.formulation.hops
+        if hops > 1:  # sums of the first hop are computed here, too
+            return self.parts.around(own, hops)
+        return self.parts.with_halo(own, self.parts.halo_of(own), _Stored())
+
+    def _rows(self, values: Tensor, part: GraphPart) -> Tensor:
+        """Rows of the nodes of a part from those of all nodes."""
+        assert part.place is not None
+        return values[part.place.nodes.cpu()].to(self.parts.device)
 
     def _read_out(self, states: list[Tensor]) -> Tensor:
         out = _FilledRows(self.parts.num_nodes)
@@ -143,6 +154,13 @@ class _FilledRows:
         self.rows[torch.from_numpy(own)] = values[: len(own)].float().cpu()
 
 
-def _nodes(part: GraphPart) -> Tensor:
-    assert part.place is not None
-    return part.place.nodes
+class _Stored:
+    """The halo is never asked for: rows of all nodes are there before a layer begins."""
+
+    def halo(self, own: Tensor) -> Tensor:
+        """See :class:`~argnn.functional.graph_part.Exchange`."""
+        raise AssertionError("a layer asked for rows that it has got already")
+
+    def total(self, value: Tensor) -> Tensor:
+        """The value: there is one process."""
+        return value

@@ -182,6 +182,12 @@ class TrainConfig:
         elif threshold is not None:
             require(0 < threshold < 1, "threshold", "between 0 and 1", threshold)
 
+    @property
+    def has_penalties(self) -> bool:
+        """Whether the loss has a penalty on metrics."""
+        weights = (self.ricci_weight, self.smoothness_weight, self.magnitude_weight)
+        return any(weights) or self.penalty_weights != "fixed"
+
     def group_weight_decay(self, group: str) -> float:
         """Weight decay of one of the groups of ``AbstractNodeModel.parameter_groups``."""
         own: float | None = getattr(self, f"{group}_weight_decay")

@@ -13,6 +13,7 @@ from torch_geometric.utils import is_sparse, to_edge_index
 
 from argnn.errors import require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS, weighted_sum
+from argnn.functional.graph_part import computed_rows
 from argnn.functional.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -203,8 +204,8 @@ class ARConv(MessagePassing):
 
     def metric(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         """Metric of every node, ``[N, metric_channels]``."""
-        g: Tensor = self.metric_net(x, prepared_edges(edge_index, x.size(0), edge_weight))
-        return g
+        hood = prepared_edges(edge_index, x.size(0), edge_weight)
+        return computed_rows(self.metric_net(x, hood), hood)
 
     def forward(
         self,
@@ -267,12 +268,17 @@ class ARConv(MessagePassing):
     def _convolved(self, x: Tensor, hood: Neighborhood, g: Tensor | None) -> Tensor:
         if g is None:
             g = self.metric(x, hood)
-        elif g.shape != (x.size(0), self.metric_channels):
+        elif g.shape != (self._metric_rows(x, g, hood), self.metric_channels):
             expected = [x.size(0), self.metric_channels]
             raise ValueError(f"the metric must have shape {expected} (got {list(g.shape)})")
         if self.explain:
             return self._masked(x, g, hood)
         return self.message_form.convolved(self, x, g, hood)
+
+    def _metric_rows(self, x: Tensor, g: Tensor, hood: Neighborhood) -> int:
+        """Nodes whose metric is needed: only the computed ones, if it does not act on edges."""
+        computed = computed_rows(x, hood).size(0)
+        return x.size(0) if self.message_form.on_edges or g.size(0) != computed else computed
 
     @plain_path
     def _uncompiled(self, *arguments: Any, **options: Any) -> Tensor:

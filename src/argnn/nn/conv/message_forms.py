@@ -7,6 +7,7 @@ from torch import Tensor
 
 from argnn import functional as AF
 from argnn.functional.edge_weights import message_weights
+from argnn.functional.graph_part import GraphPart, computed_rows
 from argnn.functional.neighborhood import Neighborhood
 from argnn.functional.precision import accumulation_dtype
 
@@ -22,10 +23,13 @@ class MessageForm(ABC):
     Class attributes:
         on_inputs: Whether the metric is one of the input channels, instead of the output channels.
         many_hops: Whether messages may travel several hops.
+        on_edges: Whether the metric acts on single edges: then a node's result may depend on the
+            metrics of its neighbours.
     """
 
     on_inputs: ClassVar[bool]
     many_hops: ClassVar[bool]
+    on_edges: ClassVar[bool] = True
 
     @abstractmethod
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
@@ -63,6 +67,7 @@ class ScalarForm(MessageForm):
             AF.propagate(x, g, x, hood.relation(direction), conv.eps0, **_edge_options(conv))
             for direction in conv.directions()
         ]
+        x, g, *sums = (computed_rows(h, hood) for h in (x, g, *sums))
         return self.from_sums(conv, x, g, sums)
 
     def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
@@ -82,6 +87,7 @@ class OperatorForm(MessageForm):
 
     on_inputs = False
     many_hops = True
+    on_edges = False
 
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
         """False: only the node's own metric acts."""
@@ -90,8 +96,10 @@ class OperatorForm(MessageForm):
     def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
         """Apply the operator to the sum over directions and hops."""
         lins = iter(conv.lins_neighbor)
-        # Sums and linear maps commute. With sums first, each hop reuses the sum of the last hop.
-        sums_first = conv.hops > 1 and conv.width <= conv.out_channels
+        # Sums and linear maps commute. With sums first, each hop reuses the sum of the last hop,
+        # and rows that are not computed here are not mapped.
+        own_only = isinstance(hood, GraphPart) and hood.own_only
+        sums_first = own_only or (conv.hops > 1 and conv.width <= conv.out_channels)
         messages: list[Tensor] = []
         for direction in conv.directions():
             relation, summed = hood.relation(direction), x
@@ -99,14 +107,14 @@ class OperatorForm(MessageForm):
                 if sums_first:
                     summed = hood.complete(summed) if hop > 1 else summed
                     summed = AF.aggregate(summed, relation, conv.normalization)
+                    summed = computed_rows(summed, hood)
                     messages.append(next(lins)(summed))
                     continue
                 message = next(lins)(x)
-                for step in range(hop):
-                    message = hood.complete(message) if step else message
+                for _ in range(hop):
                     message = AF.aggregate(message, relation, conv.normalization)
                 messages.append(message)
-        return self._modulated(conv, x, g, messages)
+        return self._modulated(conv, computed_rows(x, hood), computed_rows(g, hood), messages)
 
     def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
         """The constant weights; the metric acts on the sums."""

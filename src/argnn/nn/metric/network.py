@@ -10,6 +10,7 @@ from torch_geometric.nn.inits import reset
 
 from argnn import functional as AF
 from argnn.errors import require
+from argnn.functional.graph_part import computed_rows
 from argnn.functional.metric import xavier_half_width
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.structure import NUM_DESCRIPTORS
@@ -183,7 +184,7 @@ class MetricNet(Metric):
         for norm, lin in zip(self.norms, self.lins[1:], strict=True):
             raw = lin(norm(raw).relu_())  # in place: no gradient needs the old values
         if self.init == "degree":
-            raw = raw + self._degree_offset(hood).to(raw)
+            raw = raw + computed_rows(self._degree_offset(hood), hood).to(raw)
         return AF.positive_diagonal(
             raw, floor=self.floor, ceiling=self.ceiling, sharpness=self.sharpness, clamp=self.clamp
         )
@@ -191,7 +192,7 @@ class MetricNet(Metric):
     def _first_layer(self, h: Tensor, hood: Neighborhood) -> Tensor:
         """The first linear layer, computed part by part without concatenating the inputs."""
         first: Any = self.lins[0]
-        parts = self._inputs(h, hood)
+        parts = [computed_rows(part, hood) for part in self._inputs(h, hood)]
         weights = first.weight.split([part.size(-1) for part in parts], dim=-1)
         return AF.joint_linear(parts, weights, first.bias)
 

@@ -10,6 +10,7 @@ from torch_geometric.nn import JumpingKnowledge, Linear
 
 from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
+from argnn.functional.graph_part import computed_rows, with_halo_metrics
 from argnn.functional.neighborhood import Edges
 from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.adjacency_linear import AdjacencyLinear
@@ -151,6 +152,11 @@ class ARGNN(AbstractStack):
         """One hop less: degrees are all that is read from the last one."""
         return self.reach() - 1
 
+    @property
+    def metric_on_edges(self) -> bool:
+        """Whether metrics act on single edges, so that neighbours' metrics may be read."""
+        return MESSAGE_FORMS[self.formulation.modulation].on_edges
+
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters of all metric networks."""
         names = self.named_parameters()
@@ -175,7 +181,7 @@ class ARGNN(AbstractStack):
         states, metrics = ([h] if self.reads_input() else []), []
         for depth in range(self.num_layers):
             h = hood.complete(h)
-            g = hood.complete(self.layer_metric(depth, h, hood))
+            g = with_halo_metrics(self.layer_metric(depth, h, hood), hood, self.metric_on_edges)
             h = self.layer_state(depth, h, g, hood)
             states.append(h)
             metrics.append(g)
@@ -195,17 +201,19 @@ class ARGNN(AbstractStack):
     def encoded(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The state before the first layer, ``[N, D]``."""
         form, encoder = self.formulation, self.encoder
+        hood = prepared_edges(edge_index, x.size(0))
+        x = computed_rows(x, hood)
         if encoder is None:
             h = dropout(x, form.input_dropout, self.training)
         else:
             h = input_linear(x, encoder.weight, encoder.bias, form.input_dropout, self.training)
         if self.structure is not None:
-            h = self.structure.joined(h, edge_index)
+            h = self.structure.joined(h, hood)
         if self.rows is not None:
-            h = h + self.rows(edge_index, x.size(0))
+            h = h + computed_rows(self.rows(hood, x.size(0)), hood)
         if encoder is None:
             return h
-        h = normalized(self.encoder_norm, h, edge_index)
+        h = normalized(self.encoder_norm, h, hood)
         return dropout(h.relu_(), form.dropout, self.training)
 
 
