@@ -133,3 +133,16 @@ def test_rows_of_the_adjacency_matrix_in_a_part():
         part = parts.around(own, 1)
         found = model.rows(part, part.num_nodes)
         torch.testing.assert_close(found[: len(own)], expected[own])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_twins_are_those_of_the_edge_list(directed):
+    torch.manual_seed(5)
+    edges = torch.randint(12, (2, 14))  # few edges, so that some nodes have equal neighbours
+    edges = edges[:, edges[0] != edges[1]]
+    edges = coalesce(edges) if directed else to_undirected(edges)
+    expected = AF.twin_groups(edges, 14)
+    assert len(expected.unique()) < (expected >= 0).sum()
+    found = Adjacency.from_edges(edges, 14).twin_groups()
+    assert found.tolist() == expected.tolist()
+    assert Adjacency.from_edges(edges[:, :0], 3).twin_groups().tolist() == [-1, -1, -1]

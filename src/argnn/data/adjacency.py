@@ -13,6 +13,7 @@ from torch import Tensor
 from argnn.files import tensors_digest
 from argnn.functional.graph_part import WholeDegrees
 from argnn.functional.structure import triangles_of_rows
+from argnn.functional.twins import twin_groups
 
 #: Node numbers, as int32 or int64.
 Nodes = NDArray[np.integer[Any]]
@@ -134,6 +135,27 @@ class Adjacency:
         clustering = triangles.numpy() / possible
         columns = [logs[2], logs[0], logs[1], *map(torch.from_numpy, (mean, clustering))]
         return torch.stack(columns, dim=-1)
+
+    def twin_groups(self) -> Tensor:
+        """The smallest node with the same neighbours, ``[N]``; -1 for a node without neighbours.
+
+        See :func:`argnn.functional.twin_groups`, which needs more memory. Sums of random numbers
+        of the neighbours tell which nodes may have a twin, and only these are compared.
+        """
+        rows = self.into if self.out is None else self.out
+        number = np.random.default_rng(0).integers(2**63 - 1, size=self.num_nodes)
+        sums = np.zeros(self.num_nodes, dtype=np.int64)
+        for node in range(0, self.num_nodes, _NODES_AT_ONCE):
+            some = rows.of(np.arange(node, min(node + _NODES_AT_ONCE, self.num_nodes)))
+            np.add.at(sums, node + some.node, number[some.other])  # overflow does no harm
+        degree = np.diff(rows.start)
+        _, first, count = np.unique(sums[degree > 0], return_inverse=True, return_counts=True)
+        candidates = np.flatnonzero(degree > 0)[count[first] > 1]
+        some = rows.of(candidates)
+        edges = np.stack([candidates[some.node], np.asarray(some.other, dtype=np.int64)])
+        groups = twin_groups(torch.from_numpy(edges), self.num_nodes)
+        alone = torch.from_numpy(degree > 0) & (groups < 0)
+        return torch.where(alone, torch.arange(self.num_nodes), groups)
 
     @cached_property
     def digest(self) -> str:

@@ -28,7 +28,8 @@ class GraphParts:
     def __init__(self, x: Tensor, adjacency: Adjacency, device: str | torch.device = "cpu") -> None:
         self.x, self.adjacency, self.device = x, adjacency, torch.device(device)
         # Number of each node in the part that is being cut; -1 for all others.
-        self._number = np.full(adjacency.num_nodes, -1, dtype=np.int32)
+        kind = np.int32 if adjacency.num_edges < 2**31 else np.int64
+        self._number: NDArray[Any] = np.full(adjacency.num_nodes, -1, dtype=kind)
 
     @property
     def num_nodes(self) -> int:
@@ -75,8 +76,13 @@ class GraphParts:
 
     def halo_of(self, own: _Numbers) -> _Numbers:
         """The nodes outside of some nodes that are neighbours of them, sorted."""
-        near = np.unique(self.adjacency.both.of(own).other).astype(np.int64)
-        return np.setdiff1d(near, own, assume_unique=True)
+        near = self.adjacency.both.of(own).other
+        place = np.arange(len(near), dtype=self._number.dtype)
+        self._number[near] = place  # of several equal ones, the last is kept
+        self._number[own] = -1
+        found = near[self._number[near] == place].astype(np.int64)
+        self._number[near] = -1
+        return np.sort(found)
 
     def with_halo(
         self,

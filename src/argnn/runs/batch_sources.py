@@ -80,6 +80,8 @@ class ClusterBatches(BatchSource):
         config: ``clusters_per_batch``, ``halo`` and ``seed``.
     """
 
+    reads_whole = False
+
     def __init__(
         self, parts: GraphParts, partition: Partition, task: Task, config: TrainConfig
     ) -> None:
@@ -140,6 +142,7 @@ class RankBatches(BatchSource):
     """
 
     num_batches = 1
+    reads_whole = False
 
     def __init__(
         self, parts: GraphParts, partition: Partition, task: Task, config: TrainConfig

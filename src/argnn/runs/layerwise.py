@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from argnn.data.graph_parts import GraphParts
 from argnn.data.partition import Partition
@@ -69,27 +70,36 @@ def layerwise_outputs(
         raise ConfigError(f"{type(encoder).__name__} cannot be computed layer by layer")
     reduced = precision != "float32"
     with torch.autocast(parts.device.type, torch.bfloat16, enabled=reduced):
-        outputs, found = _Layers(encoder, parts, pieces, metrics).outputs()
-    if isinstance(model, LinkModel):
+        last = isinstance(model, LinkModel)
+        outputs, found = _Layers(encoder, parts, pieces, metrics, last).outputs()
+    if last:
         outputs = torch.cat([outputs, found[-1]], dim=-1)
     return outputs, found if metrics else []
 
 
 class _Layers:
+    """A model on all nodes; it keeps the metrics of all layers, of the last one, or none."""
+
     def __init__(
-        self, model: ARGNN, parts: GraphParts, pieces: Sequence[_Numbers], keep: bool
+        self,
+        model: ARGNN,
+        parts: GraphParts,
+        pieces: Sequence[_Numbers],
+        keep_all: bool,
+        keep_last: bool,
     ) -> None:
-        self.model, self.parts, self.pieces, self.keep = model, parts, pieces, keep
+        self.model, self.parts, self.pieces = model, parts, pieces
+        self.kept = range(0 if keep_all else model.num_layers - keep_last, model.num_layers)
 
     def outputs(self) -> tuple[Tensor, list[Tensor]]:
-        """Scores, and the metrics of all layers or of the last one."""
+        """Scores, and the metrics that are kept."""
         model = self.model
-        state = self._encoded()
-        states, metrics = ([state] if model.reads_input() else []), list[Tensor]()
+        state, metrics = self._encoded(), list[Tensor]()
+        states = _States(model, state) if model.reads_input() else _States(model)
         for depth in range(model.num_layers):
             state, metric = self._layer(depth, state)
-            states = [*states, state] if model.jump is not None else [state]
-            metrics = [*metrics, metric] if self.keep else [metric]
+            states.add(state)
+            metrics += [metric] if depth in self.kept else []
         return self._read_out(states), metrics
 
     def _encoded(self) -> Tensor:
@@ -105,11 +115,13 @@ class _Layers:
         """State after a layer and its metric, from the state of all nodes before it."""
         metrics, states = _FilledRows(self.parts.num_nodes), _FilledRows(self.parts.num_nodes)
         on_edges = self.model.metric_on_edges
+        keep = on_edges or depth in self.kept
         for own in self.pieces:
             part = self._part(own)
             h = self._rows(state, part)
             g = self.model.layer_metric(depth, h, part)
-            metrics.put(own, g)
+            if keep:
+                metrics.put(own, g)
             if not on_edges:
                 states.put(own, self.model.layer_state(depth, h, g, part))
         for own in self.pieces if on_edges else ():
@@ -130,26 +142,63 @@ class _Layers:
         assert part.place is not None
         return values[part.place.nodes.cpu()].to(self.parts.device)
 
-    def _read_out(self, states: list[Tensor]) -> Tensor:
-        out = _FilledRows(self.parts.num_nodes)
+    def _read_out(self, states: "_States") -> Tensor:
+        out, device = _FilledRows(self.parts.num_nodes), self.parts.device
         for own in self.pieces:
-            part = self.parts.around(own, 0)
-            rows = torch.from_numpy(own)
-            out.put(own, self.model.read_out([s[rows].to(self.parts.device) for s in states], part))
+            part, rows = self.parts.around(own, 0), torch.from_numpy(own)
+            if states.scores is None:
+                found = self.model.read_out([s[rows].to(device) for s in states.all], part)
+            else:
+                found = self.model.scores_with_structure(states.scores[rows].to(device), part)
+            out.put(own, found)
         return out.rows
+
+
+class _States:
+    """What the read-out needs of the states of all layers.
+
+    A read-out of all states side by side is a sum of one linear map of each: these are added up as
+    states come, and no state is kept.
+
+    Args:
+        model: The model.
+        first: The state before the first layer, if the read-out reads it.
+    """
+
+    def __init__(self, model: ARGNN, first: Tensor | None = None) -> None:
+        self.model = model
+        self.adds_up = model.jump is not None and model.jump.mode == "cat"
+        self.all: list[Tensor] = []
+        self.scores: Tensor | None = None
+        self.column = 0
+        if first is not None:
+            self.add(first)
+
+    def add(self, state: Tensor) -> None:
+        """Take the state after the next layer."""
+        head = self.model.head
+        if not self.adds_up or head is None:
+            self.all = [*self.all, state] if self.model.jump is not None else [state]
+            return
+        first, self.column = self.column, self.column + state.size(1)
+        weight = head.weight[:, first : self.column].cpu()
+        if self.scores is None:
+            self.scores = F.linear(state, weight, None if head.bias is None else head.bias.cpu())
+        else:
+            self.scores += F.linear(state, weight)
 
 
 class _FilledRows:
     """Rows of all nodes, filled piece by piece."""
 
-    rows: Tensor
+    rows: Tensor = torch.empty(0)
 
     def __init__(self, num_nodes: int) -> None:
         self.num_nodes = num_nodes
 
     def put(self, own: _Numbers, values: Tensor) -> None:
         """Keep the first rows, which are those of own nodes."""
-        if not hasattr(self, "rows"):
+        if self.rows.size(0) != self.num_nodes:
             self.rows = torch.empty(self.num_nodes, values.size(1))
         self.rows[torch.from_numpy(own)] = values[: len(own)].float().cpu()
 

@@ -8,8 +8,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import LinkSplit, features_and_edges, split_links, split_masks, with_edges
-from argnn.functional import twin_counts, twin_groups
+from argnn.data import (
+    LinkSplit,
+    adjacency_of,
+    features_and_edges,
+    split_links,
+    split_masks,
+    with_edges,
+)
+from argnn.functional import twin_counts
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.settings.run_config import MAIN_SCORES, LinkConfig
 from argnn.train import (
@@ -138,7 +145,7 @@ def _node_problem(graph: Data, split: int, device: str) -> Problem:
         task=NodeClassification(
             graph.y.to(device), train.to(device), val.to(device), classes=class_names(graph)
         ),
-        judge=_NodeJudge(graph.y, val, test, train, graph.edge_index, class_names(graph)),
+        judge=_NodeJudge(graph.y, val, test, train, graph, class_names(graph)),
         schema=graph.get("schema"),
     )
 
@@ -194,7 +201,7 @@ class _NodeJudge(Judge):
     val: Tensor
     test: Tensor
     train: Tensor
-    edge_index: Tensor
+    graph: Data
     classes: list[str]
 
     @property
@@ -227,7 +234,7 @@ class _NodeJudge(Judge):
 
         The class of such a node can be copied, so the others tell more about a method.
         """
-        groups = twin_groups(self.edge_index, self.y.numel())
+        groups = adjacency_of(self.graph).twin_groups()
         twin = self.test & (twin_counts(groups, self.train) > 0)
         counts = {"test": int(self.test.sum()), "with_twin": int(twin.sum())}
         if not counts["with_twin"]:

@@ -44,6 +44,8 @@ class BatchSource(ABC):
     Class attributes:
         same_tensors: Whether every step sees the same tensors. Only then can a CUDA graph replay
             the step.
+        reads_whole: Whether a step or the validation reads the whole graph at once. Then a change
+            of its tensors is noticed, and they must fit into memory.
 
     Attributes:
         num_batches: Number of batches in every epoch.
@@ -52,6 +54,7 @@ class BatchSource(ABC):
     """
 
     same_tensors: ClassVar[bool] = False
+    reads_whole: ClassVar[bool] = True
 
     num_batches: int
     generator: torch.Generator | None = None

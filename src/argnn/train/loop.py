@@ -128,7 +128,8 @@ def fit(
     began = time.perf_counter()
     device = next(model.parameters()).device
     devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), unchanged(*_tensors(graph)):
+    watched = _tensors(graph) if batches is None or batches.reads_whole else []
+    with torch.random.fork_rng(devices), unchanged(*watched):
         torch.manual_seed(config.seed)
         loop = _Loop(model, graph, task, config, batches, observe)
         if resume_from is not None:

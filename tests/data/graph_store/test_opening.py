@@ -6,8 +6,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 from argnn.data import load, open_store
+from argnn.data.graph_store import opening
 from argnn.data.graph_store.converting import convert
 from argnn.data.graph_store.header import HEADER
 from argnn.data.graph_store.opening import check_store
@@ -156,3 +158,16 @@ def test_ids_that_are_no_ids(store):
         (store / "node_ids.json").write_bytes(changed)
         with pytest.raises(DataError, match="node_ids.json: damaged"):
             open_store(store).node_ids()
+
+
+def test_many_edges_are_on_the_disk_and_the_same(tmp_path, monkeypatch):
+    convert("mixed", tmp_path / "store")
+    usual = open_store(tmp_path / "store").edge_index()
+    monkeypatch.setattr(opening, "EDGES_IN_MEMORY", 0)
+    monkeypatch.setenv("ARGNN_CACHE", str(tmp_path / "cache"))
+    found = open_store(tmp_path / "store").edge_index()
+    assert torch.equal(found, usual)
+    assert list((tmp_path / "cache").iterdir()) == []  # the file has no name
+    found[0, 0] = 7  # may be changed, like any other
+    assert int(found[0, 0]) == 7
+    assert torch.equal(open_store(tmp_path / "store").edge_index(), usual)

@@ -1,9 +1,13 @@
 """Arrays in ``.npy`` files: written row by row, read through the memory map."""
 
 import hashlib
+import math
+import mmap
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -12,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from argnn.data.graph_store.header import FileFacts, file_of, plain_size
 from argnn.errors import DataError, naming
+from argnn.folders import cache_root
 
 #: Is told how much is done, of how much, and what is done.
 Tell = Callable[[int, int, str], None]
@@ -115,6 +120,30 @@ def read_array(folder: Path, name: str, facts: FileFacts | None = None) -> NDArr
             f"{path}: damaged, holds {found}, but must hold {facts.dtype} {list(facts.shape)}"
         )
     return values  # type: ignore[no-any-return]
+
+
+def array_beside_memory(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """A new array whose content is in a file without a name, which vanishes with the array.
+
+    Raises:
+        OSError: The file does not fit on the disk.
+    """
+    size, folder = math.prod(shape) * np.dtype(dtype).itemsize, cache_root()
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, size)  # a full disk is noticed here, not later
+            return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
+
+
+def leave_memory(values: NDArray[Any]) -> None:
+    """Let go of what is in memory of an array on the disk; it is read again when it is used.
+
+    Nothing may have been written to an array of a store: this would be lost.
+    """
+    mapped = getattr(values, "_mmap", None)
+    if mapped is not None:
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def read_chunks(folder: Path, name: str) -> Iterator[NDArray[Any]]:

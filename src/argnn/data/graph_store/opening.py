@@ -19,7 +19,9 @@ from argnn.data.adjacency import Adjacency, Rows
 from argnn.data.graph_store.array_files import (
     CHUNK,
     Tell,
+    array_beside_memory,
     be_silent,
+    leave_memory,
     read_array,
     read_chunks,
     row_chunks,
@@ -31,6 +33,8 @@ from argnn.data.splits import MASK_NAMES
 from argnn.errors import DataError
 from argnn.files import pieces_digest, tensors_digest
 
+#: An edge list of fewer edges is in memory, 2 GiB at most.
+EDGES_IN_MEMORY = 2**27
 #: Arrays of a store that are tensors of a graph as they are.
 NODE_ARRAYS = ("x", "y", *MASK_NAMES, "targets", "geometry", "region")
 _SAID = (
@@ -107,14 +111,17 @@ class GraphStore:
         return ids  # type: ignore[no-any-return]
 
     def edge_index(self) -> Tensor:
-        """All edges in memory, ``[2, E]``, as :func:`argnn.data.load` gives them."""
+        """All edges, ``[2, E]``, as :func:`argnn.data.load` gives them; many are on the disk."""
         rows = self.by_source
         self.check_rows(rows)
-        edges = torch.empty(2, self.num_edges, dtype=torch.int64)
+        make = np.empty if self.num_edges < EDGES_IN_MEMORY else array_beside_memory
+        edges = make((2, self.num_edges), np.int64)
         for begin, source, target in _pieces(rows):
-            edges[0, begin : begin + len(source)] = torch.from_numpy(source)
-            edges[1, begin : begin + len(target)] = torch.from_numpy(target)
-        return edges
+            edges[0, begin : begin + len(source)] = source
+            edges[1, begin : begin + len(target)] = target
+        for array in (edges, rows.other):
+            leave_memory(array)
+        return torch.from_numpy(edges)
 
     def check_rows(self, rows: Rows) -> None:
         """Raise unless edges end at nodes, and those of each node stand together."""

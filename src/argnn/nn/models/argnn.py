@@ -172,6 +172,10 @@ class ARGNN(AbstractStack):
         """Raw scores ``[N, out_channels]`` from all hidden states."""
         scores: Tensor = states[-1] if self.jump is None else self.jump(states)
         scores = scores if self.head is None else self.head(scores)
+        return self.scores_with_structure(scores, edge_index)
+
+    def scores_with_structure(self, scores: Tensor, edge_index: Edges) -> Tensor:
+        """Raw scores of the head, plus what the descriptor adds to them, if anything."""
         return scores if self.structure is None else self.structure.added_to(scores, edge_index)
 
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
