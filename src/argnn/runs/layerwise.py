@@ -12,6 +12,7 @@ from argnn.errors import ConfigError
 from argnn.functional.graph_part import GraphPart
 from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
+from argnn.nn.decoders import joined
 
 _Numbers = NDArray[np.int64]
 
@@ -52,7 +53,7 @@ def layerwise_outputs(
         parts: The graph.
         pieces: All nodes, each in one piece, sorted in every piece.
         precision: As of :func:`argnn.train.scores_and_metrics`.
-        metrics: Whether the metrics of all layers are kept, ``[N, D]`` each.
+        metrics: Whether the metrics of all layers are kept.
 
     Returns:
         The outputs, and the metrics that are kept.
@@ -64,7 +65,7 @@ def layerwise_outputs(
     with torch.autocast(parts.device.type, torch.bfloat16, enabled=reduced):
         outputs, found = _Layers(encoder, parts, pieces, metrics).outputs()
     if isinstance(model, LinkModel):
-        outputs = torch.cat([outputs, found[-1]], dim=-1)
+        outputs = joined(outputs, found[-1])
     return outputs, found if metrics else []
 
 
@@ -139,7 +140,7 @@ class _FilledRows:
     def put(self, own: _Numbers, values: Tensor) -> None:
         """Keep the first rows, which are those of own nodes."""
         if not hasattr(self, "rows"):
-            self.rows = torch.empty(self.num_nodes, values.size(1))
+            self.rows = torch.empty(self.num_nodes, *values.shape[1:])
         self.rows[torch.from_numpy(own)] = values[: len(own)].float().cpu()
 
 

@@ -76,9 +76,11 @@ class ARConv(MessagePassing):
             weights (operator form).
         eps0: Baseline of the modulation.
         neighbor_norm: See :func:`argnn.functional.edge_attention`.
-        metric: ``"features"``, ``"structure"`` or ``"both"`` learn the metric from these inputs
-            (see :class:`~argnn.nn.MetricNet`), ``"fixed"`` keeps it at ``metric_options["value"]``.
-        metric_options: Further arguments of the metric module.
+        metric: Where the metric comes from: ``"features"``, ``"structure"`` or ``"both"`` learn it
+            from these inputs (see :class:`~argnn.nn.MetricNet`), ``"shared"`` and ``"free"`` have
+            parameters for groups of nodes or for each node, ``"fixed"`` keeps it at
+            ``metric_options["value"]``.
+        metric_options: Further arguments of the metric module, such as its ``shape``.
         bias: Whether to add a bias.
 
     Shapes:
@@ -202,7 +204,7 @@ class ARConv(MessagePassing):
         return ("in", "out") if self.direction == "both" else (self.direction,)
 
     def metric(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        """Metric of every node, ``[N, metric_channels]``."""
+        """Metric of every node, ``[N, metric_channels]``, or factored, ``[N, 1 + R, D]``."""
         g: Tensor = self.metric_net(x, prepared_edges(edge_index, x.size(0), edge_weight))
         return g
 
@@ -227,7 +229,7 @@ class ARConv(MessagePassing):
                 adjacency of PyG, whose values are the weights.
             edge_weight: Weight of each edge, finite and not negative, ``[E]``.
             size: The numbers of sources and targets, which are checked.
-            g: A metric to use instead of the learned one, ``[N, metric_channels]``.
+            g: A metric to use instead of the learned one, as :meth:`metric` gives it.
         """
         if torch.compiler.is_compiling() and needs_gradient(edge_weight):
             return self._uncompiled(x, edge_index, edge_weight, size, g=g)
@@ -267,9 +269,8 @@ class ARConv(MessagePassing):
     def _convolved(self, x: Tensor, hood: Neighborhood, g: Tensor | None) -> Tensor:
         if g is None:
             g = self.metric(x, hood)
-        elif g.shape != (x.size(0), self.metric_channels):
-            expected = [x.size(0), self.metric_channels]
-            raise ValueError(f"the metric must have shape {expected} (got {list(g.shape)})")
+        elif g.shape != (expected := (x.size(0), *self.metric_net.metric_size)):
+            raise ValueError(f"the metric must have shape {list(expected)} (got {list(g.shape)})")
         if self.explain:
             return self._masked(x, g, hood)
         return self.message_form.convolved(self, x, g, hood)

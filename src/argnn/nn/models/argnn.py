@@ -15,6 +15,7 @@ from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.adjacency_linear import AdjacencyLinear
 from argnn.nn.conv.ar_conv import ARConv, prepared_edges
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
+from argnn.nn.metric import Metric
 from argnn.nn.models.formulation import Formulation, formulation
 from argnn.nn.models.stack import AbstractStack
 from argnn.nn.part_norm import normalized
@@ -97,6 +98,8 @@ class ARGNN(AbstractStack):
         joined = form.structure_features
         self.structure = StructureFeatures(encoded, out_channels) if joined else None
         self.rows = AdjacencyLinear(hidden_channels) if form.adjacency_rows else None
+        # Inverses of matrices are not known to work in a CUDA graph.
+        self.recordable = all(len(net.metric_size) == 1 for net in self.metric_nets())
 
     @classmethod
     def option_types(cls) -> dict[str, Any]:
@@ -124,16 +127,35 @@ class ARGNN(AbstractStack):
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """Let the metric networks store the statistics of the training graph."""
-        for conv in self.convs:
-            cast(ARConv, conv).metric_net.fit_to_graph(edge_index, num_nodes)
+        for net in self.metric_nets():
+            net.fit_to_graph(edge_index, num_nodes)
         if self.structure is not None:
             self.structure.fit_to_graph(edge_index, num_nodes)
         if self.rows is not None:
             self.rows.fit_to_graph(num_nodes)
 
+    def metric_nets(self) -> list[Metric]:
+        """The metric of each layer."""
+        return [cast(ARConv, conv).metric_net for conv in self.convs]
+
     def node_parameters(self) -> list[nn.Parameter]:
-        """The weight of the adjacency matrix, if there is one."""
-        return [] if self.rows is None else [self.rows.weight]
+        """The weight of the adjacency matrix, if there is one, and free metrics."""
+        rows = [] if self.rows is None else [self.rows.weight]
+        return [*rows, *(weight for net in self.metric_nets() for weight in net.node_parameters())]
+
+    @property
+    def metric_size(self) -> tuple[int, ...]:
+        """Shape of the metric of one node in the last layer."""
+        return self.metric_nets()[-1].metric_size
+
+    def positive_parameters(self) -> list[nn.Parameter]:
+        """The positive numbers of free metrics."""
+        return [weight for net in self.metric_nets() for weight in net.positive_parameters()]
+
+    def constrain(self) -> None:
+        """Keep free metrics between floor and ceiling."""
+        for net in self.metric_nets():
+            net.constrain()
 
     def reach(self) -> int:
         """How many hops around a node its scores depend on."""
@@ -157,7 +179,7 @@ class ARGNN(AbstractStack):
         return [parameter for name, parameter in names if ".metric_net." in name]
 
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores ``[N, out_channels]``, and each layer's metric ``[N, D]``."""
+        """Raw scores ``[N, out_channels]``, and each layer's metric, diagonal or factored."""
         hood = prepared_edges(edge_index, x.size(0))
         states, metrics = self.hidden_states(x, hood)
         return self.read_out(states, hood), metrics
@@ -182,7 +204,7 @@ class ARGNN(AbstractStack):
         return states, metrics
 
     def layer_metric(self, depth: int, h: Tensor, edge_index: Edges) -> Tensor:
-        """Metric of a layer, ``[N, D]``, from the state before it; layers count from 0."""
+        """Metric of a layer from the state before it; layers count from 0."""
         return cast(ARConv, self.convs[depth]).metric(h, edge_index)
 
     def layer_state(self, depth: int, h: Tensor, g: Tensor, edge_index: Edges) -> Tensor:
