@@ -105,7 +105,7 @@ def test_control_tells_nodes_apart_that_a_fixed_metric_does_not():
 def test_no_dropout_acts_on_the_descriptor():
     model = control(1, encoder=False, norm="none", input_dropout=0.9, dropout=0.0).train()
     torch.manual_seed(1)
-    entered = model._encode(X, EDGE_INDEX)
+    entered = model.encoded(X, EDGE_INDEX)
     s = AF.structural_descriptor(EDGE_INDEX, NUM_NODES)
     assert torch.equal(entered[:, IN:], standardized(s, *column_statistics(s)))
     assert not torch.equal(entered[:, :IN], X)

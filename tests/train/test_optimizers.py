@@ -106,7 +106,8 @@ def test_weight_decay_of_a_group_must_be_finite_and_not_negative(group):
 def test_records_leave_later_settings_out_at_their_default():
     config = TrainConfig()
     judging = {"select", "class_weight", "threshold"}
-    left_out = {"optimizer", *judging, *(f"{group}_weight_decay" for group in GROUPS)}
+    batching = {"batching", "parts", "clusters_per_batch", "halo", "partition"}
+    left_out = {"optimizer", *judging, *batching, *(f"{group}_weight_decay" for group in GROUPS)}
     assert set(dataclasses.asdict(config)) - set(config.to_json()) == left_out
 
 

@@ -117,7 +117,7 @@ def nrmd(g: Tensor, edge_index: Edges) -> Tensor:
 def relative_gaps(g: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """The terms of :func:`nrmd`, of the metrics of some pairs of nodes, ``[P]`` in float64."""
     # In float64, since the squares of metrics of 1e30 overflow in float32.
-    wide = g.double()
+    wide = g.to(accumulation_dtype(g.dtype)).double()
     if is_factored(g):
         length = frobenius_squares(wide).sqrt()
         gap = torch.cat([wide.new_zeros(0), *frobenius_gaps(wide, first, second)])

@@ -14,7 +14,12 @@ from argnn.functional.neighborhood import Edges, edges_of, unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
 from argnn.nn.models.base import require_weights_taken
 from argnn.train.batches import Batch, BatchSource, WholeGraph
-from argnn.train.config import OPTIMIZERS, TrainConfig, learning_rate_factor
+from argnn.train.config import (
+    OPTIMIZERS,
+    RECORDABLE_OPTIMIZERS,
+    TrainConfig,
+    learning_rate_factor,
+)
 from argnn.train.devices import scores_and_metrics
 from argnn.train.penalties import build_penalties
 from argnn.train.recording import WARM_UP, RecordedStep
@@ -182,7 +187,8 @@ class _Loop:
             config, self.edge_index, graph.x.size(0), metrics, model.hidden_channels, task
         ).to(device)
         on_gpu = device.type == "cuda"
-        self.records = on_gpu and config.record and model.recordable and self.batches.same_tensors
+        recordable = model.recordable and config.optimizer in RECORDABLE_OPTIMIZERS
+        self.records = on_gpu and config.record and recordable and self.batches.same_tensors
         groups = self._parameter_groups()
         self.initial_rates = [float(group["lr"]) for group in groups]
         if self.records:  # a recorded step reads its learning rates from the device
@@ -195,21 +201,23 @@ class _Loop:
     def _parameter_groups(self) -> list[dict[str, Any]]:
         """Weights, metric and penalty weights, each with its learning rate (alg. 3).
 
-        Parameters of one learning rate and weight decay are one group, in the order of the model:
-        checkpoints number the parameters in this order.
+        Parameters of one learning rate, weight decay and geometry are one group, in the order of
+        the model: checkpoints number the parameters in this order.
         """
         config = self.config
-        weights: dict[float, dict[str, Any]] = {}
-        metric: dict[float, dict[str, Any]] = {}
+        weights: dict[tuple[float, bool], dict[str, Any]] = {}
+        metric: dict[tuple[float, bool], dict[str, Any]] = {}
+        positive = {id(parameter) for parameter in self.model.positive_parameters()}
         for name, group in self.model.parameter_groups().items():
             found, rate = (metric, config.metric_lr) if group == "metric" else (weights, config.lr)
-            decay = config.group_weight_decay(group)
-            new = {"params": [], "lr": rate or config.lr, "weight_decay": decay}
-            found.setdefault(decay, new)["params"].append(self.model.get_parameter(name))
+            decay, parameter = config.group_weight_decay(group), self.model.get_parameter(name)
+            kind = {"weight_decay": decay, "positive": id(parameter) in positive}
+            new = {"params": [], "lr": rate or config.lr, **kind}
+            found.setdefault((decay, kind["positive"]), new)["params"].append(parameter)
         penalties = {
             "params": list(self.penalties.parameters()),
             "lr": config.penalty_lr or config.lr,
-            "weight_decay": 0.0,
+            **{"weight_decay": 0.0, "positive": False},
         }
         return [*weights.values(), *metric.values(), *([penalties] if penalties["params"] else [])]
 
@@ -255,6 +263,7 @@ class _Loop:
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         gradient_norm = nn.utils.clip_grad_norm_(self._parameters(), limit)
         self.optimizer.step()
+        self.model.constrain()
         losses = self.batches.total(torch.stack([loss.detach(), task_loss.detach()]))
         return torch.cat([losses, gradient_norm.reshape(1)])
 
