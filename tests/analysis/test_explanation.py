@@ -39,7 +39,7 @@ def test_messages_are_those_of_the_first_layer(form):
     """Their sum is what the convolution adds to the node's own part."""
     model, graph = case(**FORMS[form])
     conv = model.eval().convs[0]
-    h = model._encode(graph.x, EDGES)
+    h = model.encoded(graph.x, EDGES)
     g = conv.metric(h, EDGES)
     found = explain_node(model, graph, 2).neighbors
     rows = found[found["layer"] == 1]

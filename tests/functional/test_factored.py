@@ -218,11 +218,15 @@ def test_autocast_does_not_round_the_matrices():
     g = factored_field(graph.num_nodes, dtype=torch.float32)
     h = torch.randn(graph.num_nodes, D)
     with torch.autocast("cpu", torch.bfloat16):
-        inside = AF.modulate(h, g), AF.smoothness_energy(g, graph.edge_index), ricci_squares(
-            g, graph.edge_index
+        inside = (
+            AF.modulate(h, g),
+            AF.smoothness_energy(g, graph.edge_index),
+            ricci_squares(g, graph.edge_index),
         )
-    outside = AF.modulate(h, g), AF.smoothness_energy(g, graph.edge_index), ricci_squares(
-        g, graph.edge_index
+    outside = (
+        AF.modulate(h, g),
+        AF.smoothness_energy(g, graph.edge_index),
+        ricci_squares(g, graph.edge_index),
     )
     for a, b in zip(inside, outside, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)

@@ -54,8 +54,9 @@ class NodeExplanation:
             operator form; the ``constant`` weight; the final ``weight``; the length of the
             ``message`` and its ``share`` of all messages in the layer.
         axes: One row per layer and metric axis, most stretched first: ``axis``, its ``name``
-            where the metric lives on the input features, ``g``, ``log_g``, and ``above_mean``,
-            by how much ``log_g`` exceeds its mean over all nodes.
+            where the metric lives on the input features, ``g`` (of a factored metric, the entry of
+            its matrix on the diagonal), ``log_g``, and ``above_mean``, by how much ``log_g``
+            exceeds its mean over all nodes.
     """
 
     node: int
@@ -147,7 +148,7 @@ def _heard_from(
     length = sent.norm(dim=-1)
     tau = attention = torch.full_like(length, torch.nan)
     if conv.modulation == "operator":
-        factor = message_gain(sent, g[node].expand_as(sent), conv.eps0)
+        factor = message_gain(sent, g[node].expand(len(sent), *g.shape[1:]), conv.eps0)
     else:
         edges = torch.stack([source, torch.full_like(source, node)])
         factor = tau = AF.edge_modulation(h, g, edges, conv.eps0)
@@ -166,14 +167,15 @@ def _heard_from(
 
 
 def _axes(layer: int, g: Tensor, node: int, names: list[str] | None) -> list[dict[str, Any]]:
-    log_g = g.double().log()
+    lengths = AF.metric_diagonal(g.double())
+    log_g = lengths.log()
     own, mean = log_g[node], log_g.mean(0)
     return [
         {
             "layer": layer,
             "axis": axis,
             "name": None if names is None else names[axis],
-            "g": float(g[node, axis]),
+            "g": float(lengths[node, axis]),
             "log_g": float(own[axis]),
             "above_mean": float(own[axis] - mean[axis]),
         }

@@ -78,14 +78,14 @@ def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) ->
         else:
             sent = conv.lins_neighbor[number * conv.hops](x)
             gain = functools.partial(_gains, sent, g, conv.eps0)
-            weight += constant * _in_chunks(gain, pairs)
+            weight += constant * _in_chunks(gain, pairs, g[0].numel() // g.size(-1))
     return Messages(tau, attention, weight)
 
 
 def message_gain(sent: Tensor, g: Tensor, eps0: float) -> Tensor:
     """Length of messages after the operator over that before, ``[K, D] -> [K]``; 0 / 0 is 0.
 
-    ``g`` are the metric diagonals of the nodes that receive them; see
+    ``g`` are the metrics of the nodes that receive them; see
     :func:`argnn.functional.modulate`.
     """
     before = sent.norm(dim=-1)
@@ -111,6 +111,8 @@ def _constant_weights(graph: Data, pairs: Tensor, direction: str, normalization:
     return weight.index_add_(0, place[known], found[known])
 
 
-def _in_chunks(function: Callable[[Tensor], Tensor], pairs: Tensor) -> Tensor:
-    parts = [function(part).float() for part in pairs.split(_EDGES_PER_CHUNK, dim=1)]
+def _in_chunks(function: Callable[[Tensor], Tensor], pairs: Tensor, rows: int = 1) -> Tensor:
+    """Results for all pairs; each needs so many rows of channels."""
+    size = max(_EDGES_PER_CHUNK // rows, 1)
+    parts = [function(part).float() for part in pairs.split(size, dim=1)]
     return torch.cat(parts) if parts else torch.zeros(0)

@@ -20,8 +20,8 @@ def clustered(points: Tensor, count: int) -> Tensor:
 
     The first centre is the point that is farthest from the mean, each further one the point that is
     farthest from all before. So the result does not depend on the order of the points, except for
-    rounding and for points that are equally far. Where there are fewer different points than groups, centres repeat; a repeated
-    centre has no points.
+    rounding and for points that are equally far. Where there are fewer different points than
+    groups, centres repeat; a repeated centre has no points.
 
     Example:
         >>> clustered(torch.tensor([[0.0], [1.0], [9.0], [11.0]]), 2).tolist()

@@ -116,7 +116,7 @@ def mean_metric(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Operator(NamedTuple):
-    r"""Symmetric matrices :math:`\mathrm{diag}(\mathbf{t}) + \mathbf{F}^\top \mathbf{C} \mathbf{F}`.
+    r"""Matrices :math:`\mathrm{diag}(\mathbf{t}) + \mathbf{F}^\top \mathbf{C} \mathbf{F}`.
 
     Attributes:
         axes: :math:`\mathbf{t}`, ``[N, D]``.
@@ -247,6 +247,6 @@ def in_pieces(compute: Callable[[int, int], Tensor], count: int, size: int) -> l
     runs = [(begin, min(begin + size, count)) for begin in range(0, count, size)]
     if len(runs) == 1:
         return [compute(*runs[0])]
-    again = {"use_reentrant": False, "preserve_rng_state": False}
-    return [checkpoint(compute, *run, **again) for run in runs]
-
+    return [
+        checkpoint(compute, *run, use_reentrant=False, preserve_rng_state=False) for run in runs
+    ]

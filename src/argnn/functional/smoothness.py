@@ -82,7 +82,9 @@ def metric_energies(
     """
     both = neighborhood(edge_index, metrics[0].size(0)).relation("undirected")
     diagonal = not any(is_factored(g) for g in metrics)
-    one_pass = diagonal and is_fused(*metrics, num_edges=both.num_edges, learns_weight=both.learns_weight)
+    one_pass = diagonal and is_fused(
+        *metrics, num_edges=both.num_edges, learns_weight=both.learns_weight
+    )
     if torch.compiler.is_compiling() or isinstance(both, GraphPart) or not one_pass:
         ricci = [ricci_energy(g, both, reduction) for g in metrics]
         smooth = [smoothness_energy(g, both, reduction) for g in metrics]

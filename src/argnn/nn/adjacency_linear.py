@@ -26,7 +26,8 @@ class AdjacencyLinear(NodeRows):
         bound = max(num_nodes, 1) ** -0.5
         bias = torch.rand(self.out_channels, generator=generator)
         self.bias.data = (bound * (2 * bias - 1)).to(self.bias)
-        return bound * (2 * torch.rand(num_nodes, self.out_channels, generator=generator) - 1)
+        rows: Tensor = torch.rand(num_nodes, self.out_channels, generator=generator)
+        return (2 * rows - 1).mul_(bound)
 
     def forward(self, edge_index: Edges, num_nodes: int) -> Tensor:
         """The result of each node, ``[N, out_channels]``."""

@@ -87,7 +87,7 @@ class SmoothnessRegularizer(Regularizer):
 
 
 class MagnitudeRegularizer(Regularizer):
-    r"""Weight times :math:`\sum_i \|\mathbf{G}_i\|_F^2`: not in the paper, but in its public code."""
+    r"""Weight times :math:`\sum_i \|\mathbf{G}_i\|^2`: not in the paper, but in its public code."""
 
     def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
         """Squared size of the metric: the sum over all entries of its matrix."""

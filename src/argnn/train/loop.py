@@ -211,9 +211,14 @@ class _Loop:
         for name, group in self.model.parameter_groups().items():
             found, rate = (metric, config.metric_lr) if group == "metric" else (weights, config.lr)
             decay, parameter = config.group_weight_decay(group), self.model.get_parameter(name)
-            kind = {"weight_decay": decay, "positive": id(parameter) in positive}
-            new = {"params": [], "lr": rate or config.lr, **kind}
-            found.setdefault((decay, kind["positive"]), new)["params"].append(parameter)
+            kind = decay, id(parameter) in positive
+            new = {
+                "params": [],
+                "lr": rate or config.lr,
+                "weight_decay": decay,
+                "positive": kind[1],
+            }
+            found.setdefault(kind, new)["params"].append(parameter)
         penalties = {
             "params": list(self.penalties.parameters()),
             "lr": config.penalty_lr or config.lr,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def riemannian_adam(groups: Sequence[dict[str, Any]], **unused: Any) -> Optimizer:
-    r"""geoopt's ``RiemannianAdam`` on the parameters of ``AbstractNodeModel.positive_parameters``.
+    r"""The ``RiemannianAdam`` of geoopt, on ``AbstractNodeModel.positive_parameters``.
 
     A positive number :math:`g` moves along geodesics of the metric :math:`dg^2/g^2`: a step
     multiplies it by :math:`\exp(-\eta\, m/\sqrt{v})`, and it stays positive. Together with a free
@@ -39,6 +39,8 @@ def riemannian_adam(groups: Sequence[dict[str, Any]], **unused: Any) -> Optimize
         instead, whose powers are rounded in another way: a continued run would have other bits.
         Here it is a tensor from the first step on, in float64.
         """
+
+        param_groups: list[dict[str, Any]]
 
         @torch.no_grad()
         def step(self, closure: Any = None) -> None:

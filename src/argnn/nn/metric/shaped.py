@@ -15,7 +15,7 @@ METRIC_INITS = ("uniform", "ones", "degree", "xavier")
 
 
 class LearnedMetric(Metric):
-    """A metric of a given shape whose numbers are learned.
+    r"""A metric of a given shape whose numbers are learned.
 
     Args:
         metric_channels: Size :math:`D` of the vectors that the metric measures.
@@ -24,10 +24,10 @@ class LearnedMetric(Metric):
         block: Channels of a block, for the shape ``"block"``.
         init: Metric at the start, before ``start`` scales it, see :class:`MetricNet`.
         start: Factor on the metric at the start. At 1 no message passes in the first step.
-        floor: Smallest metric :math:`\\epsilon`.
+        floor: Smallest metric :math:`\epsilon`.
         ceiling: Largest metric; none by default. It bounds the positive numbers of a shape, not its
             free ones.
-        sharpness: :math:`\\beta` of the softplus.
+        sharpness: :math:`\beta` of the softplus.
         clamp: Whether smaller values are raised to the floor, instead of adding it to all values.
     """
 

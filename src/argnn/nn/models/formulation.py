@@ -61,8 +61,8 @@ class Formulation:
         eps0: Baseline of the modulation.
         neighbor_norm: See :func:`argnn.functional.edge_attention`.
         metric: Where the metric comes from: ``"fixed"``; a network that reads ``"features"``,
-            ``"structure"`` or ``"both"``; ``"shared"`` by groups of nodes; or ``"free"``, parameters
-            of each node. A free metric fits its training graph only.
+            ``"structure"`` or ``"both"``; ``"shared"`` by groups of nodes; or ``"free"``, with
+            parameters of each node. A free metric fits its training graph only.
         metric_shape: Which matrices it may be: ``"diagonal"``, ``"scalar"``, ``"block"``,
             ``"lowrank"`` or ``"full"``. A fixed metric has no shape.
         metric_rank: Columns of the factor of ``"lowrank"``.

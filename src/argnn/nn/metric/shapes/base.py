@@ -24,6 +24,7 @@ class MetricShape(ABC):
 
     num_positive: int
     num_free: int = 0
+    size: tuple[int, ...]
 
     def __init__(self, channels: int, *, rank: int, block: int) -> None:
         self.channels, self.rank, self.block = channels, rank, block
@@ -36,7 +37,7 @@ class MetricShape(ABC):
         Args:
             positive: Numbers from ``floor`` up, ``[N, num_positive]``.
             free: Any numbers, ``[N, num_free]``; zero gives a diagonal metric.
-            floor: Smallest eigenvalue of all metrics.
+            floor: Bound of the positive numbers.
         """
 
     def drawn_free(self, start: float, generator: torch.Generator | None = None) -> Tensor:

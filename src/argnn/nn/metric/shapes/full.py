@@ -7,7 +7,6 @@ from torch import Tensor
 
 from argnn import functional as AF
 from argnn.errors import require
-from argnn.functional.precision import safe_sqrt
 from argnn.nn.metric.shapes.base import MetricShape
 
 #: Most channels: a node has about D * D / 2 numbers, and a step takes D * D * D for each node.
@@ -15,10 +14,12 @@ MOST_CHANNELS = 64
 
 
 class FullShape(MetricShape):
-    r"""Any matrix with eigenvalues from the floor up: :math:`\epsilon\mathbf{I} + \mathbf{L}\mathbf{L}^\top`.
+    r"""Any positive definite matrix: :math:`\frac{\epsilon}{2}\mathbf{I} + \mathbf{L}\mathbf{L}^\top`.
 
     :math:`\mathbf{L}` is a lower triangular matrix, the Cholesky factor. The free numbers are its
-    entries below the diagonal; those on it are :math:`L_{kk} = \sqrt{g_k - \epsilon}`.
+    entries below the diagonal; those on it are :math:`L_{kk} = \sqrt{g_k - \epsilon/2}`. So no
+    eigenvalue is below half the floor :math:`\epsilon`, and at :math:`g_k = \epsilon` there is
+    still a gradient.
     """  # noqa: E501
 
     def __init__(self, channels: int, **options: Any) -> None:
@@ -35,8 +36,8 @@ class FullShape(MetricShape):
 
     def metric(self, positive: Tensor, free: Tensor, floor: float) -> Tensor:
         """A factored field, ``[N, 1 + D, D]``."""
-        roots = safe_sqrt(positive - floor)
+        roots = (positive - floor / 2).sqrt()
         numbers = torch.cat([roots, free, torch.zeros_like(roots[:, :1])], dim=1)
         place = self._place.to(numbers.device).flatten()
         factor = numbers.index_select(1, place).view(-1, self.channels, self.channels)
-        return AF.factored_metric(torch.full_like(positive, floor), factor)
+        return AF.factored_metric(torch.full_like(positive, floor / 2), factor)

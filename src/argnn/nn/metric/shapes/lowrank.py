@@ -1,5 +1,6 @@
 """Metrics of low rank plus a diagonal."""
 
+import math
 from typing import Any
 
 import torch
@@ -30,5 +31,5 @@ class LowRankShape(MetricShape):
 
     def drawn_free(self, start: float, generator: torch.Generator | None = None) -> Tensor:
         """Small random numbers, ``[R * D]``."""
-        scale = (_START_SHARE * start / self.channels) ** 0.5
+        scale = math.sqrt(_START_SHARE * start / self.channels)
         return scale * torch.randn(self.num_free, generator=generator)
