@@ -66,7 +66,8 @@ class FreeMetric(LearnedMetric):
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
         """Metrics, ``[N, *metric_size]``."""
         hood = neighborhood(edge_index, h.size(0))
-        positive = self.positive.rows(hood, h.size(0))
+        # A copy, since the next step changes the parameter, and the metric may be kept.
+        positive = self.positive.rows(hood, h.size(0)).clone()
         free = positive[:, :0] if self.free is None else self.free.rows(hood, h.size(0))
         return self.shape.metric(positive, free, self.floor)
 
