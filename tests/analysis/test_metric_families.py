@@ -77,7 +77,7 @@ def test_layer_needs_the_channels_of_its_metric():
         Layer(torch.ones(3, 4), torch.ones(3, 4, 5))
 
 
-@pytest.mark.parametrize("form", ["operator", "scalar"])
+@pytest.mark.parametrize("form", ["operator", "scalar", "interpolation"])
 @every_family
 def test_weights_of_messages_are_those_of_the_explanation(source, shape, form):
     model, graph = trained(source, shape, modulation=form, attention=form == "scalar")

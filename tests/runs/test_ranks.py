@@ -113,6 +113,7 @@ CASES = [
     ("reference", "node", {"metric_shape": "full", "neighbor_norm": "own"}),
     ("default", "node", {"metric": "shared", "metric_groups": 4}),
     ("default", "link", {"metric": "free", "metric_shape": "lowrank"}),
+    ("default", "node", {"modulation": "interpolation"}),
 ]
 
 

@@ -122,7 +122,7 @@ def _messages(
 ) -> list[dict[str, Any]]:
     """One row per message that the node receives in a layer, largest first."""
     rows: list[dict[str, Any]] = []
-    lins = iter(conv.lins_neighbor)
+    lins = iter(conv.message_maps())
     for direction in conv.directions():
         relation = hood.relation(direction)
         constant = torch.zeros_like(h[:, 0])
@@ -147,7 +147,7 @@ def _heard_from(
     sent = lin(h[source])
     length = sent.norm(dim=-1)
     tau = attention = torch.full_like(length, torch.nan)
-    if conv.modulation == "operator":
+    if conv.modulation != "scalar":
         factor = message_gain(sent, g[node].expand(len(sent), *g.shape[1:]), conv.eps0)
     else:
         edges = torch.stack([source, torch.full_like(source, node)])

@@ -76,7 +76,7 @@ def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) ->
         if conv.modulation == "scalar":
             weight += constant * tau * (1 if attention is None else attention)
         else:
-            sent = conv.lins_neighbor[number * conv.hops](x)
+            sent = conv.message_maps()[number * conv.hops](x)
             gain = functools.partial(_gains, sent, g, conv.eps0)
             weight += constant * _in_chunks(gain, pairs, g[0].numel() // g.size(-1))
     return Messages(tau, attention, weight)

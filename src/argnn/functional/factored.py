@@ -112,6 +112,18 @@ def mean_metric(a: Tensor, b: Tensor) -> Tensor:
     return factored_metric((a[:, 0] + b[:, 0]) / 2, both * 0.5**0.5)
 
 
+def scaled_metric(g: Tensor, factor: float) -> Tensor:
+    """A field times a positive number, ``[N, D]`` or factored.
+
+    Example:
+        >>> scaled_metric(torch.tensor([[[1.0, 1.0], [2.0, 0.0]]]), 4.0).tolist()
+        [[[4.0, 4.0], [4.0, 0.0]]]
+    """
+    if not is_factored(g):
+        return factor * g
+    return factored_metric(factor * g[:, 0], factor**0.5 * g[:, 1:])
+
+
 # --- the operator ---------------------------------------------------------------------------------
 
 

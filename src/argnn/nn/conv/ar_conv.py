@@ -1,7 +1,7 @@
 """Message passing under a learned metric."""
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch_geometric.utils import is_sparse, to_edge_index
 
 from argnn.errors import require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS, weighted_sum
+from argnn.functional.factored import scaled_metric
 from argnn.functional.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -66,7 +67,8 @@ class ARConv(MessagePassing):
             graph whose sources and targets have features of different sizes, both of them: then
             the features of sources are mapped to the size of the targets' first.
         out_channels: Size of the result.
-        modulation: ``"scalar"`` or ``"operator"``.
+        modulation: ``"scalar"``, ``"operator"``, or ``"interpolation"``, which has no weights but
+            those of the metric (:eq:`interpolation`) and keeps the size of the features.
         attention: Whether messages are multiplied by :math:`\sigma(\alpha_{ij})` (scalar form).
         self_path: Whether the node's own features are added, mapped by :math:`\mathbf{W}_s`.
         direction: Along which edges messages travel: ``"in"`` as listed, as in PyG,
@@ -120,13 +122,19 @@ class ARConv(MessagePassing):
         }
         for name, (value, known) in choices.items():
             require(value in known, name, f"one of {tuple(known)}", repr(value))
+        form = MESSAGE_FORMS[modulation]
+        if not form.has_weights:
+            kept = in_channels == out_channels and direction != "both" and eps0 == 0
+            need = "in_channels as out_channels, a direction other than 'both' and eps0 0"
+            require(kept, "a layer without weights", f"given {need}", f"{shown}, {direction!r}")
+            eps0, bias, self_path = form.eps0, False, False
         hops_fit = hops == 1 or (hops > 1 and MESSAGE_FORMS[modulation].many_hops)
         require(hops_fit, "hops", "1, or more in the operator form", hops)
         require(0 <= eps0 <= 1, "eps0", "in [0, 1]", eps0)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.modulation, self.attention = modulation, attention
         self.direction, self.normalization, self.hops = direction, normalization, hops
-        self.eps0, self.neighbor_norm = eps0, neighbor_norm
+        self.eps0, self.neighbor_norm, self.growth = eps0, neighbor_norm, 1.0
         self._metric_name, self._metric_options = metric, dict(metric_options or {})
         self._has_self_path = self_path
         self._build(*(max(size, 1) for size in sizes))
@@ -147,17 +155,28 @@ class ARConv(MessagePassing):
             self._metric_name, width, measured, **self._metric_options
         )
         self.metric_channels = self.metric_net.metric_channels
-        count = len(self.directions()) * self.hops
+        count = len(self.directions()) * self.hops if self.message_form.has_weights else 0
         own = Linear(width, self.out_channels, bias=False) if self._has_self_path else None
         self.lin_self = own
         self.lins_neighbor = nn.ModuleList(
             Linear(width, self.out_channels, bias=False) for _ in range(count)
         )
 
+    def message_maps(self) -> list[nn.Module]:
+        """The linear map of the messages of each direction and hop."""
+        return list(self.lins_neighbor) or [nn.Identity()]
+
+    def share_metric(self, owner: "ARConv", growth: float) -> None:
+        """Use the metric of another layer, times a number, in place of an own one."""
+        del self.metric_net
+        # Not registered: the owner has the parameters, and a state has them once.
+        object.__setattr__(self, "metric_net", owner.metric_net)
+        self.growth = growth
+
     @property
     def is_lazy(self) -> bool:
         """Whether the sizes of the features are not known yet."""
-        return isinstance(cast(Linear, self.lins_neighbor[0]).weight, UninitializedParameter)
+        return any(isinstance(p, UninitializedParameter) for p in self.lins_neighbor.parameters())
 
     def initialize_parameters(self, *sizes: int) -> None:
         """Set the sizes of the features and draw all weights; the first input does this.
@@ -206,7 +225,7 @@ class ARConv(MessagePassing):
     def metric(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         """Metric of every node, ``[N, metric_channels]``, or factored, ``[N, 1 + R, D]``."""
         g: Tensor = self.metric_net(x, prepared_edges(edge_index, x.size(0), edge_weight))
-        return g
+        return g if self.growth == 1 else scaled_metric(g, self.growth)
 
     def forward(
         self,

@@ -22,10 +22,16 @@ class MessageForm(ABC):
     Class attributes:
         on_inputs: Whether the metric is one of the input channels, instead of the output channels.
         many_hops: Whether messages may travel several hops.
+        has_weights: Whether a layer maps features by weights of its own. Without them it keeps
+            their size, all layers of a model share one metric network, and nothing but the
+            norm acts between two layers.
+        eps0: The baseline of a form without weights.
     """
 
     on_inputs: ClassVar[bool]
     many_hops: ClassVar[bool]
+    has_weights: ClassVar[bool] = True
+    eps0: ClassVar[float] = 0.0
 
     @abstractmethod
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
@@ -124,6 +130,40 @@ class OperatorForm(MessageForm):
         return conv.metric_net.modulate(total, g, conv.eps0, conv._self_part(x))
 
 
+class InterpolationForm(MessageForm):
+    r"""Each node moves towards the mean of its neighbours (:eq:`interpolation`).
+
+    .. math::
+        \mathbf{h}'_i = (\mathbf{I} - \mathbf{Q}_i)\,\mathbf{h}_i + \mathbf{Q}_i\,\mathbf{m}_i,
+        \qquad \mathbf{Q}_i = (\mathbf{I} + \mathbf{G}_i^2)^{-1}, \qquad
+        \mathbf{m}_i = \sum_{j \in \mathcal{N}(i)} w_{ij}\,\mathbf{h}_j
+
+    :math:`\mathbf{Q} = (\mathbf{I} + \mathbf{T})/2` is the operator with a baseline of one half.
+    """
+
+    on_inputs = False
+    many_hops = False
+    has_weights = False
+    eps0 = 0.5
+
+    def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
+        """False: only the node's own metric acts."""
+        return False
+
+    def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
+        """Interpolate between the node and the sum of its neighbours."""
+        relation = hood.relation(conv.direction)
+        return self.from_sums(conv, x, g, [AF.aggregate(x, relation, conv.normalization)])
+
+    def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
+        """The constant weights; the metric acts on the sum."""
+        return relation.edge_weight(conv.normalization, accumulation_dtype(x.dtype))
+
+    def from_sums(self, conv: "ARConv", x: Tensor, g: Tensor, sums: list[Tensor]) -> Tensor:
+        """The interpolation."""
+        return conv.metric_net.modulate(sums[0] - x, g, conv.eps0, x)
+
+
 def _edge_options(conv: "ARConv") -> dict[str, Any]:
     return {
         "attention": conv.attention,
@@ -133,4 +173,8 @@ def _edge_options(conv: "ARConv") -> dict[str, Any]:
 
 
 #: Every form by the name that the option ``modulation`` uses.
-MESSAGE_FORMS: dict[str, MessageForm] = {"scalar": ScalarForm(), "operator": OperatorForm()}
+MESSAGE_FORMS: dict[str, MessageForm] = {
+    "scalar": ScalarForm(),
+    "operator": OperatorForm(),
+    "interpolation": InterpolationForm(),
+}

@@ -87,6 +87,10 @@ class ARGNN(AbstractStack):
         self.encoder_norm = _norm(form.norm if form.encoder else "none", hidden_channels)
         sizes = self._layer_sizes()
         self.stack_convs(partial(ARConv, **form.conv_options()), sizes)
+        if not MESSAGE_FORMS[form.modulation].has_weights:
+            first, *others = (cast(ARConv, conv) for conv in self.convs)
+            for number, conv in enumerate(others, start=2):
+                conv.share_metric(first, float(number))
         self.norms = nn.ModuleList(_norm(form.norm, size) for size in sizes[1:])
         states = num_layers + int(self.reads_input())
         of_all = form.jump != "last"
@@ -135,8 +139,8 @@ class ARGNN(AbstractStack):
             self.rows.fit_to_graph(num_nodes)
 
     def metric_nets(self) -> list[Metric]:
-        """The metric of each layer."""
-        return [cast(ARConv, conv).metric_net for conv in self.convs]
+        """The metrics of all layers, one that several share only once."""
+        return list(dict.fromkeys(cast(ARConv, conv).metric_net for conv in self.convs))
 
     def node_parameters(self) -> list[nn.Parameter]:
         """The weight of the adjacency matrix, if there is one, and free metrics."""
@@ -212,7 +216,9 @@ class ARGNN(AbstractStack):
         h = normalized(self.norms[depth], self.convs[depth](h, edge_index, g=g), edge_index)
         if self.head is None and depth == self.num_layers - 1:
             return h
-        return dropout(h.relu_(), self.formulation.dropout, self.training)
+        if MESSAGE_FORMS[self.formulation.modulation].has_weights:
+            h = h.relu_()
+        return dropout(h, self.formulation.dropout, self.training)
 
     def encoded(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The state before the first layer, ``[N, D]``."""

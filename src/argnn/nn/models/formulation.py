@@ -51,7 +51,10 @@ class Formulation:
 
     Attributes:
         encoder: Whether a linear layer maps the input features to the hidden width first.
-        modulation: See :class:`~argnn.nn.ARConv`.
+        modulation: How the metric acts on messages: ``"operator"``, ``"scalar"`` or
+            ``"interpolation"``, see :class:`~argnn.nn.ARConv`. Interpolation has no weights per
+            layer: all layers share one metric network, and layer number :math:`l` has
+            :math:`l` times its metric.
         attention: See :class:`~argnn.nn.ARConv`.
         self_path: Whether a node's own features enter its update. Without it, the read-out does not
             see the encoded input either.
@@ -164,6 +167,13 @@ class Formulation:
             )
         if self.hops > 1 and not MESSAGE_FORMS[self.modulation].many_hops:
             raise ConfigError("hops above 1 need modulation='operator'")
+        if not MESSAGE_FORMS[self.modulation].has_weights:
+            fits = self.encoder and self.head == "linear" and self.eps0 == 0
+            if not fits or self.direction == "both":
+                raise ConfigError(
+                    f"modulation={self.modulation} has no weights: it needs encoder=true, "
+                    "head=linear, eps0=0 and a direction other than both"
+                )
         if self.adjacency_rows and not self.encoder:
             raise ConfigError("adjacency_rows needs encoder=True")
         if self.head == "conv" and self.jump != "last":
