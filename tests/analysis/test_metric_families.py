@@ -93,6 +93,20 @@ def test_weights_of_messages_are_those_of_the_explanation(source, shape, form):
     assert first["g"] == pytest.approx(float(lengths.max()), rel=1e-6)
 
 
+def test_weights_of_messages_know_the_sending_metric():
+    model, graph = trained("both", "diagonal", sending_metric=True)
+    told = explain_node(model, graph, 1)
+    heard = told.neighbors[told.neighbors["layer"] == 1].set_index("neighbor")["weight"]
+    weight = layer_messages(model, graph)[0].weight
+    pairs = ordered_pairs(graph.edge_index, NODES)
+    found = [w for (_, i), w in zip(pairs.t().tolist(), weight.tolist(), strict=True) if i == 1]
+    assert sorted(found) == pytest.approx(sorted(heard), rel=1e-4)
+    plain = trained("both", "diagonal")[0]
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if "sending" not in k})
+    without = layer_messages(plain, graph)[0].weight
+    assert (without > weight).all()  # a start of 0.5 sends 0.6 of each message
+
+
 @every_family
 def test_page_and_tables_show_every_family(source, shape):
     model, graph = trained(source, shape)

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from tests.train.cases import task_of, two_blocks
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
@@ -12,7 +13,6 @@ from argnn.estimators.loading import load
 from argnn.nn import ARGNN, ARConv
 from argnn.settings.options import resolve_options
 from argnn.train import TrainConfig, fit
-from tests.train.cases import task_of, two_blocks
 
 from .cases import (
     EDGES,

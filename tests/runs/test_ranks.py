@@ -114,6 +114,7 @@ CASES = [
     ("default", "node", {"metric": "shared", "metric_groups": 4}),
     ("default", "link", {"metric": "free", "metric_shape": "lowrank"}),
     ("default", "node", {"modulation": "interpolation"}),
+    ("default", "link", {"sending_metric": True, "hops": 2}),
 ]
 
 

@@ -122,7 +122,7 @@ def _messages(
 ) -> list[dict[str, Any]]:
     """One row per message that the node receives in a layer, largest first."""
     rows: list[dict[str, Any]] = []
-    lins = iter(conv.message_maps())
+    numbers, s = iter(range(len(conv.message_maps()))), conv.sending(h, hood)
     for direction in conv.directions():
         relation = hood.relation(direction)
         constant = torch.zeros_like(h[:, 0])
@@ -132,7 +132,9 @@ def _messages(
             weight = relation.edge_weight(conv.normalization, constant.dtype)
             passed = constant[relation.target] * weight
             constant = torch.zeros_like(constant).index_add_(0, relation.source, passed)
-            found = _heard_from(conv, h, g, constant, node, next(lins))
+            number = next(numbers)
+            sent = conv.sent(number, h, None), conv.sent(number, h, s)
+            found = _heard_from(conv, h, g, constant, node, sent)
             rows += [{"direction": direction, "hop": hop, **row} for row in found]
     total = sum(row["message"] for row in rows)
     for row in rows:
@@ -141,14 +143,20 @@ def _messages(
 
 
 def _heard_from(
-    conv: ARConv, h: Tensor, g: Tensor, constant: Tensor, node: int, lin: torch.nn.Module
+    conv: ARConv,
+    h: Tensor,
+    g: Tensor,
+    constant: Tensor,
+    node: int,
+    messages: tuple[Tensor, Tensor],
 ) -> list[dict[str, Any]]:
+    """Rows of the neighbours; their messages are given before and after the sending metric."""
     source = constant.nonzero().flatten()
-    sent = lin(h[source])
-    length = sent.norm(dim=-1)
+    mapped, sent = (message[source] for message in messages)
+    length = mapped.norm(dim=-1)
     tau = attention = torch.full_like(length, torch.nan)
     if conv.modulation != "scalar":
-        factor = message_gain(sent, g[node].expand(len(sent), *g.shape[1:]), conv.eps0)
+        factor = message_gain(mapped, sent, g[node].expand(len(sent), *g.shape[1:]), conv.eps0)
     else:
         edges = torch.stack([source, torch.full_like(source, node)])
         factor = tau = AF.edge_modulation(h, g, edges, conv.eps0)

@@ -76,20 +76,23 @@ class _Layers:
         self.model, self.parts, self.pieces, self.keep = model, parts, pieces, keep
         form = model.formulation
         self.hops = form.hops
-        self.reads_neighbor_metric = MESSAGE_FORMS[form.modulation].reads_neighbor_metric(
+        attends = MESSAGE_FORMS[form.modulation].reads_neighbor_metric(
             form.attention, form.neighbor_norm
         )
+        self.reads_neighbor_metric = attends or form.sending_metric
 
     def outputs(self) -> tuple[Tensor, list[Tensor]]:
-        """Scores, and the metrics of all layers or of the last one."""
+        """Scores, and the metrics of all layers or of the last one; sending ones first."""
         model = self.model
         state = self._encoded()
         states, metrics = ([state] if model.reads_input() else []), list[Tensor]()
+        sending: list[Tensor] = []
         for depth in range(model.num_layers):
-            state, metric = self._layer(depth, state)
+            state, metric, sent = self._layer(depth, state)
             states = [*states, state] if model.jump is not None else [state]
             metrics = [*metrics, metric] if self.keep else [metric]
-        return self._read_out(states), metrics
+            sending += [] if sent is None or not self.keep else [sent]
+        return self._read_out(states), [*sending, *metrics]
 
     def _encoded(self) -> Tensor:
         # Rows of the adjacency matrix are read from neighbours; all else is the node's own.
@@ -100,21 +103,25 @@ class _Layers:
             out.put(own, self.model.encoded(self.parts.features(part), part))
         return out.rows
 
-    def _layer(self, depth: int, state: Tensor) -> tuple[Tensor, Tensor]:
-        """State after a layer and its metric, from the state of all nodes before it."""
-        metrics, states = _FilledRows(self.parts.num_nodes), _FilledRows(self.parts.num_nodes)
+    def _layer(self, depth: int, state: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """State after a layer and its metrics, from the state of all nodes before it."""
+        metrics, sending, states = (_FilledRows(self.parts.num_nodes) for _ in range(3))
         for own in self.pieces:
             h, part = self._part(state, own)
             g = self.model.layer_metric(depth, h, part)
             metrics.put(own, g)
+            s = self.model.layer_sending(depth, h, part)
+            if s is not None:
+                sending.put(own, s)
             if not self.reads_neighbor_metric:
                 states.put(own, self.model.layer_state(depth, h, g, part))
         if self.reads_neighbor_metric:
             for own in self.pieces:
                 h, part = self._part(state, own)
-                g = metrics.rows[_nodes(part).cpu()].to(h.device)
-                states.put(own, self.model.layer_state(depth, h, g, part))
-        return states.rows, metrics.rows
+                nodes = _nodes(part).cpu()
+                g, s = metrics.rows[nodes].to(h.device), sending.at(nodes, h.device)
+                states.put(own, self.model.layer_state(depth, h, g, part, s))
+        return states.rows, metrics.rows, getattr(sending, "rows", None)
 
     def _part(self, state: Tensor, own: _Numbers) -> tuple[Tensor, GraphPart]:
         part = self.parts.around(own, self.hops)
@@ -136,6 +143,10 @@ class _FilledRows:
 
     def __init__(self, num_nodes: int) -> None:
         self.num_nodes = num_nodes
+
+    def at(self, nodes: Tensor, device: torch.device) -> Tensor | None:
+        """The rows of some nodes; None where nothing was filled in."""
+        return self.rows[nodes].to(device) if hasattr(self, "rows") else None
 
     def put(self, own: _Numbers, values: Tensor) -> None:
         """Keep the first rows, which are those of own nodes."""

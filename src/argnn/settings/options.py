@@ -114,6 +114,7 @@ _LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "argnn": {
         **{"structure_features": False, "adjacency_rows": False},
         **{"metric_shape": "diagonal", "metric_rank": 2, "metric_block": 8, "metric_groups": 16},
+        "sending_metric": False,
     },
     **dict.fromkeys(
         ("graphsage", "hgcn", "q-gcn", "h2gcn", "curvdrop", "mlp", "linkx"), {"input_dropout": 0.0}

@@ -1,7 +1,7 @@
 """Message passing under a learned metric."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +25,8 @@ from argnn.functional.neighborhood import (
     plain_path,
 )
 from argnn.nn.conv.edge_masks import message_mask
-from argnn.nn.conv.message_forms import MESSAGE_FORMS, MessageForm
-from argnn.nn.metric import METRICS
+from argnn.nn.conv.message_forms import MESSAGE_FORMS, MessageForm, OperatorForm
+from argnn.nn.metric import METRICS, Metric
 
 #: A number of channels that the first input decides.
 LAZY = -1
@@ -83,6 +83,8 @@ class ARConv(MessagePassing):
             parameters for groups of nodes or for each node, ``"fixed"`` keeps it at
             ``metric_options["value"]``.
         metric_options: Further arguments of the metric module, such as its ``shape``.
+        sending_metric: Whether a second metric of the same kind acts on the messages that a node
+            sends, before they are summed (:eq:`sending`; operator form).
         bias: Whether to add a bias.
 
     Shapes:
@@ -106,6 +108,7 @@ class ARConv(MessagePassing):
         neighbor_norm: str = "own",
         metric: str = "features",
         metric_options: dict[str, Any] | None = None,
+        sending_metric: bool = False,
         bias: bool = True,
     ) -> None:
         super().__init__(aggr="add")
@@ -136,7 +139,9 @@ class ARConv(MessagePassing):
         self.direction, self.normalization, self.hops = direction, normalization, hops
         self.eps0, self.neighbor_norm, self.growth = eps0, neighbor_norm, 1.0
         self._metric_name, self._metric_options = metric, dict(metric_options or {})
-        self._has_self_path = self_path
+        need = "False, or the modulation 'operator'"
+        require(not sending_metric or form.may_send, "sending_metric", need, sending_metric)
+        self._has_self_path, self._has_sending_metric = self_path, sending_metric
         self._build(*(max(size, 1) for size in sizes))
         if LAZY in sizes:
             _uninitialize(self)
@@ -161,6 +166,11 @@ class ARConv(MessagePassing):
         self.lins_neighbor = nn.ModuleList(
             Linear(width, self.out_channels, bias=False) for _ in range(count)
         )
+        self.sending_net: Metric | None = None
+        if self._has_sending_metric:
+            self.sending_net = METRICS[self._metric_name].build(
+                self._metric_name, width, measured, **self._metric_options
+            )
 
     def message_maps(self) -> list[nn.Module]:
         """The linear map of the messages of each direction and hop."""
@@ -212,6 +222,7 @@ class ARConv(MessagePassing):
         self.metric_net.reset_parameters()
         reset(self.lin_self)
         reset(self.lins_neighbor)
+        reset(self.sending_net)
 
     @property
     def message_form(self) -> MessageForm:
@@ -227,6 +238,22 @@ class ARConv(MessagePassing):
         g: Tensor = self.metric_net(x, prepared_edges(edge_index, x.size(0), edge_weight))
         return g if self.growth == 1 else scaled_metric(g, self.growth)
 
+    def sending(
+        self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None
+    ) -> Tensor | None:
+        """Metric of what every node sends, as :meth:`metric`; None where there is none."""
+        if self.sending_net is None:
+            return None
+        s: Tensor = self.sending_net(x, prepared_edges(edge_index, x.size(0), edge_weight))
+        return s
+
+    def sent(self, number: int, x: Tensor, s: Tensor | None) -> Tensor:
+        """What nodes send by one linear map, after their sending metric, ``[N, out_channels]``."""
+        message: Tensor = self.message_maps()[number](x)
+        if s is None or self.sending_net is None:
+            return message
+        return self.sending_net.modulate(message, s, self.eps0, None)
+
     def forward(
         self,
         x: Tensor | tuple[Tensor, Tensor | None],
@@ -235,6 +262,7 @@ class ARConv(MessagePassing):
         size: tuple[int, int] | None = None,
         *,
         g: Tensor | None = None,
+        s: Tensor | None = None,
     ) -> Tensor:
         """The result under the metric ``g``, or under the learned metric if it is None.
 
@@ -249,9 +277,10 @@ class ARConv(MessagePassing):
             edge_weight: Weight of each edge, finite and not negative, ``[E]``.
             size: The numbers of sources and targets, which are checked.
             g: A metric to use instead of the learned one, as :meth:`metric` gives it.
+            s: The same for the metric of :meth:`sending`.
         """
         if torch.compiler.is_compiling() and needs_gradient(edge_weight):
-            return self._uncompiled(x, edge_index, edge_weight, size, g=g)
+            return self._uncompiled(x, edge_index, edge_weight, size, g=g, s=s)
         mapped = isinstance(self.in_channels, tuple)
         if isinstance(x, Tensor):
             x = (x, x)
@@ -265,12 +294,13 @@ class ARConv(MessagePassing):
         if size is not None and tuple(size) != counts:
             raise ValueError(f"the features are of {counts} nodes, but size is {tuple(size)}")
         if sources is targets and not mapped:
-            return self._convolved(targets, prepared_edges(edge_index, counts[0], edge_weight), g)
+            hood = prepared_edges(edge_index, counts[0], edge_weight)
+            return self._convolved(targets, hood, g, s)
         self._check_bipartite(sources, targets, g)
         edges, weight = _listed(edge_index, edge_weight)
         hood = bipartite_neighborhood(edges, *counts, weight)
         sources = sources if self.lin_source is None else self.lin_source(sources)
-        return self._convolved(torch.cat([sources, targets]), hood, None)[counts[0] :]
+        return self._convolved(torch.cat([sources, targets]), hood, None, None)[counts[0] :]
 
     def _check_bipartite(self, sources: Tensor, targets: Tensor, g: Tensor | None) -> None:
         widths = sources.size(-1), targets.size(-1)
@@ -285,14 +315,21 @@ class ARConv(MessagePassing):
                 "direction must be 'in' or 'undirected', hops 1, and g None"
             )
 
-    def _convolved(self, x: Tensor, hood: Neighborhood, g: Tensor | None) -> Tensor:
+    def _convolved(
+        self, x: Tensor, hood: Neighborhood, g: Tensor | None, s: Tensor | None
+    ) -> Tensor:
         if g is None:
             g = self.metric(x, hood)
         elif g.shape != (expected := (x.size(0), *self.metric_net.metric_size)):
             raise ValueError(f"the metric must have shape {list(expected)} (got {list(g.shape)})")
+        s = self.sending(x, hood) if s is None else s
         if self.explain:
+            if s is not None:
+                raise ValueError("explainers mask the messages of layers without a sending metric")
             return self._masked(x, g, hood)
-        return self.message_form.convolved(self, x, g, hood)
+        if s is None:
+            return self.message_form.convolved(self, x, g, hood)
+        return cast(OperatorForm, self.message_form).convolved(self, x, g, hood, s)
 
     @plain_path
     def _uncompiled(self, *arguments: Any, **options: Any) -> Tensor:

@@ -26,12 +26,14 @@ class MessageForm(ABC):
             their size, all layers of a model share one metric network, and nothing but the
             norm acts between two layers.
         eps0: The baseline of a form without weights.
+        may_send: Whether a metric may act on messages before they are summed.
     """
 
     on_inputs: ClassVar[bool]
     many_hops: ClassVar[bool]
     has_weights: ClassVar[bool] = True
     eps0: ClassVar[float] = 0.0
+    may_send: ClassVar[bool] = False
 
     @abstractmethod
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
@@ -39,7 +41,10 @@ class MessageForm(ABC):
 
     @abstractmethod
     def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
-        """The result of the convolution, ``[N, out_channels]``."""
+        """The result of the convolution, ``[N, out_channels]``.
+
+        A form that ``may_send`` also takes ``s``, the metric of the nodes that send.
+        """
 
     @abstractmethod
     def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
@@ -88,16 +93,24 @@ class OperatorForm(MessageForm):
 
     on_inputs = False
     many_hops = True
+    may_send = True
 
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
         """False: only the node's own metric acts."""
         return False
 
-    def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
+    def convolved(
+        self,
+        conv: "ARConv",
+        x: Tensor,
+        g: Tensor,
+        hood: Neighborhood,
+        s: Tensor | None = None,
+    ) -> Tensor:
         """Apply the operator to the sum over directions and hops."""
-        lins = iter(conv.lins_neighbor)
+        number = 0  # of the linear map
         # Sums and linear maps commute. With sums first, each hop reuses the sum of the last hop.
-        sums_first = conv.hops > 1 and conv.width <= conv.out_channels
+        sums_first = s is None and conv.hops > 1 and conv.width <= conv.out_channels
         messages: list[Tensor] = []
         for direction in conv.directions():
             relation, summed = hood.relation(direction), x
@@ -105,9 +118,11 @@ class OperatorForm(MessageForm):
                 if sums_first:
                     summed = hood.complete(summed) if hop > 1 else summed
                     summed = AF.aggregate(summed, relation, conv.normalization)
-                    messages.append(next(lins)(summed))
+                    messages.append(conv.lins_neighbor[number](summed))
+                    number += 1
                     continue
-                message = next(lins)(x)
+                message = conv.sent(number, x, s)
+                number += 1
                 for step in range(hop):
                     message = hood.complete(message) if step else message
                     message = AF.aggregate(message, relation, conv.normalization)

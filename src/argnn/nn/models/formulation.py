@@ -42,6 +42,7 @@ _OF_CONV = (
     "eps0",
     "neighbor_norm",
     "metric",
+    "sending_metric",
 )
 
 
@@ -71,6 +72,8 @@ class Formulation:
         metric_rank: Columns of the factor of ``"lowrank"``.
         metric_block: Channels of each block of ``"block"``.
         metric_groups: Groups of nodes of ``"shared"``.
+        sending_metric: Whether a second metric of the same kind acts on what a node sends, in the
+            operator form.
         metric_value: The metric where it is fixed.
         metric_layers: Depth of the metric network: 1, 2 or 3.
         metric_hidden: Width of the metric network.
@@ -128,6 +131,7 @@ class Formulation:
     metric_rank: int = 2
     metric_block: int = 8
     metric_groups: int = 16
+    sending_metric: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -167,6 +171,8 @@ class Formulation:
             )
         if self.hops > 1 and not MESSAGE_FORMS[self.modulation].many_hops:
             raise ConfigError("hops above 1 need modulation='operator'")
+        if self.sending_metric and not MESSAGE_FORMS[self.modulation].may_send:
+            raise ConfigError("sending_metric needs modulation='operator'")
         if not MESSAGE_FORMS[self.modulation].has_weights:
             fits = self.encoder and self.head == "linear" and self.eps0 == 0
             if not fits or self.direction == "both":
