@@ -312,7 +312,6 @@ def test_shape_in_place_of_a_source_is_answered_with_the_right_option():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metric": "fixed", "metric_shape": "scalar"}, "it has no metric_shape"),
         ({"metric_shape": "round"}, "metric_shape must be one of diagonal, scalar"),
         ({"metric_rank": 0}, "metric_rank must be positive"),
         ({"metric_block": 0}, "metric_block must be positive"),
@@ -320,7 +319,7 @@ def test_shape_in_place_of_a_source_is_answered_with_the_right_option():
         ({"metric": "free", "metric_init": "degree"}, "init of a free metric must be not 'degree'"),
         (
             {"metric_shape": "full", "hidden_channels": MOST_CHANNELS + 1},
-            "at most 64 for full metrics; lowrank takes more",
+            "at most 64 for full metrics .hidden_channels.; lowrank takes more",
         ),
     ],
 )

@@ -22,7 +22,8 @@ class FreeMetric(LearnedMetric):
 
     Args:
         metric_channels: Size :math:`D` of the vectors that the metric measures.
-        **options: See :class:`LearnedMetric`; ``"uniform"`` and ``"xavier"`` are drawn per node.
+        **options: See :class:`~argnn.nn.LearnedMetric`; ``"uniform"`` and ``"xavier"`` are drawn
+            for each node.
     """
 
     def __init__(self, metric_channels: int, **options: Any) -> None:

@@ -53,7 +53,7 @@ class MetricNet(LearnedMetric):
         spread: Factor on the last layer's random weights at the start; 1 leaves PyTorch's weights.
         norm: Whether hidden layers are layer-normalised.
         closed: Whether :math:`\mathbf{a}_i` is a mean over node :math:`i` and its neighbours.
-        **options: See :class:`~argnn.nn.metric.LearnedMetric`: shape, floor, ceiling, softplus.
+        **options: See :class:`~argnn.nn.LearnedMetric`: shape, floor, ceiling, softplus.
     """
 
     switches = {

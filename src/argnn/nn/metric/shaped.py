@@ -22,7 +22,7 @@ class LearnedMetric(Metric):
         shape: A name in ``argnn.nn.metric.METRIC_SHAPES``.
         rank: Columns of the factor, for the shape ``"lowrank"``.
         block: Channels of a block, for the shape ``"block"``.
-        init: Metric at the start, before ``start`` scales it, see :class:`MetricNet`.
+        init: Metric at the start, before ``start`` scales it, see :class:`~argnn.nn.MetricNet`.
         start: Factor on the metric at the start. At 1 no message passes in the first step.
         floor: Smallest metric :math:`\epsilon`.
         ceiling: Largest metric; none by default. It bounds the positive numbers of a shape, not its

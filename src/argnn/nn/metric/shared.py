@@ -31,7 +31,7 @@ class SharedMetric(LearnedMetric):
     Args:
         metric_channels: Size :math:`D` of the vectors that the metric measures.
         groups: Number :math:`K` of groups; some may have no node.
-        **options: See :class:`LearnedMetric`.
+        **options: See :class:`~argnn.nn.LearnedMetric`.
     """
 
     switches = {

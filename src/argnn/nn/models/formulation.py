@@ -68,7 +68,7 @@ class Formulation:
             ``"structure"`` or ``"both"``; ``"shared"`` by groups of nodes; or ``"free"``, with
             parameters of each node. A free metric fits its training graph only.
         metric_shape: Which matrices it may be: ``"diagonal"``, ``"scalar"``, ``"block"``,
-            ``"lowrank"`` or ``"full"``. A fixed metric has no shape.
+            ``"lowrank"`` or ``"full"``. A fixed metric is the same in every shape.
         metric_rank: Columns of the factor of ``"lowrank"``.
         metric_block: Channels of each block of ``"block"``.
         metric_groups: Groups of nodes of ``"shared"``.
@@ -164,11 +164,6 @@ class Formulation:
         )
         inside = 2 * self.metric_floor < self.metric_start < ceiling
         require(inside, "metric_start", bounds, self.metric_start)
-        shaped = "metric_shape" in METRICS[self.metric].switches
-        if self.metric_shape != "diagonal" and not shaped:
-            raise ConfigError(
-                f"metric={self.metric} is a number times the unit matrix: it has no metric_shape"
-            )
         if self.hops > 1 and not MESSAGE_FORMS[self.modulation].many_hops:
             raise ConfigError("hops above 1 need modulation='operator'")
         if self.sending_metric and not MESSAGE_FORMS[self.modulation].may_send:

@@ -24,7 +24,7 @@ class FullShape(MetricShape):
 
     def __init__(self, channels: int, **options: Any) -> None:
         super().__init__(channels, **options)
-        fits = f"at most {MOST_CHANNELS} for full metrics; lowrank takes more"
+        fits = f"at most {MOST_CHANNELS} for full metrics (hidden_channels); lowrank takes more"
         require(channels <= MOST_CHANNELS, "the channels of a metric", fits, channels)
         self.num_free = channels * (channels - 1) // 2
         self.size = (1 + channels, channels)
