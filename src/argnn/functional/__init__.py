@@ -16,7 +16,6 @@ from argnn.functional.factored import (
     metric_diagonal,
     metric_distance,
     metric_eigenvalues,
-    metric_operator,
 )
 from argnn.functional.homophily import edge_homophily, node_homophily
 from argnn.functional.linear import joint_linear
@@ -56,7 +55,7 @@ __all__ = [
     "discrete_ricci", "edge_attention", "edge_homophily", "edge_modulation", "eigenpairs",
     "expmap", "factored_metric", "geodesic_distance", "inner_product", "inverse", "joint_linear",
     "learned_ollivier_ricci", "log_determinant", "logmap", "mean_metric", "metric_diagonal",
-    "metric_distance", "metric_eigenvalues", "metric_energies", "metric_operator", "modulate",
+    "metric_distance", "metric_eigenvalues", "metric_energies", "modulate",
     "neighbor_dispersion", "neighbor_mean", "neighbor_moments", "node_curvature",
     "node_homophily", "norm", "nrmd", "ollivier_ricci", "ollivier_ricci_bounds",
     "positive_diagonal", "propagate", "raw_from_diagonal", "ricci_energy", "ricci_flow",

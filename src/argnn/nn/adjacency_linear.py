@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 
 from argnn.functional.neighborhood import Edges, aggregate
-from argnn.nn.node_rows import NodeRows
+from argnn.nn.node_weights import NodeWeights
 
 
-class AdjacencyLinear(NodeRows):
+class AdjacencyLinear(NodeWeights):
     r"""Linear map of the rows of the adjacency matrix, :math:`A W + \mathbf{b}`.
 
     Row :math:`j` of :math:`W` belongs to node :math:`j`.

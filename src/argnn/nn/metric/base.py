@@ -27,7 +27,7 @@ class Metric(nn.Module, ABC):
 
     @property
     def metric_size(self) -> tuple[int, ...]:
-        """Shape of the metric of one node: ``(D,)``, or ``(1 + R, D)`` if it is factored."""
+        """Shape of the metric of one node, ``(D,)``, or ``(1 + R, D)`` if it is factored."""
         return (self.metric_channels,)
 
     @classmethod

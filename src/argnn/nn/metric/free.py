@@ -9,7 +9,7 @@ from argnn.errors import require
 from argnn.functional.neighborhood import Edges, neighborhood
 from argnn.nn.metric.shaped import LearnedMetric
 from argnn.nn.metric.shapes import MetricShape
-from argnn.nn.node_rows import NodeRows
+from argnn.nn.node_weights import NodeWeights
 
 
 class FreeMetric(LearnedMetric):
@@ -38,7 +38,7 @@ class FreeMetric(LearnedMetric):
         """See :class:`~argnn.nn.Metric`; node features are not read."""
         return cls(channels, **options)
 
-    def _tables(self) -> list[NodeRows]:
+    def _tables(self) -> list[NodeWeights]:
         return [self.positive, *([] if self.free is None else [self.free])]
 
     def reset_parameters(self) -> None:
@@ -73,7 +73,7 @@ class FreeMetric(LearnedMetric):
         return self.shape.metric(positive, free, self.floor)
 
 
-class _PositiveRows(NodeRows):
+class _PositiveRows(NodeWeights):
     def __init__(self, channels: int, start: float, half_width: float) -> None:
         super().__init__(channels)
         self.start, self.half_width = start, half_width
@@ -86,7 +86,7 @@ class _PositiveRows(NodeRows):
         return self.start * (low + (high - low) * drawn)
 
 
-class _FreeRows(NodeRows):
+class _FreeRows(NodeWeights):
     def __init__(self, shape: MetricShape, start: float) -> None:
         super().__init__(shape.num_free)
         self.shape, self.start = shape, start

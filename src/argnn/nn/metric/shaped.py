@@ -81,7 +81,7 @@ class LearnedMetric(Metric):
 
     @property
     def num_numbers(self) -> int:
-        """How many numbers of a node its metric is made from: positive ones, then free ones."""
+        """How many numbers of a node its metric is made from; positive ones, then free ones."""
         return self.shape.num_positive + self.shape.num_free
 
     def metric_of(self, raw: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from argnn.functional.graph_part import GraphPart
 from argnn.functional.neighborhood import Edges
 
 
-class NodeRows(nn.Module, ABC):
+class NodeWeights(nn.Module, ABC):
     """A weight of which row :math:`j` belongs to node :math:`j`.
 
     It gets its size from the first graph, or from a state that is loaded, and keeps it.
