@@ -21,6 +21,7 @@ from argnn.train.config import (
     learning_rate_factor,
 )
 from argnn.train.devices import scores_and_metrics
+from argnn.train.parameter_groups import optimizer_groups
 from argnn.train.penalties import build_penalties
 from argnn.train.recording import WARM_UP, RecordedStep
 from argnn.train.tasks import Task, Validation
@@ -189,7 +190,7 @@ class _Loop:
         on_gpu = device.type == "cuda"
         recordable = model.recordable and config.optimizer in RECORDABLE_OPTIMIZERS
         self.records = on_gpu and config.record and recordable and self.batches.same_tensors
-        groups = self._parameter_groups()
+        groups = optimizer_groups(model, self.penalties, config)
         self.initial_rates = [float(group["lr"]) for group in groups]
         if self.records:  # a recorded step reads its learning rates from the device
             for group in groups:
@@ -197,34 +198,6 @@ class _Loop:
         # Fused on a GPU only: on a CPU it would change the bits.
         build = OPTIMIZERS[config.optimizer]
         self.optimizer = build(groups, fused=on_gpu, capturable=self.records)
-
-    def _parameter_groups(self) -> list[dict[str, Any]]:
-        """Weights, metric and penalty weights, each with its learning rate (alg. 3).
-
-        Parameters of one learning rate, weight decay and geometry are one group, in the order of
-        the model: checkpoints number the parameters in this order.
-        """
-        config = self.config
-        weights: dict[tuple[float, bool], dict[str, Any]] = {}
-        metric: dict[tuple[float, bool], dict[str, Any]] = {}
-        positive = {id(parameter) for parameter in self.model.positive_parameters()}
-        for name, group in self.model.parameter_groups().items():
-            found, rate = (metric, config.metric_lr) if group == "metric" else (weights, config.lr)
-            decay, parameter = config.group_weight_decay(group), self.model.get_parameter(name)
-            kind = decay, id(parameter) in positive
-            new = {
-                "params": [],
-                "lr": rate or config.lr,
-                "weight_decay": decay,
-                "positive": kind[1],
-            }
-            found.setdefault(kind, new)["params"].append(parameter)
-        penalties = {
-            "params": list(self.penalties.parameters()),
-            "lr": config.penalty_lr or config.lr,
-            **{"weight_decay": 0.0, "positive": False},
-        }
-        return [*weights.values(), *metric.values(), *([penalties] if penalties["params"] else [])]
 
     @property
     def epoch(self) -> int:

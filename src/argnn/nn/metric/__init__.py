@@ -6,8 +6,8 @@ One file and one line of a table for each.
 from argnn.nn.metric.base import Metric
 from argnn.nn.metric.constant import ConstantMetric
 from argnn.nn.metric.free import FreeMetric
+from argnn.nn.metric.learned import METRIC_INITS, LearnedMetric
 from argnn.nn.metric.network import METRIC_INPUTS, MetricNet
-from argnn.nn.metric.shaped import METRIC_INITS, LearnedMetric
 from argnn.nn.metric.shapes import METRIC_SHAPES, MetricShape
 from argnn.nn.metric.shared import SharedMetric
 

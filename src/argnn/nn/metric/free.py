@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from argnn.errors import require
 from argnn.functional.neighborhood import Edges, neighborhood
-from argnn.nn.metric.shaped import LearnedMetric
+from argnn.nn.metric.learned import LearnedMetric
 from argnn.nn.metric.shapes import MetricShape
 from argnn.nn.node_weights import NodeWeights
 

@@ -17,7 +17,7 @@ from argnn.nn.graph_statistics import (
     descriptor_statistics,
     standard_descriptor,
 )
-from argnn.nn.metric.shaped import LearnedMetric
+from argnn.nn.metric.learned import LearnedMetric
 
 METRIC_INPUTS = ("features", "structure", "both")
 
