@@ -60,5 +60,5 @@ def test_a_model_without_a_metric_has_no_layers(graph):
 
 
 def test_features_and_metric_need_one_shape():
-    with pytest.raises(ValueError, match=r"one shape \(got \[2, 3\] and \[2, 4\]\)"):
+    with pytest.raises(ValueError, match=r"nodes and channels \(got \[2, 3\] and \[2, 4\]\)"):
         Layer(torch.ones(2, 3), torch.ones(2, 4))

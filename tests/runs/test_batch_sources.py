@@ -93,12 +93,15 @@ def test_edges_between_the_clusters_of_a_batch_are_there():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize("task", [node_task, number_task])
-def test_losses_and_penalties_of_an_epoch_average_to_those_of_the_graph(weighted, reduction, task):
+@pytest.mark.parametrize("size", [(5,), (3, 5)])
+def test_losses_and_penalties_of_an_epoch_average_to_those_of_the_graph(
+    weighted, reduction, task, size
+):
     graph = graph_of(weighted=weighted)
     judged = task(graph)
     config = clusters(6, 4, 1, **PENALTIES, penalty_reduction=reduction)
     source = cluster_batches(config, graph, judged)
-    outputs, g = torch.randn(NODES, 3, dtype=torch.float64), torch.rand(NODES, 5).double()
+    outputs, g = torch.randn(NODES, 3, dtype=torch.float64), torch.rand(NODES, *size).double()
     outputs = outputs if task is node_task else outputs[:, :1].float()
     whole = cluster_batches(config, graph, judged).parts.around(np.arange(NODES), 0)
     penalties = build_penalties(config, graph.edge_index, NODES, [g], 5, judged)

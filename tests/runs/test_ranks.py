@@ -109,6 +109,12 @@ CASES = [
     *((preset, task, {}) for preset in PRESETS for task in ("node", "link")),
     ("default", "node", {"norm": "batch", "hops": 2}),
     ("default", "node", {"structure_features": True, "metric": "fixed", "adjacency_rows": True}),
+    ("default", "link", {"metric_shape": "lowrank"}),
+    ("reference", "node", {"metric_shape": "full", "neighbor_norm": "own"}),
+    ("default", "node", {"metric": "shared", "metric_groups": 4}),
+    ("default", "link", {"metric": "free", "metric_shape": "lowrank"}),
+    ("default", "node", {"modulation": "interpolation"}),
+    ("default", "link", {"sending_metric": True, "hops": 2}),
 ]
 
 

@@ -54,8 +54,9 @@ class NodeExplanation:
             operator form; the ``constant`` weight; the final ``weight``; the length of the
             ``message`` and its ``share`` of all messages in the layer.
         axes: One row per layer and metric axis, most stretched first: ``axis``, its ``name``
-            where the metric lives on the input features, ``g``, ``log_g``, and ``above_mean``,
-            by how much ``log_g`` exceeds its mean over all nodes.
+            where the metric lives on the input features, ``g`` (of a factored metric, the entry of
+            its matrix on the diagonal), ``log_g``, and ``above_mean``, by how much ``log_g``
+            exceeds its mean over all nodes.
     """
 
     node: int
@@ -121,7 +122,7 @@ def _messages(
 ) -> list[dict[str, Any]]:
     """One row per message that the node receives in a layer, largest first."""
     rows: list[dict[str, Any]] = []
-    lins = iter(conv.lins_neighbor)
+    numbers, s = iter(range(len(conv.message_maps()))), conv.sending(h, hood)
     for direction in conv.directions():
         relation = hood.relation(direction)
         constant = torch.zeros_like(h[:, 0])
@@ -131,7 +132,9 @@ def _messages(
             weight = relation.edge_weight(conv.normalization, constant.dtype)
             passed = constant[relation.target] * weight
             constant = torch.zeros_like(constant).index_add_(0, relation.source, passed)
-            found = _heard_from(conv, h, g, constant, node, next(lins))
+            number = next(numbers)
+            sent = conv.sent(number, h, None), conv.sent(number, h, s)
+            found = _heard_from(conv, h, g, constant, node, sent)
             rows += [{"direction": direction, "hop": hop, **row} for row in found]
     total = sum(row["message"] for row in rows)
     for row in rows:
@@ -140,14 +143,20 @@ def _messages(
 
 
 def _heard_from(
-    conv: ARConv, h: Tensor, g: Tensor, constant: Tensor, node: int, lin: torch.nn.Module
+    conv: ARConv,
+    h: Tensor,
+    g: Tensor,
+    constant: Tensor,
+    node: int,
+    messages: tuple[Tensor, Tensor],
 ) -> list[dict[str, Any]]:
+    """Rows of the neighbours; their messages are given before and after the sending metric."""
     source = constant.nonzero().flatten()
-    sent = lin(h[source])
-    length = sent.norm(dim=-1)
+    mapped, sent = (message[source] for message in messages)
+    length = mapped.norm(dim=-1)
     tau = attention = torch.full_like(length, torch.nan)
-    if conv.modulation == "operator":
-        factor = message_gain(sent, g[node].expand_as(sent), conv.eps0)
+    if conv.modulation != "scalar":
+        factor = message_gain(mapped, sent, g[node].expand(len(sent), *g.shape[1:]), conv.eps0)
     else:
         edges = torch.stack([source, torch.full_like(source, node)])
         factor = tau = AF.edge_modulation(h, g, edges, conv.eps0)
@@ -166,14 +175,15 @@ def _heard_from(
 
 
 def _axes(layer: int, g: Tensor, node: int, names: list[str] | None) -> list[dict[str, Any]]:
-    log_g = g.double().log()
+    lengths = AF.metric_diagonal(g.double())
+    log_g = lengths.log()
     own, mean = log_g[node], log_g.mean(0)
     return [
         {
             "layer": layer,
             "axis": axis,
             "name": None if names is None else names[axis],
-            "g": float(g[node, axis]),
+            "g": float(lengths[node, axis]),
             "log_g": float(own[axis]),
             "above_mean": float(own[axis] - mean[axis]),
         }

@@ -1,6 +1,7 @@
 r"""Statistics of a learned metric field at each node.
 
-All are computed in float64 from the metric diagonals :math:`\mathbf{g}_i > 0`, ``[N, D]``. The
+All are computed in float64 from the metric diagonals :math:`\mathbf{g}_i > 0`, ``[N, D]``; of a
+factored metric, ``[N, 1 + R, D]``, from its eigenvalues, or where it says so, from its matrix. The
 graph is taken as undirected and simple: directions, duplicates and self-loops do not matter. A
 statistic that needs a neighbour is NaN at a node without one.
 """
@@ -14,6 +15,8 @@ from argnn import functional as AF
 from argnn.analysis.layers import Layer
 from argnn.analysis.properties import mean_at_nodes
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
+from argnn.functional.ricci import ricci_squares
+from argnn.functional.smoothness import relative_gaps
 
 
 def mean_curvature(g: Tensor) -> Tensor:
@@ -34,7 +37,7 @@ def mean_curvature(g: Tensor) -> Tensor:
         >>> mean_curvature(torch.tensor([[1.0, 1.0], [0.5, 2.0]])).round(decimals=3).tolist()
         [0.0, 0.693]
     """
-    return g.double().log().abs().mean(-1)
+    return _log_axes(g).abs().mean(-1)
 
 
 def mean_inverse(g: Tensor) -> Tensor:
@@ -44,7 +47,7 @@ def mean_inverse(g: Tensor) -> Tensor:
 
     It is one, not zero, in Euclidean space, and has no bound where the metric is near its floor.
     """
-    return g.double().reciprocal().mean(-1)
+    return AF.metric_eigenvalues(g.double()).reciprocal().mean(-1)
 
 
 def anisotropy(g: Tensor) -> Tensor:
@@ -54,7 +57,7 @@ def anisotropy(g: Tensor) -> Tensor:
         >>> anisotropy(torch.tensor([[3.0, 3.0], [1.0, torch.e]])).round(decimals=6).tolist()
         [0.0, 1.0]
     """
-    log_g = g.double().log()
+    log_g = _log_axes(g)
     return log_g.amax(-1) - log_g.amin(-1)
 
 
@@ -67,7 +70,7 @@ def effective_rank(g: Tensor) -> Tensor:
         >>> effective_rank(torch.tensor([[5.0, 5.0, 5.0]])).round(decimals=6).tolist()
         [3.0]
     """
-    g_ = g.double()
+    g_ = AF.metric_eigenvalues(g.double())
     entropy: Tensor = torch.special.entr(g_ / g_.sum(-1, keepdim=True)).sum(-1)
     return entropy.exp()
 
@@ -83,7 +86,7 @@ def log_volume(g: Tensor) -> Tensor:
         >>> log_volume(torch.tensor([[torch.e, torch.e]])).round(decimals=6).tolist()
         [1.0]
     """
-    return AF.log_determinant(g.double()) / 2
+    return _log_axes(g).sum(-1) / 2
 
 
 def main_variation(g: Tensor) -> Tensor:
@@ -92,7 +95,7 @@ def main_variation(g: Tensor) -> Tensor:
     The first principal component of :math:`\log\mathbf{g}` over the nodes, centred; larger means
     larger metrics on the whole.
     """
-    log_g = g.double().log()
+    log_g = _log_axes(g)
     centred = log_g - log_g.mean(0)
     direction = torch.linalg.eigh(centred.t() @ centred).eigenvectors[:, -1]
     # A principal component has no sign of its own.
@@ -104,10 +107,10 @@ def ricci_norm(g: Tensor, edge_index: Edges) -> Tensor:
     """Length of the discrete Ricci curvature of each node, ``[N]``.
 
     It measures the difference of a metric from the mean of its neighbours' metrics; see
-    :func:`argnn.functional.discrete_ricci`.
+    :func:`argnn.functional.discrete_ricci`. Of factored metrics it is the norm of a matrix.
     """
     both = _undirected(edge_index, g.size(0))
-    length = AF.discrete_ricci(g.double(), both).norm(dim=-1)
+    length = ricci_squares(g.double(), both).sqrt()
     return torch.where(both.degree > 0, length, torch.nan)
 
 
@@ -121,9 +124,8 @@ def dispersion(g: Tensor, edge_index: Edges) -> Tensor:
     NRMD (:func:`argnn.functional.nrmd`) is the mean of this over the nodes, weighted by degree.
     """
     both = _undirected(edge_index, g.size(0))
-    g_, (low, high) = g.double(), both.pairs
-    length = g_.norm(dim=-1)
-    terms = (g_[low] - g_[high]).norm(dim=-1) / (0.5 * (length[low] + length[high]))
+    low, high = both.pairs
+    terms = relative_gaps(g, low, high)
     return mean_at_nodes(torch.cat([terms, terms]), torch.cat([low, high]), both.num_nodes)
 
 
@@ -173,14 +175,15 @@ STATISTICS = tuple(field.name for field in fields(MetricStatistics))
 
 
 def metric_statistics(g: Tensor, edge_index: Edges) -> MetricStatistics:
-    """All statistics of a metric field ``[N, D]``."""
+    """All statistics of a metric field, ``[N, D]`` or factored."""
+    axes = AF.metric_eigenvalues(g.double())
     return MetricStatistics(
-        kappa=mean_curvature(g),
-        inverse_metric=mean_inverse(g),
-        anisotropy=anisotropy(g),
-        effective_rank=effective_rank(g),
-        log_volume=log_volume(g),
-        main_variation=main_variation(g),
+        kappa=mean_curvature(axes),
+        inverse_metric=mean_inverse(axes),
+        anisotropy=anisotropy(axes),
+        effective_rank=effective_rank(axes),
+        log_volume=log_volume(axes),
+        main_variation=main_variation(axes),
         ricci_norm=ricci_norm(g, edge_index),
         dispersion=dispersion(g, edge_index),
     )
@@ -203,20 +206,25 @@ class AxisStatistics:
 
 
 def axis_statistics(g: Tensor, top: int = 5) -> AxisStatistics:
-    """Statistics of the axes of a metric field ``[N, D]``.
+    """Statistics of the axes of a metric field, of factored ones those of the entries ``G_kk``.
 
     The ``top`` largest axes of a node count as its most stretched ones. Axes as large as the last
     of them count too, so that the order of equal axes does not matter.
     """
     if top < 1:
         raise ValueError(f"top must be positive (got {top})")
-    log_g = g.double().log()
+    log_g = AF.metric_diagonal(g.double()).log()
     last = log_g.topk(min(top, g.size(-1)), dim=-1).values[:, -1:]
     return AxisStatistics(
         mean_log_g=log_g.mean(0),
         std_log_g=log_g.std(0, unbiased=False),
         top_share=(log_g >= last).double().mean(0),
     )
+
+
+def _log_axes(g: Tensor) -> Tensor:
+    """Logarithms of the axes of each metric, ``[N, D]``: of its diagonal, or its eigenvalues."""
+    return AF.metric_eigenvalues(g.double()).log()
 
 
 def _undirected(edge_index: Edges, num_nodes: int) -> Neighborhood:

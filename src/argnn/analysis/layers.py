@@ -12,7 +12,7 @@ from argnn.nn import ARGNN, AbstractNodeModel
 
 @torch.no_grad()
 def learned_metrics(model: AbstractNodeModel, graph: Data) -> list[Tensor]:
-    """Metric diagonals of every layer, ``[N, D]`` each; empty for a model without a metric."""
+    """Metrics of every layer, ``[N, D]`` or factored; empty for a model without a metric."""
     training = model.training
     metrics = model.eval().forward_with_metric(graph.x, edges_of(graph))[1]
     model.train(training)
@@ -32,16 +32,16 @@ class Layer:
 
     Attributes:
         h: Features of the nodes on the channels that the metric lives on, ``[N, D]``.
-        g: Metric diagonals, ``[N, D]``.
+        g: Metrics, diagonal, ``[N, D]``, or factored, ``[N, 1 + R, D]``.
     """
 
     h: Tensor
     g: Tensor
 
     def __post_init__(self) -> None:
-        if self.h.shape != self.g.shape:
+        if self.h.shape != (self.g.size(0), self.g.size(-1)):
             raise ValueError(
-                "features and metric of a layer need one shape "
+                "features and metric of a layer need the same nodes and channels "
                 f"(got {list(self.h.shape)} and {list(self.g.shape)})"
             )
 

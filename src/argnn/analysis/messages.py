@@ -76,25 +76,28 @@ def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) ->
         if conv.modulation == "scalar":
             weight += constant * tau * (1 if attention is None else attention)
         else:
-            sent = conv.lins_neighbor[number * conv.hops](x)
-            gain = functools.partial(_gains, sent, g, conv.eps0)
-            weight += constant * _in_chunks(gain, pairs)
+            mapped = conv.sent(number * conv.hops, x, None)
+            sent = conv.sent(number * conv.hops, x, conv.sending(x, edges_of(graph)))
+            gain = functools.partial(_gains, mapped, sent, g, conv.eps0)
+            weight += constant * _in_chunks(gain, pairs, g[0].numel() // g.size(-1))
     return Messages(tau, attention, weight)
 
 
-def message_gain(sent: Tensor, g: Tensor, eps0: float) -> Tensor:
-    """Length of messages after the operator over that before, ``[K, D] -> [K]``; 0 / 0 is 0.
+def message_gain(mapped: Tensor, sent: Tensor, g: Tensor, eps0: float) -> Tensor:
+    """Length of messages after all operators over that before, ``[K, D] -> [K]``; 0 / 0 is 0.
 
-    ``g`` are the metric diagonals of the nodes that receive them; see
+    ``mapped`` are messages, and ``sent`` the same after the sending metric, if there is one.
+
+    ``g`` are the metrics of the nodes that receive them; see
     :func:`argnn.functional.modulate`.
     """
-    before = sent.norm(dim=-1)
+    before = mapped.norm(dim=-1)
     after = AF.modulate(sent, g, eps0).norm(dim=-1)
     return torch.where(before > 0, after / before.clamp_min(_NEGLIGIBLE), 0.0)
 
 
-def _gains(sent: Tensor, g: Tensor, eps0: float, edges: Tensor) -> Tensor:
-    return message_gain(sent[edges[0]], g[edges[1]], eps0)
+def _gains(mapped: Tensor, sent: Tensor, g: Tensor, eps0: float, edges: Tensor) -> Tensor:
+    return message_gain(mapped[edges[0]], sent[edges[0]], g[edges[1]], eps0)
 
 
 def _constant_weights(graph: Data, pairs: Tensor, direction: str, normalization: str) -> Tensor:
@@ -111,6 +114,8 @@ def _constant_weights(graph: Data, pairs: Tensor, direction: str, normalization:
     return weight.index_add_(0, place[known], found[known])
 
 
-def _in_chunks(function: Callable[[Tensor], Tensor], pairs: Tensor) -> Tensor:
-    parts = [function(part).float() for part in pairs.split(_EDGES_PER_CHUNK, dim=1)]
+def _in_chunks(function: Callable[[Tensor], Tensor], pairs: Tensor, rows: int = 1) -> Tensor:
+    """Results for all pairs; each needs so many rows of channels."""
+    size = max(_EDGES_PER_CHUNK // rows, 1)
+    parts = [function(part).float() for part in pairs.split(size, dim=1)]
     return torch.cat(parts) if parts else torch.zeros(0)

@@ -76,7 +76,7 @@ def rewire(
 
     Args:
         h: Points, ``[N, D]``; see :class:`~argnn.analysis.Layer`.
-        g: Metric diagonals, ``[N, D]``.
+        g: Metrics, ``[N, D]`` or factored, ``[N, 1 + R, D]``.
         edge_index: Source and target of each edge, ``[2, E]``.
         y: Label of each node, ``[N]``, to report homophily; swaps do not depend on it. The
             points of a trained model depend on its training labels: replace these by -1 to see
@@ -119,9 +119,9 @@ def rewire(
 
 def pair_lengths(h: Tensor, g: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """Geodesic distance of pairs of nodes under the mean of both metrics, ``[P]``."""
-    rows = max(_NUMBERS_PER_CHUNK // max(h.size(1), 1), 1)
+    rows = max(_NUMBERS_PER_CHUNK // max(g.shape[1:].numel(), 1), 1)
     parts = zip(first.split(rows), second.split(rows), strict=True)
-    return torch.cat([AF.geodesic_distance(h[a], h[b], (g[a] + g[b]) / 2) for a, b in parts])
+    return torch.cat([AF.metric_distance(h[a], h[b], AF.mean_metric(g[a], g[b])) for a, b in parts])
 
 
 class _Edges:

@@ -114,7 +114,7 @@ def layer_table(nodes: "DataFrame", graph: Data, layers: Sequence[Layer]) -> "Da
     homophily = AF.edge_homophily(edges, labels_of(graph))
     shared = graph.num_nodes, neighborhood(edges, graph.num_nodes).num_pairs
     facts = [
-        (*shared, layer.g.size(1), homophily, geometry.field_nrmd(layer.g, edges))
+        (*shared, layer.g.size(-1), homophily, geometry.field_nrmd(layer.g, edges))
         for layer in layers
     ]
     table = require_pandas().DataFrame(facts, columns=_LAYER_FACTS, index=range(1, len(layers) + 1))
@@ -179,7 +179,7 @@ def axis_table(layers: Sequence[Layer], top: int = 5) -> "DataFrame":
     for number, layer in enumerate(layers, start=1):
         statistics = vars(geometry.axis_statistics(layer.g, top))
         found = {name: values.numpy() for name, values in statistics.items()}
-        columns = {"layer": number, "axis": np.arange(layer.g.size(1)), **found}
+        columns = {"layer": number, "axis": np.arange(layer.g.size(-1)), **found}
         part = require_pandas().DataFrame(columns)
         parts.append(part.sort_values("mean_log_g", ascending=False, kind="stable"))
     empty = require_pandas().DataFrame(columns=names)

@@ -55,7 +55,7 @@ def joined_part(
     if model.node_parameters():
         raise ConfigError(
             "the model has a weight for each node of its training graph, and none for new nodes; "
-            "argnn has none of these with adjacency_rows=false"
+            "argnn has none of these with adjacency_rows=false and a metric that is not free"
         )
     known = context.known
     new = read_new_nodes(nodes, edges, known.rows, known.num_nodes, context.schema, node_id=node_id)

@@ -10,6 +10,13 @@ from argnn.functional.edge_weights import (
     modulate,
     propagate,
 )
+from argnn.functional.factored import (
+    factored_metric,
+    mean_metric,
+    metric_diagonal,
+    metric_distance,
+    metric_eigenvalues,
+)
 from argnn.functional.homophily import edge_homophily, node_homophily
 from argnn.functional.linear import joint_linear
 from argnn.functional.metric import (
@@ -46,8 +53,9 @@ from argnn.functional.twins import twin_counts, twin_groups
 __all__ = [
     "aggregate", "channel_modulation", "clustering_coefficient", "determinant",
     "discrete_ricci", "edge_attention", "edge_homophily", "edge_modulation", "eigenpairs",
-    "expmap", "geodesic_distance", "inner_product", "inverse", "joint_linear",
-    "learned_ollivier_ricci", "log_determinant", "logmap", "metric_energies", "modulate",
+    "expmap", "factored_metric", "geodesic_distance", "inner_product", "inverse", "joint_linear",
+    "learned_ollivier_ricci", "log_determinant", "logmap", "mean_metric", "metric_diagonal",
+    "metric_distance", "metric_eigenvalues", "metric_energies", "modulate",
     "neighbor_dispersion", "neighbor_mean", "neighbor_moments", "node_curvature",
     "node_homophily", "norm", "nrmd", "ollivier_ricci", "ollivier_ricci_bounds",
     "positive_diagonal", "propagate", "raw_from_diagonal", "ricci_energy", "ricci_flow",

@@ -5,6 +5,14 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from argnn.functional.factored import (
+    Operator,
+    apply_operator,
+    is_factored,
+    metric_operator,
+    quadratic_at,
+    times,
+)
 from argnn.functional.metric import norm
 from argnn.functional.neighborhood import Edges, Neighborhood, neighbor_sum, neighborhood
 from argnn.functional.precision import accumulation_dtype, default_eps, safe_sqrt
@@ -55,11 +63,12 @@ def edge_modulation(
         \tau'_{ij} = \epsilon_0 + (1 - \epsilon_0)\,\tau_{ij}
 
     In [-1, 1] for :math:`\epsilon_0 = 0`. Where the two ends have equal features, as in a
-    self-loop, there is no direction and :math:`\tau_{ij} = 0`.
+    self-loop, there is no direction and :math:`\tau_{ij} = 0`. Under a factored metric
+    :math:`\tau_{ij} = \mathbf{d}_{ij}^\top \mathbf{T}_i \mathbf{d}_{ij}` (:eq:`operator_factored`).
 
     Args:
         h: Node features, ``[N, D]``.
-        g: Metric diagonals, ``[N, D]``.
+        g: Metrics, ``[N, D]`` or factored, ``[N, 1 + R, D]``.
         edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
         eps0: Baseline :math:`\epsilon_0`; 0 is the literal formula.
         eps: Floor of the denominator; by dtype where not given.
@@ -76,8 +85,11 @@ def edge_modulation(
     difference = h_.index_select(0, source) - h_.index_select(0, target)
     length = safe_sqrt(difference.square().sum(-1, keepdim=True))
     direction = difference / (length + (default_eps(h.dtype) if eps is None else eps))
-    t = channel_modulation(g.to(dtype)).index_select(0, target)
-    tau = (direction.square() * t).sum(-1)
+    if is_factored(g):
+        tau = quadratic_at(metric_operator(g), direction, target)
+    else:
+        t = channel_modulation(g.to(dtype)).index_select(0, target)
+        tau = (direction.square() * t).sum(-1)
     return (eps0 + (1 - eps0) * tau).to(h.dtype)
 
 
@@ -100,7 +112,7 @@ def edge_attention(
 
     Args:
         h: Node features, ``[N, D]``.
-        g: Metric diagonals, ``[N, D]``.
+        g: Metrics, ``[N, D]`` or factored, ``[N, 1 + R, D]``.
         edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
         neighbor_norm: ``"own"`` measures :math:`\mathbf{h}_j` in its own metric, as the paper
             says; ``"target"`` in the metric of node :math:`i`, as its public code does.
@@ -118,10 +130,13 @@ def edge_attention(
     dtype = accumulation_dtype(h.dtype)
     h_, g_ = h.to(dtype), g.to(dtype)
     h_source = h_.index_select(0, source)
-    product = ((g_ * h_).index_select(0, target) * h_source).sum(-1)
-    own = norm(h_, g_)
+    lowered = times(g_, h_) if is_factored(g) else g_ * h_
+    product = (lowered.index_select(0, target) * h_source).sum(-1)
+    own = safe_sqrt((lowered * h_).sum(-1)) if is_factored(g) else norm(h_, g_)
     if neighbor_norm == "own":
         source_norm = own.index_select(0, source)
+    elif is_factored(g):
+        source_norm = safe_sqrt(quadratic_at(Operator(g_[:, 0], g_[:, 1:], None), h_source, target))
     else:
         source_norm = norm(h_source, g_.index_select(0, target))
     floor = default_eps(h.dtype) if eps is None else eps
@@ -149,7 +164,7 @@ def propagate(
 
     Args:
         h: Node features, ``[N, D]``.
-        g: Metric diagonals, ``[N, D]``.
+        g: Metrics, ``[N, D]`` or factored, ``[N, 1 + R, D]``; these by plain operations.
         messages: The message of each node, :math:`\mathbf{W}_m\mathbf{h}_j`, ``[N, D']``. It is
             faster to pass ``h`` itself and to apply :math:`\mathbf{W}_m` to the sum, which is
             the same.
@@ -163,7 +178,8 @@ def propagate(
         raise ValueError(f"neighbor_norm must be one of {NEIGHBOR_NORMS} (got {neighbor_norm!r})")
     hood = neighborhood(edge_index, h.size(0))
     dtype = accumulation_dtype(h.dtype)
-    if is_fused(h, g, messages, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
+    fits = is_fused(h, g, messages, num_edges=hood.num_edges, learns_weight=hood.learns_weight)
+    if fits and not is_factored(g):
         target_norm = attention and neighbor_norm == "target"
         weighing = fused.EdgeWeighting(attention, target_norm, normalization, default_eps(dtype))
         return fused.propagate(h, g, messages, _one_number(eps0, h), hood, weighing)
@@ -233,10 +249,14 @@ def modulate(
 
     Args:
         z: What the modulation acts on, ``[N, D]``.
-        g: Metric diagonals, ``[N, D]``.
+        g: Metrics, ``[N, D]``, or factored (:eq:`operator_factored`), ``[N, 1 + R, D]``.
         eps0: Baseline of the modulation, see :func:`channel_modulation`.
         added: What to add to the product, ``[N, D]``.
     """
+    if is_factored(g):
+        z_ = z.to(accumulation_dtype(z.dtype))
+        product = eps0 * z_ + (1 - eps0) * apply_operator(metric_operator(g), z_)
+        return product.to(z.dtype) if added is None else (product + added).to(z.dtype)
     if is_fused(z, g) and not torch.compiler.is_compiling():  # a compiler fuses it by itself
         return fused.modulate(z, g, _one_number(eps0, z), added)
     product = channel_modulation(g, eps0) * z

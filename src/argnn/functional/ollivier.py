@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from argnn.errors import ConfigError
-from argnn.functional.metric import geodesic_distance
+from argnn.functional.factored import metric_distance
 from argnn.functional.neighborhood import Edges, Neighborhood, kept, neighborhood
 from argnn.functional.structure import shared_neighbors
 from argnn.kernels.choice import current_mode, plain_path
@@ -143,7 +143,7 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Edges, alpha: float
 
     Args:
         h: Node features, ``[N, D]``.
-        g: Metric diagonals, ``[N, D]``.
+        g: Metrics, ``[N, D]`` or factored, ``[N, 1 + R, D]``.
         edge_index: Source :math:`j` and target :math:`i` of each edge, ``[2, E]``.
         alpha: Laziness in [0, 1).
     """
@@ -153,11 +153,11 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Edges, alpha: float
     source, target = hood.edge_index.cpu()
 
     def geodesics(center: int, first: Tensor, second: Tensor) -> Tensor:
-        return geodesic_distance(
-            points[first].unsqueeze(1), points[second].unsqueeze(0), metric[center]
+        return metric_distance(
+            points[first].unsqueeze(1), points[second].unsqueeze(0), metric[center][None, None]
         )
 
-    length = geodesic_distance(points[source], points[target], metric[target])
+    length = metric_distance(points[source], points[target], metric[target])
     walks = _walks(hood.relation("undirected"))
     found = torch.full((hood.num_edges,), torch.nan, dtype=torch.float64)
     for edge, (j, i) in enumerate(hood.edge_index.t().tolist()):

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from argnn.functional.factored import PIECE, in_pieces, is_factored, matrix_rows
 from argnn.functional.graph_part import GraphPart, own_rows, whole_size
 from argnn.functional.neighborhood import Edges, neighbor_sum, neighborhood
 from argnn.functional.precision import accumulation_dtype
@@ -55,13 +56,18 @@ def ricci_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor
 
     .. math:: \mathcal{L}_{\mathrm{Ricci}} = \sum_i \sum_k \mathrm{Ric}_{ik}^2
 
+    Of a factored field it is the sum over all entries of the matrices.
+
     Args:
-        g: Metric diagonals, ``[N, D]``.
+        g: Metrics, ``[N, D]`` or factored, ``[N, 1 + R, D]``.
         edge_index: Source and target of each edge, ``[2, E]``.
         reduction: ``"sum"`` as above, or ``"mean"`` over nodes and channels.
     """
     hood = neighborhood(edge_index, g.size(0))
     g_ = g.to(accumulation_dtype(g.dtype))
+    if is_factored(g):
+        squares = ricci_squares(g_, hood).unsqueeze(-1)
+        return node_energy(squares, hood, reduction, g.size(-1)).to(g.dtype)
     if isinstance(hood, GraphPart):
         return node_energy(discrete_ricci(g_, hood).square(), hood, reduction).to(g.dtype)
     if is_fused(g_, num_edges=hood.num_edges, learns_weight=hood.learns_weight) and hood.is_simple:
@@ -70,10 +76,37 @@ def ricci_energy(g: Tensor, edge_index: Edges, reduction: str = "sum") -> Tensor
     return reduce_energy(discrete_ricci(g_, hood).square(), reduction).to(g.dtype)
 
 
-def node_energy(terms: Tensor, edge_index: Edges, reduction: str) -> Tensor:
-    """Sum or mean of energy terms of nodes, ``[N, D]``; of a part, the share of its own nodes."""
+def ricci_squares(g: Tensor, edge_index: Edges) -> Tensor:
+    r""":math:`\|\mathrm{Ric}_i\|^2` of each node, ``[N]``: over all entries of its metric.
+
+    Of a factored field the curvature is a matrix, the mean of
+    :math:`\frac{1}{2}(\mathbf{G}_i - \mathbf{G}_j)`. A mean over neighbours has no low rank: the
+    time is :math:`O(E D^2)`, but only some rows of the matrices are in memory at a time.
+
+    Args:
+        g: Metrics, ``[N, D]`` or factored, ``[N, 1 + R, D]``.
+        edge_index: Source and target of each edge, ``[2, E]``.
+    """
+    if not is_factored(g):
+        return discrete_ricci(g, edge_index).square().sum(-1)
+
+    def squares(begin: int, end: int) -> Tensor:
+        rows = matrix_rows(g, begin, end).flatten(1)
+        return discrete_ricci(rows, edge_index).square().sum(-1)
+
+    size = max(PIECE // max(g.size(0) * g.size(-1), 1), 1)
+    return torch.stack(in_pieces(squares, g.size(-1), size)).sum(0)
+
+
+def node_energy(
+    terms: Tensor, edge_index: Edges, reduction: str, channels: int | None = None
+) -> Tensor:
+    """Sum or mean of energy terms of nodes, ``[N, D]``; of a part, the share of its own nodes.
+
+    The mean is over nodes and ``channels``, by default the columns.
+    """
     hood = neighborhood(edge_index, terms.size(0))
-    count = whole_size(hood) * terms.size(1)
+    count = whole_size(hood) * (terms.size(1) if channels is None else channels)
     return reduced_sum(own_rows(terms, hood).sum(), count, reduction)
 
 

@@ -4,7 +4,17 @@ from argnn.nn import generated_modules  # noqa: F401 - acts when it is imported
 from argnn.nn.conv import ARConv
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.decoders import DECODERS, AbstractDecoder, LinkModel
-from argnn.nn.metric import METRICS, ConstantMetric, Metric, MetricNet
+from argnn.nn.metric import (
+    METRIC_SHAPES,
+    METRICS,
+    ConstantMetric,
+    FreeMetric,
+    LearnedMetric,
+    Metric,
+    MetricNet,
+    MetricShape,
+    SharedMetric,
+)
 from argnn.nn.models import (
     ARGNN,
     GCN,
@@ -26,9 +36,9 @@ from argnn.nn.regularizers import (
 )
 
 __all__ = [
-    "ARGNN", "DECODERS", "GCN", "MESSAGE_FORMS", "METRICS", "MLP", "MODELS", "PRESETS",
-    "ARConv", "AbstractDecoder", "AbstractNodeModel", "ConstantMetric", "Formulation",
-    "LinkModel", "MagnitudeRegularizer", "Metric", "MetricNet", "Regularizer",
-    "RicciRegularizer", "SmoothnessRegularizer", "is_model_name", "model_class", "model_name",
-    "total_penalty",
+    "ARGNN", "DECODERS", "GCN", "MESSAGE_FORMS", "METRICS", "METRIC_SHAPES", "MLP", "MODELS",
+    "PRESETS", "ARConv", "AbstractDecoder", "AbstractNodeModel", "ConstantMetric", "Formulation",
+    "FreeMetric", "LearnedMetric", "LinkModel", "MagnitudeRegularizer", "Metric", "MetricNet",
+    "MetricShape", "Regularizer", "RicciRegularizer", "SharedMetric", "SmoothnessRegularizer",
+    "is_model_name", "model_class", "model_name", "total_penalty",
 ]  # fmt: skip

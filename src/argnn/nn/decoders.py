@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
-from argnn.functional import geodesic_distance
+from argnn.functional import mean_metric, metric_distance
 from argnn.functional.neighborhood import Edges
 from argnn.nn.models.base import AbstractNodeModel
 from argnn.registry import resolve
@@ -31,8 +31,8 @@ class AbstractDecoder(nn.Module, ABC):
         Args:
             a: Embeddings of the first nodes, ``[P, D]``.
             b: Embeddings of the second nodes, ``[P, D]``.
-            metric: Mean of the two nodes' metric diagonals in the last layer, ``[P, D]``; None
-                if the model has no metric.
+            metric: Mean of the two nodes' metrics in the last layer, ``[P, D]``, or factored,
+                ``[P, 1 + R, D]``; None if the model has no metric.
         """
 
     def reset_parameters(self) -> None:
@@ -122,10 +122,10 @@ class MetricDistance(AbstractDecoder):
         """Logit of each pair, ``[P]``."""
         if metric is None:
             raise ValueError("the decoder 'metric' needs a model that learns a metric")
-        if metric.shape != a.shape:
+        if metric.size(-1) != a.size(-1):
             need = f"embeddings as wide as the metric, {metric.size(-1)} (got {a.size(-1)})"
             raise ValueError(f"the decoder 'metric' needs {need}")
-        squared = geodesic_distance(a, b, metric).square() / a.size(-1)
+        squared = metric_distance(a, b, metric).square() / a.size(-1)
         logits: Tensor = self.fermi_dirac(squared)
         return logits
 
@@ -182,22 +182,37 @@ class LinkModel(AbstractNodeModel):
         """Embeddings, with the metric of the last layer appended, and all metrics.
 
         Pairs are scored from these embeddings alone: ``[N, D]`` without metrics, ``[N, D + D']`` if
-        the last metric has ``D'`` channels.
+        the last metric has ``D'`` numbers.
         """
         points, metrics = self.encoder.forward_with_metric(x, edge_index)
         if not metrics:
             return points, metrics
         # A part of a graph may have the metrics of more nodes than it computes points of.
-        return torch.cat([points, metrics[-1][: points.size(0)]], dim=-1), metrics
+        return joined(points, metrics[-1][: points.size(0)]), metrics
 
     def pair_scores(self, embedding: Tensor, pairs: Tensor) -> Tensor:
         """Logit of each pair, ``[P]``, for ``pairs`` ``[2, P]``."""
         width = self.out_channels
         # Not index_select: on a GPU, the order in which its gradient is summed changes.
         a, b = (F.embedding(nodes, embedding) for nodes in pairs)
-        metric = (a[:, width:] + b[:, width:]) / 2 if embedding.size(-1) > width else None
+        metric = None
+        if embedding.size(-1) > width:
+            metric = mean_metric(self._metric(a[:, width:]), self._metric(b[:, width:]))
         logits: Tensor = self.decoder(a[:, :width], b[:, :width], metric)
         return logits
+
+    def _metric(self, rows: Tensor) -> Tensor:
+        """The metrics of some nodes from the last columns of their embeddings."""
+        size = self.encoder.metric_size
+        return rows if size is None or len(size) == 1 else rows.view(-1, *size)
+
+    def positive_parameters(self) -> list[nn.Parameter]:
+        """Those of the encoder."""
+        return self.encoder.positive_parameters()
+
+    def constrain(self) -> None:
+        """Bring the parameters of the encoder back into their bounds."""
+        self.encoder.constrain()
 
     def metric_parameters(self) -> list[nn.Parameter]:
         """The metric parameters of the encoder."""
@@ -222,3 +237,8 @@ class LinkModel(AbstractNodeModel):
     def reach(self) -> int | None:
         """How many hops around a node its embedding depends on."""
         return self.encoder.reach()
+
+
+def joined(points: Tensor, metric: Tensor) -> Tensor:
+    """Embeddings ``[N, D]`` with the numbers of a metric as further columns."""
+    return torch.cat([points, metric.flatten(1)], dim=-1)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from argnn import functional as AF
 from argnn.errors import require
+from argnn.functional.factored import frobenius_squares
 from argnn.functional.neighborhood import Edges, neighborhood
 
 
@@ -86,11 +87,14 @@ class SmoothnessRegularizer(Regularizer):
 
 
 class MagnitudeRegularizer(Regularizer):
-    r"""Weight times :math:`\sum_i \|\mathbf{g}_i\|^2`: not in the paper, but in its public code."""
+    r"""Weight times :math:`\sum_i \|\mathbf{G}_i\|^2`: not in the paper, but in its public code."""
 
     def energy(self, g: Tensor, edge_index: Edges) -> Tensor:
-        """Squared size of the metric."""
-        return AF.ricci.node_energy(g.square(), edge_index, self.reduction)
+        """Squared size of the metric: the sum over all entries of its matrix."""
+        if g.dim() == 2:
+            return AF.ricci.node_energy(g.square(), edge_index, self.reduction)
+        squares = frobenius_squares(g).unsqueeze(-1)
+        return AF.ricci.node_energy(squares, edge_index, self.reduction, g.size(-1))
 
 
 def total_penalty(
@@ -100,7 +104,7 @@ def total_penalty(
 
     Args:
         regularizers: The penalties.
-        metrics: Metric diagonals of each layer, ``[N, D]`` each.
+        metrics: Metrics of each layer, ``[N, D]`` or factored.
         edge_index: Source and target of each edge, ``[2, E]``; directions do not matter.
     """
     rest = list(regularizers)

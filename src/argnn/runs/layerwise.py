@@ -13,6 +13,7 @@ from argnn.data.partition import Partition
 from argnn.errors import ConfigError
 from argnn.functional.graph_part import GraphPart
 from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
+from argnn.nn.decoders import joined
 
 _Numbers = NDArray[np.int64]
 
@@ -60,7 +61,7 @@ def layerwise_outputs(
         parts: The graph.
         pieces: All nodes, each in one piece, sorted in every piece.
         precision: As of :func:`argnn.train.scores_and_metrics`.
-        metrics: Whether the metrics of all layers are kept, ``[N, D]`` each.
+        metrics: Whether the metrics of all layers are kept.
 
     Returns:
         The outputs, and the metrics that are kept.
@@ -73,7 +74,7 @@ def layerwise_outputs(
         last = isinstance(model, LinkModel)
         outputs, found = _Layers(encoder, parts, pieces, metrics, last).outputs()
     if last:
-        outputs = torch.cat([outputs, found[-1]], dim=-1)
+        outputs = joined(outputs, found[-1])
     return outputs, found if metrics else []
 
 
@@ -90,17 +91,20 @@ class _Layers:
     ) -> None:
         self.model, self.parts, self.pieces = model, parts, pieces
         self.kept = range(0 if keep_all else model.num_layers - keep_last, model.num_layers)
+        self.keep_all = keep_all
+        self.two_passes = model.metric_on_edges or model.formulation.sending_metric
 
     def outputs(self) -> tuple[Tensor, list[Tensor]]:
-        """Scores, and the metrics that are kept."""
+        """Scores, and the metrics that are kept; sending ones come first."""
         model = self.model
-        state, metrics = self._encoded(), list[Tensor]()
+        state, metrics, sending = self._encoded(), list[Tensor](), list[Tensor]()
         states = _States(model, state) if model.reads_input() else _States(model)
         for depth in range(model.num_layers):
-            state, metric = self._layer(depth, state)
+            state, metric, sent = self._layer(depth, state)
             states.add(state)
             metrics += [metric] if depth in self.kept else []
-        return self._read_out(states), metrics
+            sending += [] if sent is None or not self.keep_all else [sent]
+        return self._read_out(states), [*sending, *metrics]
 
     def _encoded(self) -> Tensor:
         # Rows of the adjacency matrix are read from neighbours; all else is the node's own.
@@ -111,24 +115,28 @@ class _Layers:
             out.put(own, self.model.encoded(self.parts.features(part), part))
         return out.rows
 
-    def _layer(self, depth: int, state: Tensor) -> tuple[Tensor, Tensor]:
-        """State after a layer and its metric, from the state of all nodes before it."""
-        metrics, states = _FilledRows(self.parts.num_nodes), _FilledRows(self.parts.num_nodes)
-        on_edges = self.model.metric_on_edges
-        keep = on_edges or depth in self.kept
+    def _layer(self, depth: int, state: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """State after a layer and its metrics, from the state of all nodes before it."""
+        metrics, sending, states = (_FilledRows(self.parts.num_nodes) for _ in range(3))
+        keep = self.two_passes or depth in self.kept
         for own in self.pieces:
             part = self._part(own)
             h = self._rows(state, part)
             g = self.model.layer_metric(depth, h, part)
+            s = self.model.layer_sending(depth, h, part)
             if keep:
                 metrics.put(own, g)
-            if not on_edges:
+            if s is not None:
+                sending.put(own, s)
+            if not self.two_passes:
                 states.put(own, self.model.layer_state(depth, h, g, part))
-        for own in self.pieces if on_edges else ():
+        sends = self.model.formulation.sending_metric
+        for own in self.pieces if self.two_passes else ():
             part = self._part(own)
             h, g = self._rows(state, part), self._rows(metrics.rows, part)
-            states.put(own, self.model.layer_state(depth, h, g, part))
-        return states.rows, metrics.rows
+            s = self._rows(sending.rows, part) if sends else None
+            states.put(own, self.model.layer_state(depth, h, g, part, s))
+        return states.rows, metrics.rows, sending.rows if sends else None
 
     def _part(self, own: _Numbers) -> GraphPart:
         """Some nodes and what a layer reads around them."""
@@ -199,7 +207,7 @@ class _FilledRows:
     def put(self, own: _Numbers, values: Tensor) -> None:
         """Keep the first rows, which are those of own nodes."""
         if self.rows.size(0) != self.num_nodes:
-            self.rows = torch.empty(self.num_nodes, values.size(1))
+            self.rows = torch.empty(self.num_nodes, *values.shape[1:])
         self.rows[torch.from_numpy(own)] = values[: len(own)].float().cpu()
 
 

@@ -111,7 +111,11 @@ MANY_EPOCHS, PATIENCE = 500, 100
 #: Options that came after results were stored, with the value that changes nothing. At that value
 #: the record leaves them out: fingerprints of finished runs and cells stay what they were.
 _LATER_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "argnn": {"structure_features": False, "adjacency_rows": False},
+    "argnn": {
+        **{"structure_features": False, "adjacency_rows": False},
+        **{"metric_shape": "diagonal", "metric_rank": 2, "metric_block": 8, "metric_groups": 16},
+        "sending_metric": False,
+    },
     **dict.fromkeys(
         ("graphsage", "hgcn", "q-gcn", "h2gcn", "curvdrop", "mlp", "linkx"), {"input_dropout": 0.0}
     ),

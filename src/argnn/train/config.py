@@ -12,12 +12,19 @@ from argnn.errors import ConfigError, require
 from argnn.functional.ricci import REDUCTIONS
 from argnn.registry import canonical_name, resolve, suggestion
 from argnn.train.devices import PRECISIONS
+from argnn.train.riemannian import riemannian_adam
 from argnn.train.selection import SELECTION_NAMES
 
 #: Every optimiser by its name in ``TrainConfig.optimizer``. The value is called with parameter
 #: groups and the keywords ``fused`` and ``capturable``. For every parameter, the optimiser keeps a
 #: state of tensors, which checkpoints store.
-OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": Adam, "adamw": AdamW}
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+    "adam": Adam,
+    "adamw": AdamW,
+    "riemannian-adam": riemannian_adam,
+}
+#: Those whose steps can be a part of a CUDA graph.
+RECORDABLE_OPTIMIZERS = ("adam", "adamw")
 
 
 _CHOICES = {
@@ -49,7 +56,8 @@ class TrainConfig:
         metric_lr: Learning rate of the metric networks; None takes ``lr``.
         penalty_lr: Learning rate of adaptive penalty weights; None takes ``lr``.
         optimizer: A name in ``argnn.train.config.OPTIMIZERS``: ``"adam"``, where weight decay
-            is a part of the gradient, or ``"adamw"``, where it is not.
+            is a part of the gradient; ``"adamw"``, where it is not; or ``"riemannian-adam"``, which
+            moves free metrics along geodesics and all else as ``"adam"``.
         weight_decay: Weight decay of all parameters of the model.
         metric_weight_decay: Weight decay of the metric networks or learned curvatures, if it
             differs from ``weight_decay``; see ``AbstractNodeModel.parameter_groups``.

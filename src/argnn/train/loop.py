@@ -14,8 +14,14 @@ from argnn.functional.neighborhood import Edges, edges_of, unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
 from argnn.nn.models.base import require_weights_taken
 from argnn.train.batches import Batch, BatchSource, WholeGraph
-from argnn.train.config import OPTIMIZERS, TrainConfig, learning_rate_factor
+from argnn.train.config import (
+    OPTIMIZERS,
+    RECORDABLE_OPTIMIZERS,
+    TrainConfig,
+    learning_rate_factor,
+)
 from argnn.train.devices import scores_and_metrics
+from argnn.train.parameter_groups import optimizer_groups
 from argnn.train.penalties import build_penalties
 from argnn.train.recording import WARM_UP, RecordedStep
 from argnn.train.tasks import Task, Validation
@@ -183,8 +189,9 @@ class _Loop:
             config, self.edge_index, graph.x.size(0), metrics, model.hidden_channels, task
         ).to(device)
         on_gpu = device.type == "cuda"
-        self.records = on_gpu and config.record and model.recordable and self.batches.same_tensors
-        groups = self._parameter_groups()
+        recordable = model.recordable and config.optimizer in RECORDABLE_OPTIMIZERS
+        self.records = on_gpu and config.record and recordable and self.batches.same_tensors
+        groups = optimizer_groups(model, self.penalties, config)
         self.initial_rates = [float(group["lr"]) for group in groups]
         if self.records:  # a recorded step reads its learning rates from the device
             for group in groups:
@@ -192,27 +199,6 @@ class _Loop:
         # Fused on a GPU only: on a CPU it would change the bits.
         build = OPTIMIZERS[config.optimizer]
         self.optimizer = build(groups, fused=on_gpu, capturable=self.records)
-
-    def _parameter_groups(self) -> list[dict[str, Any]]:
-        """Weights, metric and penalty weights, each with its learning rate (alg. 3).
-
-        Parameters of one learning rate and weight decay are one group, in the order of the model:
-        checkpoints number the parameters in this order.
-        """
-        config = self.config
-        weights: dict[float, dict[str, Any]] = {}
-        metric: dict[float, dict[str, Any]] = {}
-        for name, group in self.model.parameter_groups().items():
-            found, rate = (metric, config.metric_lr) if group == "metric" else (weights, config.lr)
-            decay = config.group_weight_decay(group)
-            new = {"params": [], "lr": rate or config.lr, "weight_decay": decay}
-            found.setdefault(decay, new)["params"].append(self.model.get_parameter(name))
-        penalties = {
-            "params": list(self.penalties.parameters()),
-            "lr": config.penalty_lr or config.lr,
-            "weight_decay": 0.0,
-        }
-        return [*weights.values(), *metric.values(), *([penalties] if penalties["params"] else [])]
 
     @property
     def epoch(self) -> int:
@@ -256,6 +242,7 @@ class _Loop:
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         gradient_norm = nn.utils.clip_grad_norm_(self._parameters(), limit)
         self.optimizer.step()
+        self.model.constrain()
         losses = self.batches.total(torch.stack([loss.detach(), task_loss.detach()]))
         return torch.cat([losses, gradient_norm.reshape(1)])
 

@@ -24,6 +24,7 @@ from argnn.analysis.properties import (
     node_names,
 )
 from argnn.analysis.rewiring import rewire
+from argnn.functional.factored import is_factored
 from argnn.functional.neighborhood import edges_of, neighborhood
 from argnn.nn import AbstractNodeModel
 
@@ -104,7 +105,11 @@ def document(subject: Subject) -> dict[str, Any]:
     return {
         "title": subject.title,
         **subject.overview,
-        "notes": [*subject.overview.get("notes", []), *_left_out(sample, pairs)],
+        "notes": [
+            *subject.overview.get("notes", []),
+            *_matrices(layers),
+            *_left_out(sample, pairs),
+        ],
         "classes": [str(name) for name in subject.class_names],
         "ids": None if ids == [str(n) for n in range(len(ids))] else ids,
         "count": len(sample.nodes),
@@ -118,6 +123,16 @@ def document(subject: Subject) -> dict[str, Any]:
         "metric": metric_kind(subject.model),
         "layers": _layers(subject, layers, sample),
     }
+
+
+def _matrices(layers: Sequence[Layer]) -> list[str]:
+    """A note on what is shown of metrics that are not diagonal."""
+    if not any(is_factored(layer.g) for layer in layers):
+        return []
+    return [
+        "The metrics of this run are not diagonal: statistics are those of their eigenvalues, and "
+        "axes show the entries on the diagonal of their matrices."
+    ]
 
 
 def _left_out(sample: _Sample, pairs: Tensor) -> list[str]:
@@ -182,7 +197,7 @@ def _layers(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> list[
     described: list[dict[str, Any]] = []
     # Predictions depend on the last layer first, so that it is always shown in full.
     for number in reversed(range(len(layers))):
-        room -= len(sample.nodes) * layers[number].g.size(1)
+        room -= len(sample.nodes) * layers[number].g.size(-1)
         whole = room >= 0 or not described
         both = layers[number], messages[number]
         described.append(_layer(number + 1, subject.graph, *both, whole, sample))
@@ -194,11 +209,12 @@ def _layer(
 ) -> dict[str, Any]:
     statistics = vars(metric_statistics(layer.g, edges_of(graph)))
     attention, nodes, edges = messages.attention, sample.nodes, sample.edges
+    shown = AF.metric_diagonal(layer.g[nodes].double()).log()
     return {
         "number": number,
-        "axes": layer.g.size(1),
+        "axes": layer.g.size(-1),
         "nrmd": _plain(field_nrmd(layer.g, graph.edge_index)),
-        "log_metric": pack_columns(layer.g[nodes].double().log().numpy()) if whole else None,
+        "log_metric": pack_columns(shown.numpy()) if whole else None,
         "statistics": {name: pack_floats(v[nodes].numpy()) for name, v in statistics.items()},
         "tau": pack_floats(messages.tau[edges].numpy()),
         "attention": None if attention is None else pack_floats(attention[edges].numpy()),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn import functional as AF
 from argnn.analysis.figures import style
 from argnn.analysis.geometry import metric_statistics
 from argnn.analysis.layers import Layer, learned_metrics, metric_kind
@@ -45,7 +46,7 @@ def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     figure = style.new_figure(1.3 + 2.3 * len(shown), 4.4)
     widths = [0.09, *[1.0] * len(shown)]
     strip, *panels = figure.subplots(1, len(shown) + 1, width_ratios=widths, sharey=True)
-    order = np.lexsort((shown[-1][1].g.double().log().mean(-1).numpy(), labels))
+    order = np.lexsort((_log_axes(shown[-1][1].g).mean(-1), labels))
     _class_strip(strip, labels[order], style.shown_names(graph))
     for ax, (number, layer) in zip(panels, shown, strict=True):
         image, hardly_varies = _heat(ax, layer.g, order)
@@ -58,9 +59,15 @@ def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     return figure
 
 
+def _log_axes(g: Tensor) -> Points:
+    """Logarithm of the metric on each axis, ``[N, D]``; of its matrix, of the diagonal."""
+    shown: Points = AF.metric_diagonal(g.double()).log().numpy()
+    return shown
+
+
 def _heat(ax: "Axes", g: Tensor, order: Groups) -> tuple[Any, bool]:
     """The image, and whether its values hardly vary."""
-    log_g = g.double().log().numpy()
+    log_g = _log_axes(g)
     columns = np.argsort(log_g.mean(0), kind="stable")
     low, high, hardly_varies = style.color_limits(log_g, 1, _LEAST_SPAN)
     look: dict[str, Any] = {"cmap": style.FIELD_COLORS, "interpolation": "nearest"}
@@ -109,7 +116,7 @@ def _draw_graph(points: Points, edge_index: Tensor, ax: "Axes", **color: Any) ->
 def _draw_rows(g: Tensor, groups: Groups, names: Sequence[str], ax: "Axes") -> Any:
     """The metric as a heat map: one row per node, sorted by group, one column per axis."""
     order = np.argsort(groups, kind="stable")
-    log_g = g.double().log().numpy()
+    log_g = _log_axes(g)
     rows = log_g[order][:, np.argsort(log_g.mean(0))]
     image = ax.imshow(rows, aspect="auto", cmap=style.FIELD_COLORS, interpolation="nearest")
     borders = np.searchsorted(groups[order], np.arange(len(names) + 1))

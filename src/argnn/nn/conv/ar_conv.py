@@ -13,6 +13,7 @@ from torch_geometric.utils import is_sparse, to_edge_index
 
 from argnn.errors import require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS, weighted_sum
+from argnn.functional.factored import scaled_metric
 from argnn.functional.graph_part import computed_rows
 from argnn.functional.neighborhood import (
     DIRECTIONS,
@@ -25,8 +26,8 @@ from argnn.functional.neighborhood import (
     plain_path,
 )
 from argnn.nn.conv.edge_masks import message_mask
-from argnn.nn.conv.message_forms import MESSAGE_FORMS, MessageForm
-from argnn.nn.metric import METRICS
+from argnn.nn.conv.message_forms import MESSAGE_FORMS, MessageForm, OperatorForm
+from argnn.nn.metric import METRICS, Metric
 
 #: A number of channels that the first input decides.
 LAZY = -1
@@ -67,7 +68,8 @@ class ARConv(MessagePassing):
             graph whose sources and targets have features of different sizes, both of them: then
             the features of sources are mapped to the size of the targets' first.
         out_channels: Size of the result.
-        modulation: ``"scalar"`` or ``"operator"``.
+        modulation: ``"scalar"``, ``"operator"``, or ``"interpolation"``, which has no weights but
+            those of the metric (:eq:`interpolation`) and keeps the size of the features.
         attention: Whether messages are multiplied by :math:`\sigma(\alpha_{ij})` (scalar form).
         self_path: Whether the node's own features are added, mapped by :math:`\mathbf{W}_s`.
         direction: Along which edges messages travel: ``"in"`` as listed, as in PyG,
@@ -77,9 +79,13 @@ class ARConv(MessagePassing):
             weights (operator form).
         eps0: Baseline of the modulation.
         neighbor_norm: See :func:`argnn.functional.edge_attention`.
-        metric: ``"features"``, ``"structure"`` or ``"both"`` learn the metric from these inputs
-            (see :class:`~argnn.nn.MetricNet`), ``"fixed"`` keeps it at ``metric_options["value"]``.
-        metric_options: Further arguments of the metric module.
+        metric: Where the metric comes from: ``"features"``, ``"structure"`` or ``"both"`` learn it
+            from these inputs (see :class:`~argnn.nn.MetricNet`), ``"shared"`` and ``"free"`` have
+            parameters for groups of nodes or for each node, ``"fixed"`` keeps it at
+            ``metric_options["value"]``.
+        metric_options: Further arguments of the metric module, such as its ``shape``.
+        sending_metric: Whether a second metric of the same kind acts on the messages that a node
+            sends, before they are summed (:eq:`sending`; operator form).
         bias: Whether to add a bias.
 
     Shapes:
@@ -103,6 +109,7 @@ class ARConv(MessagePassing):
         neighbor_norm: str = "own",
         metric: str = "features",
         metric_options: dict[str, Any] | None = None,
+        sending_metric: bool = False,
         bias: bool = True,
     ) -> None:
         super().__init__(aggr="add")
@@ -119,15 +126,23 @@ class ARConv(MessagePassing):
         }
         for name, (value, known) in choices.items():
             require(value in known, name, f"one of {tuple(known)}", repr(value))
+        form = MESSAGE_FORMS[modulation]
+        if not form.has_weights:
+            kept = in_channels == out_channels and direction != "both" and eps0 == 0
+            need = "in_channels as out_channels, a direction other than 'both' and eps0 0"
+            require(kept, "a layer without weights", f"given {need}", f"{shown}, {direction!r}")
+            eps0, bias, self_path = form.eps0, False, False
         hops_fit = hops == 1 or (hops > 1 and MESSAGE_FORMS[modulation].many_hops)
         require(hops_fit, "hops", "1, or more in the operator form", hops)
         require(0 <= eps0 <= 1, "eps0", "in [0, 1]", eps0)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.modulation, self.attention = modulation, attention
         self.direction, self.normalization, self.hops = direction, normalization, hops
-        self.eps0, self.neighbor_norm = eps0, neighbor_norm
+        self.eps0, self.neighbor_norm, self.growth = eps0, neighbor_norm, 1.0
         self._metric_name, self._metric_options = metric, dict(metric_options or {})
-        self._has_self_path = self_path
+        need = "False, or the modulation 'operator'"
+        require(not sending_metric or form.may_send, "sending_metric", need, sending_metric)
+        self._has_self_path, self._has_sending_metric = self_path, sending_metric
         self._build(*(max(size, 1) for size in sizes))
         if LAZY in sizes:
             _uninitialize(self)
@@ -146,17 +161,33 @@ class ARConv(MessagePassing):
             self._metric_name, width, measured, **self._metric_options
         )
         self.metric_channels = self.metric_net.metric_channels
-        count = len(self.directions()) * self.hops
+        count = len(self.directions()) * self.hops if self.message_form.has_weights else 0
         own = Linear(width, self.out_channels, bias=False) if self._has_self_path else None
         self.lin_self = own
         self.lins_neighbor = nn.ModuleList(
             Linear(width, self.out_channels, bias=False) for _ in range(count)
         )
+        self.sending_net: Metric | None = None
+        if self._has_sending_metric:
+            self.sending_net = METRICS[self._metric_name].build(
+                self._metric_name, width, measured, **self._metric_options
+            )
+
+    def message_maps(self) -> list[nn.Module]:
+        """The linear map of the messages of each direction and hop."""
+        return list(self.lins_neighbor) or [nn.Identity()]
+
+    def share_metric(self, owner: "ARConv", growth: float) -> None:
+        """Use the metric of another layer, times a number, in place of an own one."""
+        del self.metric_net
+        # Not registered: the owner has the parameters, and a state has them once.
+        object.__setattr__(self, "metric_net", owner.metric_net)
+        self.growth = growth
 
     @property
     def is_lazy(self) -> bool:
         """Whether the sizes of the features are not known yet."""
-        return isinstance(cast(Linear, self.lins_neighbor[0]).weight, UninitializedParameter)
+        return any(isinstance(p, UninitializedParameter) for p in self.lins_neighbor.parameters())
 
     def initialize_parameters(self, *sizes: int) -> None:
         """Set the sizes of the features and draw all weights; the first input does this.
@@ -192,6 +223,7 @@ class ARConv(MessagePassing):
         self.metric_net.reset_parameters()
         reset(self.lin_self)
         reset(self.lins_neighbor)
+        reset(self.sending_net)
 
     @property
     def message_form(self) -> MessageForm:
@@ -203,9 +235,26 @@ class ARConv(MessagePassing):
         return ("in", "out") if self.direction == "both" else (self.direction,)
 
     def metric(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        """Metric of every node, ``[N, metric_channels]``."""
+        """Metric of every node, ``[N, metric_channels]``, or factored, ``[N, 1 + R, D]``."""
         hood = prepared_edges(edge_index, x.size(0), edge_weight)
-        return computed_rows(self.metric_net(x, hood), hood)
+        g = computed_rows(self.metric_net(x, hood), hood)
+        return g if self.growth == 1 else scaled_metric(g, self.growth)
+
+    def sending(
+        self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None
+    ) -> Tensor | None:
+        """Metric of what every node sends, as :meth:`metric`; None where there is none."""
+        if self.sending_net is None:
+            return None
+        hood = prepared_edges(edge_index, x.size(0), edge_weight)
+        return computed_rows(self.sending_net(x, hood), hood)
+
+    def sent(self, number: int, x: Tensor, s: Tensor | None) -> Tensor:
+        """What nodes send by one linear map, after their sending metric, ``[N, out_channels]``."""
+        message: Tensor = self.message_maps()[number](x)
+        if s is None or self.sending_net is None:
+            return message
+        return self.sending_net.modulate(message, s, self.eps0, None)
 
     def forward(
         self,
@@ -215,6 +264,7 @@ class ARConv(MessagePassing):
         size: tuple[int, int] | None = None,
         *,
         g: Tensor | None = None,
+        s: Tensor | None = None,
     ) -> Tensor:
         """The result under the metric ``g``, or under the learned metric if it is None.
 
@@ -228,10 +278,11 @@ class ARConv(MessagePassing):
                 adjacency of PyG, whose values are the weights.
             edge_weight: Weight of each edge, finite and not negative, ``[E]``.
             size: The numbers of sources and targets, which are checked.
-            g: A metric to use instead of the learned one, ``[N, metric_channels]``.
+            g: A metric to use instead of the learned one, as :meth:`metric` gives it.
+            s: The same for the metric of :meth:`sending`.
         """
         if torch.compiler.is_compiling() and needs_gradient(edge_weight):
-            return self._uncompiled(x, edge_index, edge_weight, size, g=g)
+            return self._uncompiled(x, edge_index, edge_weight, size, g=g, s=s)
         mapped = isinstance(self.in_channels, tuple)
         if isinstance(x, Tensor):
             x = (x, x)
@@ -245,12 +296,13 @@ class ARConv(MessagePassing):
         if size is not None and tuple(size) != counts:
             raise ValueError(f"the features are of {counts} nodes, but size is {tuple(size)}")
         if sources is targets and not mapped:
-            return self._convolved(targets, prepared_edges(edge_index, counts[0], edge_weight), g)
+            hood = prepared_edges(edge_index, counts[0], edge_weight)
+            return self._convolved(targets, hood, g, s)
         self._check_bipartite(sources, targets, g)
         edges, weight = _listed(edge_index, edge_weight)
         hood = bipartite_neighborhood(edges, *counts, weight)
         sources = sources if self.lin_source is None else self.lin_source(sources)
-        return self._convolved(torch.cat([sources, targets]), hood, None)[counts[0] :]
+        return self._convolved(torch.cat([sources, targets]), hood, None, None)[counts[0] :]
 
     def _check_bipartite(self, sources: Tensor, targets: Tensor, g: Tensor | None) -> None:
         widths = sources.size(-1), targets.size(-1)
@@ -265,15 +317,22 @@ class ARConv(MessagePassing):
                 "direction must be 'in' or 'undirected', hops 1, and g None"
             )
 
-    def _convolved(self, x: Tensor, hood: Neighborhood, g: Tensor | None) -> Tensor:
+    def _convolved(
+        self, x: Tensor, hood: Neighborhood, g: Tensor | None, s: Tensor | None
+    ) -> Tensor:
         if g is None:
             g = self.metric(x, hood)
-        elif g.shape != (self._metric_rows(x, g, hood), self.metric_channels):
-            expected = [x.size(0), self.metric_channels]
+        elif g.shape != (self._metric_rows(x, g, hood), *self.metric_net.metric_size):
+            expected = [x.size(0), *self.metric_net.metric_size]
             raise ValueError(f"the metric must have shape {expected} (got {list(g.shape)})")
+        s = self.sending(x, hood) if s is None else s
         if self.explain:
+            if s is not None:
+                raise ValueError("explainers mask the messages of layers without a sending metric")
             return self._masked(x, g, hood)
-        return self.message_form.convolved(self, x, g, hood)
+        if s is None:
+            return self.message_form.convolved(self, x, g, hood)
+        return cast(OperatorForm, self.message_form).convolved(self, x, g, hood, s)
 
     def _metric_rows(self, x: Tensor, g: Tensor, hood: Neighborhood) -> int:
         """Nodes whose metric is needed: only the computed ones, if it does not act on edges."""

@@ -25,11 +25,19 @@ class MessageForm(ABC):
         many_hops: Whether messages may travel several hops.
         on_edges: Whether the metric acts on single edges: then a node's result may depend on the
             metrics of its neighbours.
+        has_weights: Whether a layer maps features by weights of its own. Without them it keeps
+            their size, all layers of a model share one metric network, and nothing but the
+            norm acts between two layers.
+        eps0: The baseline of a form without weights.
+        may_send: Whether a metric may act on messages before they are summed.
     """
 
     on_inputs: ClassVar[bool]
     many_hops: ClassVar[bool]
     on_edges: ClassVar[bool] = True
+    has_weights: ClassVar[bool] = True
+    eps0: ClassVar[float] = 0.0
+    may_send: ClassVar[bool] = False
 
     @abstractmethod
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
@@ -37,7 +45,10 @@ class MessageForm(ABC):
 
     @abstractmethod
     def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
-        """The result of the convolution, ``[N, out_channels]``."""
+        """The result of the convolution, ``[N, out_channels]``.
+
+        A form that ``may_send`` also takes ``s``, the metric of the nodes that send.
+        """
 
     @abstractmethod
     def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
@@ -88,18 +99,27 @@ class OperatorForm(MessageForm):
     on_inputs = False
     many_hops = True
     on_edges = False
+    may_send = True
 
     def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
         """False: only the node's own metric acts."""
         return False
 
-    def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
+    def convolved(
+        self,
+        conv: "ARConv",
+        x: Tensor,
+        g: Tensor,
+        hood: Neighborhood,
+        s: Tensor | None = None,
+    ) -> Tensor:
         """Apply the operator to the sum over directions and hops."""
-        lins = iter(conv.lins_neighbor)
+        number = 0  # of the linear map
         # Sums and linear maps commute. With sums first, each hop reuses the sum of the last hop,
         # and rows that are not computed here are not mapped.
         own_only = isinstance(hood, GraphPart) and hood.own_only
-        sums_first = own_only or (conv.hops > 1 and conv.width <= conv.out_channels)
+        reuses = conv.hops > 1 and conv.width <= conv.out_channels
+        sums_first = s is None and (own_only or reuses)
         messages: list[Tensor] = []
         for direction in conv.directions():
             relation, summed = hood.relation(direction), x
@@ -108,12 +128,15 @@ class OperatorForm(MessageForm):
                     summed = hood.complete(summed) if hop > 1 else summed
                     summed = AF.aggregate(summed, relation, conv.normalization)
                     summed = computed_rows(summed, hood)
-                    messages.append(next(lins)(summed))
+                    messages.append(conv.message_maps()[number](summed))
+                    number += 1
                     continue
-                message = next(lins)(x)
-                for _ in range(hop):
+                message = conv.sent(number, x, s)
+                number += 1
+                for step in range(hop):
+                    message = hood.complete(computed_rows(message, hood)) if step else message
                     message = AF.aggregate(message, relation, conv.normalization)
-                messages.append(message)
+                messages.append(computed_rows(message, hood))
         return self._modulated(conv, computed_rows(x, hood), computed_rows(g, hood), messages)
 
     def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
@@ -132,6 +155,42 @@ class OperatorForm(MessageForm):
         return conv.metric_net.modulate(total, g, conv.eps0, conv._self_part(x))
 
 
+class InterpolationForm(MessageForm):
+    r"""Each node moves towards the mean of its neighbours (:eq:`interpolation`).
+
+    .. math::
+        \mathbf{h}'_i = (\mathbf{I} - \mathbf{Q}_i)\,\mathbf{h}_i + \mathbf{Q}_i\,\mathbf{m}_i,
+        \qquad \mathbf{Q}_i = (\mathbf{I} + \mathbf{G}_i^2)^{-1}, \qquad
+        \mathbf{m}_i = \sum_{j \in \mathcal{N}(i)} w_{ij}\,\mathbf{h}_j
+
+    :math:`\mathbf{Q} = (\mathbf{I} + \mathbf{T})/2` is the operator with a baseline of one half.
+    """
+
+    on_inputs = False
+    many_hops = False
+    on_edges = False
+    has_weights = False
+    eps0 = 0.5
+
+    def reads_neighbor_metric(self, attention: bool, neighbor_norm: str) -> bool:
+        """False: only the node's own metric acts."""
+        return False
+
+    def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
+        """Interpolate between the node and the sum of its neighbours."""
+        summed = AF.aggregate(x, hood.relation(conv.direction), conv.normalization)
+        own, g, summed = (computed_rows(h, hood) for h in (x, g, summed))
+        return self.from_sums(conv, own, g, [summed])
+
+    def edge_weights(self, conv: "ARConv", x: Tensor, g: Tensor, relation: Neighborhood) -> Tensor:
+        """The constant weights; the metric acts on the sum."""
+        return relation.edge_weight(conv.normalization, accumulation_dtype(x.dtype))
+
+    def from_sums(self, conv: "ARConv", x: Tensor, g: Tensor, sums: list[Tensor]) -> Tensor:
+        """The interpolation."""
+        return conv.metric_net.modulate(sums[0] - x, g, conv.eps0, x)
+
+
 def _edge_options(conv: "ARConv") -> dict[str, Any]:
     return {
         "attention": conv.attention,
@@ -141,4 +200,8 @@ def _edge_options(conv: "ARConv") -> dict[str, Any]:
 
 
 #: Every form by the name that the option ``modulation`` uses.
-MESSAGE_FORMS: dict[str, MessageForm] = {"scalar": ScalarForm(), "operator": OperatorForm()}
+MESSAGE_FORMS: dict[str, MessageForm] = {
+    "scalar": ScalarForm(),
+    "operator": OperatorForm(),
+    "interpolation": InterpolationForm(),
+}

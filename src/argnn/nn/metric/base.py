@@ -22,8 +22,13 @@ class Metric(nn.Module, ABC):
 
     switches: ClassVar[Mapping[str, str]] = {}
 
-    #: Numbers per node that :meth:`forward` gives.
+    #: Size :math:`D` of the vectors that the metric measures.
     metric_channels: int
+
+    @property
+    def metric_size(self) -> tuple[int, ...]:
+        """Shape of the metric of one node, ``(D,)``, or ``(1 + R, D)`` if it is factored."""
+        return (self.metric_channels,)
 
     @classmethod
     @abstractmethod
@@ -39,13 +44,24 @@ class Metric(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
-        """The metric of every node, ``[N, metric_channels]``."""
+        """The metric of every node, ``[N, *metric_size]``."""
 
     def reset_parameters(self) -> None:
         """Draw all weights anew; nothing to do without weights."""
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """Store what the metric needs to know about the training graph; mostly nothing."""
+
+    def node_parameters(self) -> list[nn.Parameter]:
+        """The parameters with one row per node; mostly none."""
+        return []
+
+    def positive_parameters(self) -> list[nn.Parameter]:
+        """The parameters that must stay positive; mostly none."""
+        return []
+
+    def constrain(self) -> None:
+        """Bring parameters back into their bounds after a step; mostly nothing."""
 
     def modulate(self, message: Tensor, g: Tensor, eps0: float, added: Tensor | None) -> Tensor:
         """Apply the operator of the metric to messages, ``[N, channels]``.

@@ -1,6 +1,5 @@
 """A metric that a small network learns."""
 
-import math
 from typing import Any
 
 import torch
@@ -11,7 +10,6 @@ from torch_geometric.nn.inits import reset
 from argnn import functional as AF
 from argnn.errors import require
 from argnn.functional.graph_part import computed_rows
-from argnn.functional.metric import xavier_half_width
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.graph_statistics import (
@@ -20,13 +18,12 @@ from argnn.nn.graph_statistics import (
     descriptor_statistics,
     standard_descriptor,
 )
-from argnn.nn.metric.base import Metric
+from argnn.nn.metric.learned import LearnedMetric
 
 METRIC_INPUTS = ("features", "structure", "both")
-METRIC_INITS = ("uniform", "ones", "degree", "xavier")
 
 
-class MetricNet(Metric):
+class MetricNet(LearnedMetric):
     r"""Metric of every node from its neighbourhood (:eq:`metric`).
 
     .. math:: \mathbf{g}_i = \mathrm{softplus}(\mathrm{MLP}(\boldsymbol\phi_i)) + \epsilon
@@ -42,7 +39,7 @@ class MetricNet(Metric):
 
     Args:
         in_channels: Size of the node features.
-        metric_channels: Size :math:`D` of the metric.
+        metric_channels: Size :math:`D` of the vectors that the metric measures.
         inputs: ``"features"`` is the paper's :math:`[\mathbf{h}_i; \mathbf{a}_i]`,
             ``"structure"`` the structural descriptor :math:`\mathbf{s}_i` alone, and ``"both"``
             is :math:`[\mathbf{h}_i; \mathbf{a}_i; \mathbf{v}_i; \mathbf{s}_i]` with the
@@ -55,22 +52,16 @@ class MetricNet(Metric):
             (the paper names a degree-based start without defining it).
         start: Factor on the metric at the start. At 1 no message passes in the first step.
         spread: Factor on the last layer's random weights at the start; 1 leaves PyTorch's weights.
-        floor: Smallest metric :math:`\epsilon`.
-        ceiling: Largest metric; none by default.
-        sharpness: :math:`\beta` of the softplus.
-        clamp: Whether smaller values are raised to the floor, instead of adding it to all values.
         norm: Whether hidden layers are layer-normalised.
         closed: Whether :math:`\mathbf{a}_i` is a mean over node :math:`i` and its neighbours.
+        **options: See :class:`~argnn.nn.LearnedMetric`: shape, floor, ceiling, softplus.
     """
 
     switches = {
+        **LearnedMetric.switches,
         "metric_hidden": "hidden_channels",
         "metric_layers": "num_layers",
-        "metric_init": "init",
-        "metric_start": "start",
         "metric_spread": "spread",
-        "metric_floor": "floor",
-        "metric_ceiling": "ceiling",
         "metric_sharpness": "sharpness",
         "metric_clamp": "clamp",
         "metric_norm": "norm",
@@ -88,35 +79,19 @@ class MetricNet(Metric):
         init: str = "xavier",
         start: float = 1.0,
         spread: float = 0.0,
-        floor: float = 1e-6,
-        ceiling: float | None = None,
-        sharpness: float = 1.0,
-        clamp: bool = False,
         norm: bool = False,
         closed: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__()
+        super().__init__(metric_channels, init=init, start=start, **options)
         require(inputs in METRIC_INPUTS, "inputs", f"one of {METRIC_INPUTS}", repr(inputs))
-        require(init in METRIC_INITS, "init", f"one of {METRIC_INITS}", repr(init))
         depth_fits = num_layers in (1, 2, 3)
         require(depth_fits, "num_layers of a metric network", "1, 2 or 3", num_layers)
         require(hidden_channels >= 1, "hidden_channels", "positive", hidden_channels)
-        require(0 < sharpness < math.inf, "sharpness", "positive and finite", sharpness)
-        highest = math.inf if ceiling is None else ceiling
-        if not 0 < 2 * floor < start < highest:
-            # At or beyond its bounds a metric has no gradient.
-            raise ValueError(
-                f"need 0 < 2 * floor < start < ceiling (got floor {floor}, start {start}, "
-                f"ceiling {ceiling})"
-            )
         self.in_channels = in_channels
-        self.metric_channels = metric_channels
-        self.inputs, self.init, self.closed = inputs, init, closed
-        self.start, self.spread = start, spread
-        self.floor, self.ceiling = floor, ceiling
-        self.sharpness, self.clamp = sharpness, clamp
+        self.inputs, self.closed, self.spread = inputs, closed, spread
         self.statistics = self._neutral_statistics()
-        sizes = [self._input_size(), *[hidden_channels] * (num_layers - 1), metric_channels]
+        sizes = [self._input_size(), *[hidden_channels] * (num_layers - 1), self.num_numbers]
         self.lins = nn.ModuleList(Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
         self.norms = nn.ModuleList(
             nn.LayerNorm(size) if norm else nn.Identity() for size in sizes[1:-1]
@@ -151,19 +126,7 @@ class MetricNet(Metric):
         last: Any = self.lins[-1]
         with torch.no_grad():
             last.weight.mul_(self.spread)
-            last.bias.copy_(self._raw(self._start_per_channel().to(last.bias.device)))
-
-    def _start_per_channel(self) -> Tensor:
-        if self.init in ("ones", "degree"):
-            return torch.full((self.metric_channels,), self.start)
-        half = 0.5 if self.init == "uniform" else xavier_half_width(self.metric_channels)
-        return self.start * torch.empty(self.metric_channels).uniform_(1 - half, 1 + half)
-
-    def _raw(self, g: Tensor) -> Tensor:
-        lowest = 2 * self.floor
-        return AF.raw_from_diagonal(
-            g.clamp_min(lowest), floor=self.floor, sharpness=self.sharpness, clamp=self.clamp
-        )
+            last.bias.copy_(self.drawn_raw().to(last.bias.device))
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """Compute and store the means and deviations of the training graph."""
@@ -176,7 +139,7 @@ class MetricNet(Metric):
         self.statistics.store(**values)
 
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
-        """Metric diagonals, ``[N, D]``; directions of edges do not matter."""
+        """Metrics, ``[N, D]``, or factored, ``[N, 1 + R, D]``; edges count in both directions."""
         hood = neighborhood(edge_index, h.size(0))
         if self.training and self.statistics is not None and not self.statistics.is_fitted:
             self.fit_to_graph(hood, h.size(0))
@@ -184,10 +147,10 @@ class MetricNet(Metric):
         for norm, lin in zip(self.norms, self.lins[1:], strict=True):
             raw = lin(norm(raw).relu_())  # in place: no gradient needs the old values
         if self.init == "degree":
-            raw = raw + computed_rows(self._degree_offset(hood), hood).to(raw)
-        return AF.positive_diagonal(
-            raw, floor=self.floor, ceiling=self.ceiling, sharpness=self.sharpness, clamp=self.clamp
-        )
+            positive = torch.arange(self.num_numbers, device=raw.device) < self.shape.num_positive
+            offset = computed_rows(self._degree_offset(hood), hood).to(raw)
+            raw = raw + offset * positive.to(raw)
+        return self.metric_of(raw)
 
     def _first_layer(self, h: Tensor, hood: Neighborhood) -> Tensor:
         """The first linear layer, computed part by part without concatenating the inputs."""

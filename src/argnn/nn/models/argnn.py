@@ -16,6 +16,7 @@ from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.adjacency_linear import AdjacencyLinear
 from argnn.nn.conv.ar_conv import ARConv, prepared_edges
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
+from argnn.nn.metric import Metric
 from argnn.nn.models.formulation import Formulation, formulation
 from argnn.nn.models.stack import AbstractStack
 from argnn.nn.part_norm import normalized
@@ -87,6 +88,10 @@ class ARGNN(AbstractStack):
         self.encoder_norm = _norm(form.norm if form.encoder else "none", hidden_channels)
         sizes = self._layer_sizes()
         self.stack_convs(partial(ARConv, **form.conv_options()), sizes)
+        if not MESSAGE_FORMS[form.modulation].has_weights:
+            first, *others = (cast(ARConv, conv) for conv in self.convs)
+            for number, conv in enumerate(others, start=2):
+                conv.share_metric(first, float(number))
         self.norms = nn.ModuleList(_norm(form.norm, size) for size in sizes[1:])
         states = num_layers + int(self.reads_input())
         of_all = form.jump != "last"
@@ -98,6 +103,8 @@ class ARGNN(AbstractStack):
         joined = form.structure_features
         self.structure = StructureFeatures(encoded, out_channels) if joined else None
         self.rows = AdjacencyLinear(hidden_channels) if form.adjacency_rows else None
+        # Inverses of matrices are not known to work in a CUDA graph.
+        self.recordable = all(len(net.metric_size) == 1 for net in self.metric_nets())
 
     @classmethod
     def option_types(cls) -> dict[str, Any]:
@@ -125,16 +132,37 @@ class ARGNN(AbstractStack):
 
     def fit_to_graph(self, edge_index: Edges, num_nodes: int) -> None:
         """Let the metric networks store the statistics of the training graph."""
-        for conv in self.convs:
-            cast(ARConv, conv).metric_net.fit_to_graph(edge_index, num_nodes)
+        for net in self.metric_nets():
+            net.fit_to_graph(edge_index, num_nodes)
         if self.structure is not None:
             self.structure.fit_to_graph(edge_index, num_nodes)
         if self.rows is not None:
             self.rows.fit_to_graph(num_nodes)
 
+    def metric_nets(self) -> list[Metric]:
+        """The metrics of all layers, one that several share only once; sending ones first."""
+        convs = [cast(ARConv, conv) for conv in self.convs]
+        sending = [conv.sending_net for conv in convs if conv.sending_net is not None]
+        return list(dict.fromkeys([*sending, *(conv.metric_net for conv in convs)]))
+
     def node_parameters(self) -> list[nn.Parameter]:
-        """The weight of the adjacency matrix, if there is one."""
-        return [] if self.rows is None else [self.rows.weight]
+        """The weight of the adjacency matrix, if there is one, and free metrics."""
+        rows = [] if self.rows is None else [self.rows.weight]
+        return [*rows, *(weight for net in self.metric_nets() for weight in net.node_parameters())]
+
+    @property
+    def metric_size(self) -> tuple[int, ...]:
+        """Shape of the metric of one node in the last layer."""
+        return self.metric_nets()[-1].metric_size
+
+    def positive_parameters(self) -> list[nn.Parameter]:
+        """The positive numbers of free metrics."""
+        return [weight for net in self.metric_nets() for weight in net.positive_parameters()]
+
+    def constrain(self) -> None:
+        """Keep free metrics between floor and ceiling."""
+        for net in self.metric_nets():
+            net.constrain()
 
     def reach(self) -> int:
         """How many hops around a node its scores depend on."""
@@ -142,11 +170,12 @@ class ARGNN(AbstractStack):
         # Attention may read the metric of a neighbour, which depends on that node's neighbours.
         message_form = MESSAGE_FORMS[form.modulation]
         far = message_form.reads_neighbor_metric(form.attention, form.neighbor_norm)
+        far_hops = form.hops + 1 if form.sending_metric else max(form.hops, 2 if far else 1)
         # The structural descriptor of a node depends on two hops around it.
         ends = 2 if form.structure_features else 1
         # The rows of the adjacency matrix are the first hop.
         ends += int(form.adjacency_rows)
-        return self.num_layers * max(form.hops, 2 if far else 1) + ends
+        return self.num_layers * far_hops + ends
 
     def reach_with_degrees(self) -> int:
         """One hop less: degrees are all that is read from the last one."""
@@ -159,14 +188,16 @@ class ARGNN(AbstractStack):
 
     def metric_parameters(self) -> list[nn.Parameter]:
         """The parameters of all metric networks."""
-        names = self.named_parameters()
-        return [parameter for name, parameter in names if ".metric_net." in name]
+        return [parameter for net in self.metric_nets() for parameter in net.parameters()]
 
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores ``[N, out_channels]``, and each layer's metric ``[N, D]``."""
+        """Raw scores ``[N, out_channels]``, and each layer's metric, diagonal or factored.
+
+        Where layers have a sending metric, these of all layers come first.
+        """
         hood = prepared_edges(edge_index, x.size(0))
-        states, metrics = self.hidden_states(x, hood)
-        return self.read_out(states, hood), metrics
+        states, metrics, sending = self._layers(x, hood)
+        return self.read_out(states, hood), [*sending, *metrics]
 
     def read_out(self, states: list[Tensor], edge_index: Edges) -> Tensor:
         """Raw scores ``[N, out_channels]`` from all hidden states."""
@@ -180,27 +211,46 @@ class ARGNN(AbstractStack):
 
     def hidden_states(self, x: Tensor, edge_index: Edges) -> tuple[list[Tensor], list[Tensor]]:
         """The hidden states for the read-out, one ``[N, D]`` per layer, and each layer's metric."""
+        states, metrics, _ = self._layers(x, edge_index)
+        return states, metrics
+
+    def _layers(
+        self, x: Tensor, edge_index: Edges
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """Hidden states, and the metrics of what nodes receive and of what they send."""
         hood = prepared_edges(edge_index, x.size(0))
         h = self.encoded(x, hood)
-        states, metrics = ([h] if self.reads_input() else []), []
+        states, metrics, sending = ([h] if self.reads_input() else []), [], []
         for depth in range(self.num_layers):
             h = hood.complete(h)
             g = with_halo_metrics(self.layer_metric(depth, h, hood), hood, self.metric_on_edges)
-            h = self.layer_state(depth, h, g, hood)
+            s = self.layer_sending(depth, h, hood)
+            if s is not None:
+                s = hood.complete(s)
+                sending.append(s)
+            h = self.layer_state(depth, h, g, hood, s)
             states.append(h)
             metrics.append(g)
-        return states, metrics
+        return states, metrics, sending
 
     def layer_metric(self, depth: int, h: Tensor, edge_index: Edges) -> Tensor:
-        """Metric of a layer, ``[N, D]``, from the state before it; layers count from 0."""
+        """Metric of a layer from the state before it; layers count from 0."""
         return cast(ARConv, self.convs[depth]).metric(h, edge_index)
 
-    def layer_state(self, depth: int, h: Tensor, g: Tensor, edge_index: Edges) -> Tensor:
-        """State after a layer, ``[N, D]``, from the state before it and the metric of the layer."""
-        h = normalized(self.norms[depth], self.convs[depth](h, edge_index, g=g), edge_index)
+    def layer_sending(self, depth: int, h: Tensor, edge_index: Edges) -> Tensor | None:
+        """Metric of what nodes send in a layer, as :meth:`layer_metric`; None without one."""
+        return cast(ARConv, self.convs[depth]).sending(h, edge_index)
+
+    def layer_state(
+        self, depth: int, h: Tensor, g: Tensor, edge_index: Edges, s: Tensor | None = None
+    ) -> Tensor:
+        """State after a layer, ``[N, D]``, from the state before it and the layer's metrics."""
+        h = normalized(self.norms[depth], self.convs[depth](h, edge_index, g=g, s=s), edge_index)
         if self.head is None and depth == self.num_layers - 1:
             return h
-        return dropout(h.relu_(), self.formulation.dropout, self.training)
+        if MESSAGE_FORMS[self.formulation.modulation].has_weights:
+            h = h.relu_()
+        return dropout(h, self.formulation.dropout, self.training)
 
     def encoded(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The state before the first layer, ``[N, D]``."""

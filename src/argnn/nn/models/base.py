@@ -116,7 +116,9 @@ class AbstractNodeModel(nn.Module, ABC):
 
     @abstractmethod
     def forward_with_metric(self, x: Tensor, edge_index: Edges) -> tuple[Tensor, list[Tensor]]:
-        """Raw scores, and the metric diagonals of each layer; an empty list without metrics.
+        """Raw scores, and the metrics of each layer; an empty list without metrics.
+
+        A metric is diagonal, ``[N, D]``, or factored, ``[N, 1 + R, D]``.
 
         Edges are a tensor, or where they have weights, what
         ``argnn.functional.neighborhood.neighborhood`` prepares.
@@ -188,6 +190,18 @@ class AbstractNodeModel(nn.Module, ABC):
     def node_parameters(self) -> list[nn.Parameter]:
         """The parameters with one row per node; a model that has some fits one graph only."""
         return []
+
+    @property
+    def metric_size(self) -> tuple[int, ...] | None:
+        """Shape of the metric of one node in the last layer; None without a metric."""
+        return None
+
+    def positive_parameters(self) -> list[nn.Parameter]:
+        """The parameters that must stay positive, on which a Riemannian optimiser may act."""
+        return []
+
+    def constrain(self) -> None:
+        """Bring parameters back into their bounds; called after every step of an optimiser."""
 
     def squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Squared distance of embeddings, ``[P, out_channels]`` each, in the model's space."""

@@ -10,7 +10,7 @@ from argnn.errors import ConfigError, require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS
 from argnn.functional.neighborhood import DIRECTIONS, NORMALIZATIONS
 from argnn.nn.conv.message_forms import MESSAGE_FORMS
-from argnn.nn.metric import METRIC_INITS, METRICS
+from argnn.nn.metric import METRIC_INITS, METRIC_SHAPES, METRICS
 from argnn.registry import resolve, suggestion
 
 NORMS = ("none", "layer", "batch")
@@ -23,6 +23,7 @@ _CHOICES: dict[str, Collection[Any]] = {
     "normalization": NORMALIZATIONS,
     "neighbor_norm": NEIGHBOR_NORMS,
     "metric": METRICS,
+    "metric_shape": METRIC_SHAPES,
     "metric_layers": (1, 2, 3),
     "metric_init": METRIC_INITS,
     "norm": NORMS,
@@ -41,6 +42,7 @@ _OF_CONV = (
     "eps0",
     "neighbor_norm",
     "metric",
+    "sending_metric",
 )
 
 
@@ -50,7 +52,10 @@ class Formulation:
 
     Attributes:
         encoder: Whether a linear layer maps the input features to the hidden width first.
-        modulation: See :class:`~argnn.nn.ARConv`.
+        modulation: How the metric acts on messages: ``"operator"``, ``"scalar"`` or
+            ``"interpolation"``, see :class:`~argnn.nn.ARConv`. Interpolation has no weights per
+            layer: all layers share one metric network, and layer number :math:`l` has
+            :math:`l` times its metric.
         attention: See :class:`~argnn.nn.ARConv`.
         self_path: Whether a node's own features enter its update. Without it, the read-out does not
             see the encoded input either.
@@ -59,7 +64,16 @@ class Formulation:
         hops: Powers of the adjacency that send messages in the operator form.
         eps0: Baseline of the modulation.
         neighbor_norm: See :func:`argnn.functional.edge_attention`.
-        metric: ``"fixed"``, ``"features"``, ``"structure"`` or ``"both"``.
+        metric: Where the metric comes from: ``"fixed"``; a network that reads ``"features"``,
+            ``"structure"`` or ``"both"``; ``"shared"`` by groups of nodes; or ``"free"``, with
+            parameters of each node. A free metric fits its training graph only.
+        metric_shape: Which matrices it may be: ``"diagonal"``, ``"scalar"``, ``"block"``,
+            ``"lowrank"`` or ``"full"``. A fixed metric is the same in every shape.
+        metric_rank: Columns of the factor of ``"lowrank"``.
+        metric_block: Channels of each block of ``"block"``.
+        metric_groups: Groups of nodes of ``"shared"``.
+        sending_metric: Whether a second metric of the same kind acts on what a node sends, in the
+            operator form.
         metric_value: The metric where it is fixed.
         metric_layers: Depth of the metric network: 1, 2 or 3.
         metric_hidden: Width of the metric network.
@@ -113,9 +127,19 @@ class Formulation:
     input_dropout: float = 0.5
     structure_features: bool = False
     adjacency_rows: bool = False
+    metric_shape: str = "diagonal"
+    metric_rank: int = 2
+    metric_block: int = 8
+    metric_groups: int = 16
+    sending_metric: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.metric in METRIC_SHAPES:
+            raise ConfigError(
+                f"metric says where a metric comes from, one of {', '.join(METRICS)}; "
+                f"for the shape set metric_shape={self.metric}"
+            )
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(map(str, choices))}", value)
@@ -125,7 +149,7 @@ class Formulation:
         for name in ("metric_value", "metric_sharpness", "metric_floor"):
             value = getattr(self, name)
             require(0 < value < math.inf, name, "positive and finite", value)
-        for name in ("hops", "metric_hidden"):
+        for name in ("hops", "metric_hidden", "metric_rank", "metric_block", "metric_groups"):
             require(getattr(self, name) >= 1, name, "positive", getattr(self, name))
         require(0 <= self.eps0 <= 1, "eps0", "in [0, 1]", self.eps0)
         require(
@@ -142,6 +166,15 @@ class Formulation:
         require(inside, "metric_start", bounds, self.metric_start)
         if self.hops > 1 and not MESSAGE_FORMS[self.modulation].many_hops:
             raise ConfigError("hops above 1 need modulation='operator'")
+        if self.sending_metric and not MESSAGE_FORMS[self.modulation].may_send:
+            raise ConfigError("sending_metric needs modulation='operator'")
+        if not MESSAGE_FORMS[self.modulation].has_weights:
+            fits = self.encoder and self.head == "linear" and self.eps0 == 0
+            if not fits or self.direction == "both":
+                raise ConfigError(
+                    f"modulation={self.modulation} has no weights: it needs encoder=true, "
+                    "head=linear, eps0=0 and a direction other than both"
+                )
         if self.adjacency_rows and not self.encoder:
             raise ConfigError("adjacency_rows needs encoder=True")
         if self.head == "conv" and self.jump != "last":
