@@ -36,7 +36,7 @@ from argnn.runs.batch_sources import RankBatches, batch_source
 from argnn.runs.machine import peak_mib, versions
 from argnn.runs.prepare import prepare
 from argnn.runs.problems import pose_problem
-from argnn.runs.ranks import is_leader, meeting, rank_count
+from argnn.runs.ranks import is_leader, meeting, next_order, rank_count
 from argnn.runs.run import run_cell
 from argnn.runs.train_one import train_one
 from argnn.settings.options import seeded
@@ -249,6 +249,8 @@ def rank_worker(data: str, epochs: int) -> None:
                 "peak memory of the first, MiB": f"{peak_mib():.0f}",
             }
             print(json.dumps(row), flush=True)
+        else:
+            next_order()  # the first process says that nothing is left
 
 
 def ranks(data: str, count: int, epochs: int) -> Row:
