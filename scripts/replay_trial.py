@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from argnn.runs.machine import git_state
-from argnn.runs.trial import RECIPES, ROUNDS, going_on
+from argnn.runs.recipes import RECIPES
+from argnn.runs.trial import ROUNDS, going_on
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.version import __version__
 

@@ -25,7 +25,7 @@ Recipe = dict[str, Any]
 
 def recipes() -> Iterator[tuple[str, Recipe]]:
     """A name and complete settings; those of the same family differ in one thing."""
-    for family, base in (*_shallow(), *_without_self(), *_deep()):
+    for family, base in (*_shallow(), *_as_rivals(), *_without_self(), *_deep()):
         for metric, rows in itertools.product(("fixed", "structure", "both"), (False, True)):
             if metric == "both" and not base.get("self_path", True):
                 continue  # it would bring the node's own features back
@@ -42,6 +42,16 @@ def _shallow() -> Iterator[tuple[str, Recipe]]:
     light = {"dropout": 0.5, "input_dropout": 0.0, "lr": 0.01, "weight_decay": 5e-4}
     yield "self path, light", {**base, **light}
     yield "one layer", {**base, "num_layers": 1, "dropout": 0.7}
+    yield "ten steps", {**base, "num_layers": 1, "hops": 10, "norm": "none"}
+
+
+def _as_rivals() -> Iterator[tuple[str, Recipe]]:
+    """As H2GCN and GPR-GNN: messages from two or eight hops, narrow layers, their training."""
+    base = {"hidden_channels": 64, "lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
+    for norm in ("layer", "none"):
+        far = {"num_layers": 2, "hops": 2, "input_dropout": 0.0}
+        yield f"two hops, {norm} norm", {**base, **far, "norm": norm}
+        yield f"eight steps, {norm} norm", {**base, "num_layers": 1, "hops": 8, "norm": norm}
 
 
 def _without_self() -> Iterator[tuple[str, Recipe]]:

@@ -36,8 +36,8 @@ from argnn.data import load
 from argnn.errors import FORESEEN, RunError
 from argnn.nn import MODELS
 from argnn.runs.prepare import prepare
+from argnn.runs.recipes import RECIPES
 from argnn.runs.run import run_cell
-from argnn.runs.trial import RECIPES
 from argnn.settings.resolve import IN_MEMORY, Request
 from argnn.train import EpochRecord
 

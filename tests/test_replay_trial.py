@@ -4,7 +4,7 @@ import json
 import runpy
 from pathlib import Path
 
-from argnn.runs.trial import RECIPES
+from argnn.runs.recipes import RECIPES
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 SCRIPT = runpy.run_path(str(SCRIPTS / "replay_trial.py"))
