@@ -17,9 +17,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from replay_trial import Curve, Curves, own_starts, replayed, settings_key
+from replay_trial import Curve, Curves, own_starts, replayed, settings_key, settings_of
 
 from argnn.runs.machine import git_state
+from argnn.runs.recipes import RECIPES, STANDING
 from argnn.runs.trial import NODES_PER_RECIPE, ROUNDS
 from argnn.version import __version__
 
@@ -29,7 +30,7 @@ HEADER = (
     "splits",
     "best recipe alone",
     *(f"lead {lead}" for lead in LEADS),
-    "first recipe",
+    f"{STANDING} alone",
 )
 
 
@@ -91,6 +92,7 @@ def read(path: Path) -> dict[str, dict[int, Split]]:
 def rows(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
     """A line for each graph and one for the mean, in per cent."""
     starts = own_starts()
+    stands = [settings_of(recipe) for recipe in RECIPES if recipe.name == STANDING]
     lines: list[tuple[str, int, list[float]]] = []
     for graph, splits in found.items():
         counts = {n: sum(key in split.folds[0] for key in starts) for n, split in splits.items()}
@@ -102,7 +104,7 @@ def rows(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
 
         common = [key for key in starts if all(key in split.folds[0] for split in used)]
         alone = max(mean([key], 0) for key in common)
-        scores = [alone, *(mean(starts, lead) for lead in LEADS), mean(starts[:1], 0)]
+        scores = [alone, *(mean(starts, lead) for lead in LEADS), mean(stands, 0)]
         lines.append((graph, len(used), scores))
     means = [statistics.mean(column) for column in zip(*(s for *_, s in lines), strict=True)]
     lines.append(("mean", sum(count for _, count, _ in lines), means))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from argnn.runs.machine import git_state
-from argnn.runs.recipes import RECIPES
+from argnn.runs.recipes import RECIPES, STANDING, Recipe
 from argnn.runs.trial import ROUNDS, going_on
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.version import __version__
@@ -92,11 +92,12 @@ def replayed(curves: Curves, starts: Iterable[str], lead: float = 0.0) -> Curve:
     Args:
         curves: The curves of the graph.
         starts: What the trial starts with.
-        lead: By how much a score must be better than that of the first start, and than that of
-            the winner with another metric.
+        lead: By how much a score must be better than that of the recipe that stands, and than
+            that of the winner with another metric.
     """
     left = [key for key in starts if key in curves]
-    standing = {left[0]}
+    stands = next(settings_of(recipe) for recipe in RECIPES if recipe.name == STANDING)
+    standing = {stands if stands in left else left[0]}
 
     def order(key: str, epochs: int) -> tuple[float, float]:
         score, loss = curves[key].key(epochs)
@@ -132,10 +133,13 @@ def chosen_recipes(graphs: Sequence[Curves], count: int) -> list[str]:
 
 def own_starts() -> list[str]:
     """What argnn's trial starts with."""
-    return [
-        settings_key({**recipe.model, **{k: v for k, v in recipe.train.items() if k != "patience"}})
-        for recipe in RECIPES
-    ]
+    return [settings_of(recipe) for recipe in RECIPES]
+
+
+def settings_of(recipe: Recipe) -> str:
+    """The settings of a recipe that tell its curves from others."""
+    train = {name: value for name, value in recipe.train.items() if name != "patience"}
+    return settings_key({**recipe.model, **train})
 
 
 def rows(graphs: Mapping[str, Curves]) -> list[list[str]]:

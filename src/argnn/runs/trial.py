@@ -19,7 +19,7 @@ from argnn.errors import ConfigError, DivergenceError
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.pool import StopEarly
 from argnn.runs.problems import pose_problem
-from argnn.runs.recipes import RECIPES, Recipe, variations
+from argnn.runs.recipes import RECIPES, STANDING, Recipe, variations
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.options import Overrides, resolve_options, resolve_train
 from argnn.settings.resolve import BaseSettings
@@ -242,7 +242,8 @@ class Halving:
         ]
         if len(left) < 2:
             return
-        self._standing = {left[0].name}
+        names = [recipe.name for recipe in left]
+        self._standing = {STANDING if STANDING in names else names[0]}
         for epochs, count in self.job.wanted_rounds():
             ranked = sorted((self._trained(recipe, epochs) for recipe in left), key=_order)
             kept = going_on(ranked, count, lambda trial: trial.recipe.model)
@@ -259,7 +260,7 @@ class Halving:
             self._trained(recipe, epochs)
 
     def _with_lead(self, trial: Trial) -> Trial:
-        """The first recipe, and later the winner, has a lead where the score is a share."""
+        """With a lead for what stands, in the end also the winner, where the score is a share."""
         score = selection_of(self.job.config.task, self.job.held.train.get("select"))
         stands = trial.recipe.name in self._standing and score not in ("loss", "r2")
         return replace(trial, lead=LEAD / self.task.validation_size if stands else 0.0)
