@@ -5,6 +5,8 @@ parts of the validation nodes. argnn's trial is replayed on four parts, its choi
 epoch is judged on the fifth, and each part is left out once. No test label is read.
 
     python scripts/replay_leads.py CURVES.jsonl docs/results/leads.csv --graphs cornell texas
+
+With ``--alone`` it compares single recipes in the same way.
 """
 
 import argparse
@@ -25,6 +27,8 @@ from argnn.runs.trial import NODES_PER_RECIPE, ROUNDS
 from argnn.version import __version__
 
 LEADS = (0, 1, 2, 3, 4)
+#: Recipes are compared where all of these splits were measured.
+COMMON_SPLITS = (0, 1, 2)
 HEADER = (
     "graph",
     "splits",
@@ -111,24 +115,44 @@ def rows(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
     return [[name, str(count), *(f"{s:.2f}" for s in scores)] for name, count, scores in lines]
 
 
+def alone(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
+    """A line for each recipe: its score without any choice but that of the epoch, in per cent."""
+    names: dict[str, str] = {}
+    for splits in found.values():
+        for split in splits.values():
+            names.update({key: curve.name for key, curve in split.folds[0].items()})
+
+    def cell(key: str, splits: Mapping[int, Split]) -> str:
+        common = [splits[n] for n in COMMON_SPLITS if n in splits and key in splits[n].folds[0]]
+        if len(common) < len(COMMON_SPLITS):
+            return ""
+        return f"{100 * statistics.mean(split.judged([key], 0.0) for split in common):.2f}"
+
+    rows = [[f'"{names[key]}"', *(cell(key, s) for s in found.values())] for key in names]
+    rows = [row for row in rows if any(row[1:])]
+    return sorted(rows, key=lambda row: (row[1:].count(""), [-float(c or 0) for c in row[1:]]))
+
+
 def main() -> None:
     """Replay, and write the file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("curves", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--graphs", nargs="+", help="all of the file, unless named")
+    parser.add_argument("--alone", action="store_true", help="each recipe alone, no leads")
     parser.add_argument("--machine", default="not recorded")
     given = parser.parse_args()
     found = read(given.curves)
     chosen = {graph: found[graph] for graph in given.graphs or found}
+    table = [["recipe", *chosen], *alone(chosen)] if given.alone else [list(HEADER), *rows(chosen)]
+    options = " --alone" if given.alone else ""
     head = [
-        f"# command: python scripts/{Path(__file__).name} CURVES.jsonl {given.out}",
+        f"# command: python scripts/{Path(__file__).name} CURVES.jsonl {given.out}{options}",
         f"# machine: {given.machine}",
         f"# versions: argnn {__version__}",
         f"# date: written on {date.today()} (commit {str(git_state()['git_commit'])[:7]})",
-        ",".join(HEADER),
     ]
-    lines = [*head, *(",".join(row) for row in rows(chosen))]
+    lines = [*head, *(",".join(row) for row in table)]
     given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

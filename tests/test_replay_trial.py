@@ -87,6 +87,16 @@ def test_leads_are_judged_on_nodes_that_had_no_say(monkeypatch, tmp_path):
     assert found["ten steps alone"] == found["best recipe alone"] == f"{100 * 40 / 60:.2f}"
 
 
+def test_recipes_alone_are_compared_where_all_splits_were_measured(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    leads = runpy.run_path(str(SCRIPTS / "replay_leads.py"))
+    facts = {"recipe": "x", "settings": {}, "fold_sizes": [2] * 5, "fold_losses": [[1] * 5]}
+    places = [("a", 0, 1), ("a", 1, 2), ("a", 2, 0), ("b", 0, 1)]
+    rows = [{**facts, "graph": g, "split": n, "fold_correct": [[c] * 5]} for g, n, c in places]
+    (tmp_path / "curves.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert leads["alone"](leads["read"](tmp_path / "curves.jsonl")) == [['"x"', "50.00", ""]]
+
+
 def test_a_left_out_graph_has_no_say(tmp_path):
     """A recipe that is good on one graph only is not chosen for it."""
     keys = [recipe_key(recipe) for recipe in RECIPES]
