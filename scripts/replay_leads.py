@@ -74,10 +74,17 @@ class Split:
         known = known[: max(self.nodes // NODES_PER_RECIPE, 1)]
         right = 0
         for curves in self.folds:
-            chosen = replayed(curves, known, lead / self.nodes)
-            assert isinstance(chosen, HeldOutCurve)
-            right += chosen.judged()
+            right += _judged(replayed(curves, known, lead / self.nodes))
         return right / self.nodes
+
+    def alone(self, key: str) -> float:
+        """The same for one recipe, as it is."""
+        return sum(_judged(curves[key]) for curves in self.folds) / self.nodes
+
+
+def _judged(curve: Curve) -> int:
+    assert isinstance(curve, HeldOutCurve)
+    return curve.judged()
 
 
 def read(path: Path) -> dict[str, dict[int, Split]]:
@@ -96,26 +103,28 @@ def read(path: Path) -> dict[str, dict[int, Split]]:
 def rows(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
     """A line for each graph and one for the mean, in per cent."""
     starts = own_starts()
-    stands = [settings_of(recipe) for recipe in RECIPES if recipe.name == STANDING]
+    stands = next(settings_of(recipe) for recipe in RECIPES if recipe.name == STANDING)
     lines: list[tuple[str, int, list[float]]] = []
     for graph, splits in found.items():
         counts = {n: sum(key in split.folds[0] for key in starts) for n, split in splits.items()}
         most = max(counts.values())
         used = [split for n, split in splits.items() if counts[n] == most]
 
-        def mean(keys: list[str], lead: float, used: list[Split] = used) -> float:
-            return 100 * statistics.mean(split.judged(keys, lead) for split in used)
+        def mean(lead: float, used: list[Split] = used) -> float:
+            return 100 * statistics.mean(split.judged(starts, lead) for split in used)
+
+        def alone(key: str, used: list[Split] = used) -> float:
+            return 100 * statistics.mean(split.alone(key) for split in used)
 
         common = [key for key in starts if all(key in split.folds[0] for split in used)]
-        alone = max(mean([key], 0) for key in common)
-        scores = [alone, *(mean(starts, lead) for lead in LEADS), mean(stands, 0)]
+        scores = [max(map(alone, common)), *map(mean, LEADS), alone(stands)]
         lines.append((graph, len(used), scores))
     means = [statistics.mean(column) for column in zip(*(s for *_, s in lines), strict=True)]
     lines.append(("mean", sum(count for _, count, _ in lines), means))
     return [[name, str(count), *(f"{s:.2f}" for s in scores)] for name, count, scores in lines]
 
 
-def alone(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
+def recipes_alone(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
     """A line for each recipe: its score without any choice but that of the epoch, in per cent."""
     names: dict[str, str] = {}
     for splits in found.values():
@@ -126,7 +135,7 @@ def alone(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
         common = [splits[n] for n in COMMON_SPLITS if n in splits and key in splits[n].folds[0]]
         if len(common) < len(COMMON_SPLITS):
             return ""
-        return f"{100 * statistics.mean(split.judged([key], 0.0) for split in common):.2f}"
+        return f"{100 * statistics.mean(split.alone(key) for split in common):.2f}"
 
     rows = [[f'"{names[key]}"', *(cell(key, s) for s in found.values())] for key in names]
     rows = [row for row in rows if any(row[1:])]
@@ -144,7 +153,11 @@ def main() -> None:
     given = parser.parse_args()
     found = read(given.curves)
     chosen = {graph: found[graph] for graph in given.graphs or found}
-    table = [["recipe", *chosen], *alone(chosen)] if given.alone else [list(HEADER), *rows(chosen)]
+    table = (
+        [["recipe", *chosen], *recipes_alone(chosen)]
+        if given.alone
+        else [list(HEADER), *rows(chosen)]
+    )
     options = " --alone" if given.alone else ""
     head = [
         f"# command: python scripts/{Path(__file__).name} CURVES.jsonl {given.out}{options}",

@@ -86,10 +86,10 @@ def _shallow() -> Iterator[tuple[str, Recipe]]:
 def _as_rivals() -> Iterator[tuple[str, Recipe]]:
     """As H2GCN and GPR-GNN: messages from two or eight hops, narrow layers, their training."""
     base = {"hidden_channels": 64, "lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
-    for norm in ("layer", "none"):
+    for norm, name in (("layer", "layer norm"), ("none", "no norm")):
         far = {"num_layers": 2, "hops": 2, "input_dropout": 0.0}
-        yield f"two hops, {norm} norm", {**base, **far, "norm": norm}
-        yield f"eight steps, {norm} norm", {**base, "num_layers": 1, "hops": 8, "norm": norm}
+        yield f"two hops, {name}", {**base, **far, "norm": norm}
+        yield f"eight steps, {name}", {**base, "num_layers": 1, "hops": 8, "norm": norm}
 
 
 def _without_self() -> Iterator[tuple[str, Recipe]]:

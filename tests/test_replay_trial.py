@@ -94,7 +94,9 @@ def test_recipes_alone_are_compared_where_all_splits_were_measured(monkeypatch, 
     places = [("a", 0, 1), ("a", 1, 2), ("a", 2, 0), ("b", 0, 1)]
     rows = [{**facts, "graph": g, "split": n, "fold_correct": [[c] * 5]} for g, n, c in places]
     (tmp_path / "curves.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert leads["alone"](leads["read"](tmp_path / "curves.jsonl")) == [['"x"', "50.00", ""]]
+    assert leads["recipes_alone"](leads["read"](tmp_path / "curves.jsonl")) == [
+        ['"x"', "50.00", ""]
+    ]
 
 
 def test_a_left_out_graph_has_no_say(tmp_path):
