@@ -13,7 +13,7 @@ import argparse
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -27,8 +27,6 @@ from argnn.runs.trial import NODES_PER_RECIPE, ROUNDS
 from argnn.version import __version__
 
 LEADS = (0, 1, 2, 3, 4)
-#: Recipes are compared where all of these splits were measured.
-COMMON_SPLITS = (0, 1, 2)
 HEADER = (
     "graph",
     "splits",
@@ -124,16 +122,23 @@ def rows(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
     return [[name, str(count), *(f"{s:.2f}" for s in scores)] for name, count, scores in lines]
 
 
-def recipes_alone(found: Mapping[str, Mapping[int, Split]]) -> list[list[str]]:
-    """A line for each recipe: its score without any choice but that of the epoch, in per cent."""
+def recipes_alone(
+    found: Mapping[str, Mapping[int, Split]], wanted: Sequence[int] = (0, 1, 2)
+) -> list[list[str]]:
+    """A line for each recipe: its score without any choice but that of the epoch, in per cent.
+
+    Args:
+        found: The splits of every graph.
+        wanted: Recipes are compared where all of these splits were measured.
+    """
     names: dict[str, str] = {}
     for splits in found.values():
         for split in splits.values():
             names.update({key: curve.name for key, curve in split.folds[0].items()})
 
     def cell(key: str, splits: Mapping[int, Split]) -> str:
-        common = [splits[n] for n in COMMON_SPLITS if n in splits and key in splits[n].folds[0]]
-        if len(common) < len(COMMON_SPLITS):
+        common = [splits[n] for n in wanted if n in splits and key in splits[n].folds[0]]
+        if len(common) < len(wanted):
             return ""
         return f"{100 * statistics.mean(split.alone(key) for split in common):.2f}"
 
@@ -149,16 +154,18 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--graphs", nargs="+", help="all of the file, unless named")
     parser.add_argument("--alone", action="store_true", help="each recipe alone, no leads")
+    parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2], help="with --alone")
     parser.add_argument("--machine", default="not recorded")
     given = parser.parse_args()
     found = read(given.curves)
     chosen = {graph: found[graph] for graph in given.graphs or found}
     table = (
-        [["recipe", *chosen], *recipes_alone(chosen)]
+        [["recipe", *chosen], *recipes_alone(chosen, given.splits)]
         if given.alone
         else [list(HEADER), *rows(chosen)]
     )
-    options = " --alone" if given.alone else ""
+    splits = " ".join(map(str, given.splits))
+    options = f" --alone --splits {splits}" if given.alone else ""
     head = [
         f"# command: python scripts/{Path(__file__).name} CURVES.jsonl {given.out}{options}",
         f"# machine: {given.machine}",
