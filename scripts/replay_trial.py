@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from argnn.runs.machine import git_state
-from argnn.runs.trial import RECIPES, ROUNDS, going_on
+from argnn.runs.recipes import RECIPES, STANDING, Recipe
+from argnn.runs.trial import ROUNDS, going_on
 from argnn.settings.options import parse_overrides, resolve_options, resolve_train
 from argnn.version import __version__
 
@@ -85,15 +86,29 @@ def is_start(key: str) -> bool:
     return bool(options["metric"] == ("both" if options["self_path"] else "structure"))
 
 
-def replayed(curves: Curves, starts: Iterable[str]) -> Curve:
-    """What the trial chooses, which it then trains to the end."""
+def replayed(curves: Curves, starts: Iterable[str], lead: float = 0.0) -> Curve:
+    """What the trial chooses, which it then trains to the end.
+
+    Args:
+        curves: The curves of the graph.
+        starts: What the trial starts with.
+        lead: By how much a score must be better than that of the recipe that stands, and than
+            that of the winner with another metric.
+    """
     left = [key for key in starts if key in curves]
+    stands = next(settings_of(recipe) for recipe in RECIPES if recipe.name == STANDING)
+    standing = {stands if stands in left else left[0]}
+
+    def order(key: str, epochs: int) -> tuple[float, float]:
+        score, loss = curves[key].key(epochs)
+        return score + (lead if key in standing else 0.0), loss
+
     for epochs, count in ROUNDS:
-        ranked = sorted(left, key=lambda key: curves[key].key(epochs), reverse=True)
+        ranked = sorted(left, key=lambda key: order(key, epochs), reverse=True)
         left = going_on(ranked, count, lambda key: json.loads(key)[0])
-    last = ROUNDS[-1][0]
-    finalists = [curves[key] for key in (left[0], *varied(left[0])) if key in curves]
-    return max(finalists, key=lambda curve: curve.key(last))
+    standing.add(left[0])
+    finalists = [key for key in (left[0], *varied(left[0])) if key in curves]
+    return curves[max(finalists, key=lambda key: order(key, ROUNDS[-1][0]))]
 
 
 def chosen_recipes(graphs: Sequence[Curves], count: int) -> list[str]:
@@ -116,12 +131,20 @@ def chosen_recipes(graphs: Sequence[Curves], count: int) -> list[str]:
     return chosen
 
 
+def own_starts() -> list[str]:
+    """What argnn's trial starts with."""
+    return [settings_of(recipe) for recipe in RECIPES]
+
+
+def settings_of(recipe: Recipe) -> str:
+    """The settings of a recipe that tell its curves from others."""
+    train = {name: value for name, value in recipe.train.items() if name != "patience"}
+    return settings_key({**recipe.model, **train})
+
+
 def rows(graphs: Mapping[str, Curves]) -> list[list[str]]:
     """A line for each graph and one for the mean, scores in per cent."""
-    ours = [
-        settings_key({**recipe.model, **{k: v for k, v in recipe.train.items() if k != "patience"}})
-        for recipe in RECIPES
-    ]
+    ours = own_starts()
     found: list[tuple[str, list[float], str]] = []
     for name, curves in graphs.items():
         others = [other for key, other in graphs.items() if key != name]

@@ -1,8 +1,9 @@
 """Validation curves of many recipes on many graphs: what the short trial's recipes are chosen from.
 
 Trains every recipe on some splits and writes the validation score of every epoch; test labels are
-never read. With the curves at hand, any schedule of a trial can be replayed without training.
-Made for a GPU, where training steps are recorded and replayed.
+never read. With the curves at hand, any schedule of a trial can be replayed without training
+(``replay_trial.py``), and what it chooses on some validation nodes can be judged on the others
+(``replay_leads.py``). Made for a GPU, where training steps are recorded and replayed.
 
     python scripts/try_recipes.py OUT.jsonl --graphs cora texas FOLDER/fb_hopkins.npz --splits 0 1
 """
@@ -15,17 +16,54 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+from torch.nn import functional as F
 from validation import validated
 
 from argnn.data import load
 from argnn.errors import DivergenceError
+from argnn.nn import AbstractNodeModel
+from argnn.runs.problems import Problem
+from argnn.train import NodeClassification
 
 Recipe = dict[str, Any]
+#: Into so many parts the validation nodes of a split are divided, always in the same way.
+FOLDS = 5
+
+
+class FoldScores:
+    """Right answers and sums of losses in each part of the validation nodes, for every epoch."""
+
+    def __init__(self, problem: Problem) -> None:
+        task = problem.task
+        assert isinstance(task, NodeClassification)
+        self.nodes, self.labels = task.val_nodes, task.val_labels
+        self.fold = fold_of(self.nodes.numel()).to(self.nodes.device)
+        self.correct: list[list[int]] = []
+        self.losses: list[list[float]] = []
+
+    def __call__(self, model: AbstractNodeModel, epoch: int, outputs: Tensor) -> None:
+        """Note one epoch."""
+        scores = outputs.detach()[self.nodes]
+        correct = self._summed((scores.argmax(-1) == self.labels).double())
+        losses = self._summed(F.cross_entropy(scores, self.labels, reduction="none").double())
+        self.correct.append([int(count) for count in correct])
+        self.losses.append([round(loss, 4) for loss in losses])
+
+    def _summed(self, values: Tensor) -> list[float]:
+        sums: list[float] = torch.bincount(self.fold, values, minlength=FOLDS).tolist()
+        return sums
+
+
+def fold_of(count: int) -> Tensor:
+    """The part of each of so many validation nodes, ``[count]``."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(0)) % FOLDS
 
 
 def recipes() -> Iterator[tuple[str, Recipe]]:
     """A name and complete settings; those of the same family differ in one thing."""
-    for family, base in (*_shallow(), *_without_self(), *_deep()):
+    for family, base in (*_shallow(), *_as_rivals(), *_without_self(), *_deep()):
         for metric, rows in itertools.product(("fixed", "structure", "both"), (False, True)):
             if metric == "both" and not base.get("self_path", True):
                 continue  # it would bring the node's own features back
@@ -42,6 +80,16 @@ def _shallow() -> Iterator[tuple[str, Recipe]]:
     light = {"dropout": 0.5, "input_dropout": 0.0, "lr": 0.01, "weight_decay": 5e-4}
     yield "self path, light", {**base, **light}
     yield "one layer", {**base, "num_layers": 1, "dropout": 0.7}
+    yield "ten steps", {**base, "num_layers": 1, "hops": 10, "norm": "none"}
+
+
+def _as_rivals() -> Iterator[tuple[str, Recipe]]:
+    """As H2GCN and GPR-GNN: messages from two or eight hops, narrow layers, their training."""
+    base = {"hidden_channels": 64, "lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
+    for norm, name in (("layer", "layer norm"), ("none", "no norm")):
+        far = {"num_layers": 2, "hops": 2, "input_dropout": 0.0}
+        yield f"two hops, {name}", {**base, **far, "norm": norm}
+        yield f"eight steps, {name}", {**base, "num_layers": 1, "hops": 8, "norm": norm}
 
 
 def _without_self() -> Iterator[tuple[str, Recipe]]:
@@ -87,13 +135,22 @@ def _deep() -> Iterator[tuple[str, Recipe]]:
 
 
 def curve(data: str, graph: Any, split: int, recipe: Recipe, device: str) -> dict[str, Any]:
-    """Validation score and loss of every epoch."""
+    """Validation score and loss of every epoch, in all and in each fold."""
     began = time.perf_counter()
+    folds: list[FoldScores] = []
+
+    def watch(problem: Problem) -> FoldScores:
+        folds.append(FoldScores(problem))
+        return folds[-1]
+
     try:
-        result = validated(data, graph, split, recipe, fresh=True, device=device)
+        result = validated(data, graph, split, recipe, watch=watch, fresh=True, device=device)
     except DivergenceError as error:
         return {"error": str(error)}
     return {
+        "fold_sizes": folds[0].fold.bincount(minlength=FOLDS).tolist(),
+        "fold_correct": folds[0].correct,
+        "fold_losses": folds[0].losses,
         "scores": [round(record.val_score, 5) for record in result.history],
         "losses": [round(record.val_loss, 5) for record in result.history],
         "seconds": round(time.perf_counter() - began, 2),

@@ -8,7 +8,8 @@ scores, as ``argnn tune`` does, and tests the best trial of each. The last write
     python scripts/untuned_table.py OUT.jsonl --graphs texas FOLDER/fb_hopkins.npz --trials 30
     python scripts/untuned_table.py OUT.jsonl --store docs/results --machine "2 CPU cores"
 
-The same command goes on where it was stopped.
+The same command goes on where it was stopped. With ``--again``, the last command replaces lines of
+the tables by those that were measured again, and says so in the note of the file.
 """
 
 import argparse
@@ -36,8 +37,8 @@ from argnn.data import load
 from argnn.errors import FORESEEN, RunError
 from argnn.nn import MODELS
 from argnn.runs.prepare import prepare
+from argnn.runs.recipes import RECIPES
 from argnn.runs.run import run_cell
-from argnn.runs.trial import RECIPES
 from argnn.settings.resolve import IN_MEMORY, Request
 from argnn.train import EpochRecord
 
@@ -192,21 +193,50 @@ def measure(given: argparse.Namespace) -> None:
             print(f"{number} of {len(wanted)}:", *words, f"{last['seconds']:.1f} s", flush=True)
 
 
-def store(rows: Sequence[Row], folder: Path, machine: str) -> None:
-    """Write untuned.csv, a line for each training, and recipes.csv, a line for each recipe."""
+def store(rows: Sequence[Row], folder: Path, machine: str, again: bool = False) -> None:
+    """Write untuned.csv, a line for each training, and recipes.csv, a line for each recipe.
+
+    Args:
+        rows: What was measured.
+        folder: Where the files are written.
+        machine: In words.
+        again: Replace the lines of an existing untuned.csv instead, and write recipes-again.csv.
+    """
     sound = [row for row in rows if "error" not in row]
     versions = {f"{name} {row['versions'][name]}" for row in sound for name in ("argnn", "torch")}
-    commits = sorted({row["git_commit"][:7] for row in sound if row["git_commit"]})
+    commits = ", ".join(sorted({row["git_commit"][:7] for row in sound if row["git_commit"]}))
     about = {
         "command": f"python scripts/{Path(__file__).name} OUT.jsonl",
         "machine": machine,
         "versions": ", ".join(sorted(versions)),
-        "date": f"written on {date.today()} (commit {', '.join(commits)})",
+        "date": f"written on {date.today()} (commit {commits})",
     }
-    cells = [_cells(row) for row in sorted(sound, key=lambda row: [row[name] for name in _KEY])]
+    cells = [_cells(row) for row in sorted(sound, key=_place)]
     trials = [row["trial"] for row in sound if row["method"] == "argnn"]
-    _write(folder / "untuned.csv", about, cells)
-    _write(folder / "recipes.csv", about, recipe_rows(trials))
+    known = folder / "untuned.csv"
+    recipes = "recipes-again.csv" if again else "recipes.csv"
+    _write(folder / recipes, about, recipe_rows(trials))
+    if again:
+        graphs = ", ".join(sorted({row["graph"] for row in sound}))
+        methods = ", ".join(sorted({row["method"] for row in sound}))
+        told = f"{methods} on {graphs} was measured again on {machine} at commit {commits}"
+        about, cells = _replaced(known, told, cells)
+    _write(known, about, cells)
+
+
+def _place(row: Row) -> tuple[str, str, int, int]:
+    return row["graph"], row["method"], int(row["split"]), int(row["seed"])
+
+
+def _replaced(path: Path, told: str, cells: Sequence[Row]) -> tuple[dict[str, str], list[Row]]:
+    """What an existing file says about itself, and its lines with some replaced."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    head = [line.removeprefix("# ").split(": ", 1) for line in lines if line.startswith("# ")]
+    about = {name: value for name, value in head}
+    about["note"] = "; ".join([*([about["note"]] if "note" in about else []), told])
+    old = csv.DictReader(line for line in lines if not line.startswith("# "))
+    found = {_place(row): row for row in [*old, *cells]}
+    return about, [found[place] for place in sorted(found)]
 
 
 def _write(path: Path, about: Mapping[str, str], rows: Sequence[Row]) -> None:
@@ -270,11 +300,12 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds of a training")
     parser.add_argument("--store", type=Path, help="write the CSV files into this folder")
     parser.add_argument("--machine", default="not recorded")
+    parser.add_argument("--again", action="store_true", help="replace lines of these files")
     given = parser.parse_args()
     if given.store is None:
         measure(given)
     else:
-        store(read(given.out), given.store, given.machine)
+        store(read(given.out), given.store, given.machine, given.again)
 
 
 if __name__ == "__main__":

@@ -423,6 +423,18 @@ def untuned() -> Table:
     return Table(("graph", "argnn", "best rival", "ahead", "best tuned", "ahead of tuned"), rows)
 
 
+def untuned_again() -> Table:
+    """The trial before and the present one, where argnn was measured again."""
+    before, now, rows = scores("untuned-before", "test"), untuned_scores("test"), []
+    for method, graph in before:
+        name = graph_name(graph, directed=False)
+        old, new = by_split(before[method, graph]), now[name][method]
+        gap = [a - b for a, b in zip(new, old, strict=True)]
+        means = [f"{statistics.mean(values):.2f}" for values in (old, new)]
+        rows.append([name, *means, with_interval(gap, "+")])
+    return Table(("graph", "trial before", "present trial", "gain"), rows)
+
+
 def untuned_methods() -> Table:
     """Every untuned method on every graph."""
     found = untuned_scores("test")
@@ -584,6 +596,7 @@ COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "published": (published, None),
     "paper-gaps": (paper_gaps, None),
     "untuned": (untuned, "untuned"),
+    "untuned-again": (untuned_again, "untuned-before"),
     "untuned-methods": (untuned_methods, "untuned"),
     "untuned-tuned": (untuned_tuned, "untuned"),
     "untuned-costs": (untuned_costs, "untuned"),

@@ -63,6 +63,25 @@ def argnn_line():
     return {**line("argnn", 0.6), **numbers, **facts, "trial": trial}
 
 
+def test_what_was_measured_again_replaces_its_lines(tmp_path):
+    ours, rival = argnn_line(), {**argnn_line(), "method": "mlp", "test": 0.5}
+    other_seed = {**argnn_line(), "seed": 1}
+    SCRIPT["store"]([ours, other_seed, rival], tmp_path, "a GPU")
+    (tmp_path / "recipes.csv").unlink()
+    changed = {**ours, "test": 0.75, "git_commit": "abcdef0123"}
+    SCRIPT["store"]([changed], tmp_path, "a CPU", again=True)
+    head, lines = SCRIPT["_replaced"](tmp_path / "untuned.csv", "and so on", [])
+    assert head["machine"] == "a GPU"
+    again = f"argnn on {ours['graph']} was measured again on a CPU at commit abcdef0"
+    assert head["note"] == f"{again}; and so on"
+    found = {(row["method"], row["seed"]): row["test"] for row in lines}
+    assert found == {("argnn", "0"): "75.000", ("argnn", "1"): "100.000", ("mlp", "0"): "50.000"}
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        "recipes-again.csv",
+        "untuned.csv",
+    ]
+
+
 def test_recipes_are_followed_through_the_rounds():
     rows = {row.pop("recipe"): row for row in SCRIPT["recipe_rows"]([argnn_line()["trial"]])}
     stages = ("tried", "second round", "third round", "chosen")

@@ -17,10 +17,11 @@ import argnn as package
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.data import load
 from argnn.errors import ConfigError
-from argnn.functional import neighbor_moments
+from argnn.functional import edge_modulation, neighbor_moments
+from argnn.functional.precision import default_eps
 from argnn.outputs.export import FACTS, exported
 from argnn.outputs.onnx_program import _table, onnx_bytes
-from argnn.outputs.plain_ops import cleaned, plain_table
+from argnn.outputs.plain_ops import _modulation, _triangles, cleaned, plain_table
 from argnn.outputs.shared_steps import share_steps
 
 ALONE = """
@@ -179,6 +180,32 @@ def test_dispersion_of_features_far_from_zero(graphs):
     exact = neighbor_moments(h.double(), small.edge_index)
     torch.testing.assert_close(mean.double(), exact[0], rtol=1e-6, atol=0)
     torch.testing.assert_close(dispersion.double(), exact[1], rtol=1e-3, atol=1e-3)
+
+
+def test_modulation_of_features_far_from_zero_and_of_near_ends(graphs):
+    """Squares of differences are multiplied out: neither offset nor nearness may cancel digits."""
+    small, draw = graphs[0], torch.Generator().manual_seed(0)
+    source, target = small.edge_index
+    h = 100 + small.x
+    h[source[0]] = h[target[0]]  # no direction at all
+    h[source[-1]] = h[target[-1]] + 1e-3 * torch.randn(h.size(1), generator=draw)
+    g = 0.2 + 2 * torch.rand(h.shape, generator=draw)
+    found = _modulation(h, g, small.edge_index, torch.zeros(1), default_eps(h.dtype))
+    exact = edge_modulation(h.double(), g.double(), small.edge_index, eps=default_eps(h.dtype))
+    # A far end has a square of at least 1/16 of the lengths, each of D products.
+    bound = 16 * 4 * h.size(1) * torch.finfo(h.dtype).eps
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=bound)
+    assert found[0] == 0
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 1.0])
+def test_triangles_of_sparse_and_dense_graphs(share):
+    draw = torch.Generator().manual_seed(0)
+    upper = (torch.rand(30, 30, generator=draw) < share).triu(1)
+    adjacency = (upper | upper.t()).double()
+    expected = (adjacency @ adjacency @ adjacency).diagonal() / 2
+    both = adjacency.nonzero().t()
+    assert _triangles(both, adjacency.sum(0).long()).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("model", ["h2gcn", "linkx"])

@@ -16,6 +16,9 @@ from argnn.functional import structure  # noqa: F401 - registers the operators
 
 Table = dict[Any, Callable[..., Any]]
 
+#: Ends are near each other if the square of their distance is a smaller share of their squares.
+_NEAR = 1 / 16
+
 
 def plain_table(directed: bool) -> Table:
     """The function for each operator of the package.
@@ -101,7 +104,7 @@ def cleaned(
     weight: Tensor | None = None,
     reduce: str = "mean",
 ) -> tuple[Tensor, Tensor | None]:
-    """Edges without self-loops and duplicates; without directions, every pair both ways.
+    """Edges by target, without self-loops and duplicates; without directions, pairs both ways.
 
     Args:
         edge_index: Source and target of each edge, ``[2, E]``.
@@ -111,8 +114,8 @@ def cleaned(
         reduce: How weights of merged edges are joined.
     """
     source, target = edge_index.unbind(0)
-    first = source if directed else torch.minimum(source, target)
-    second = target if directed else torch.maximum(source, target)
+    first = target if directed else torch.minimum(source, target)
+    second = source if directed else torch.maximum(source, target)
     is_edge = source != target
     is_edge = (is_edge if weight is None else is_edge & (weight != 0)).nonzero().squeeze(-1)
     listed = (first * num_nodes + second).index_select(0, is_edge)
@@ -122,11 +125,13 @@ def cleaned(
         keys, place = torch.unique(listed, return_inverse=True)
         own, empty = weight.index_select(0, is_edge), weight.new_zeros(keys.size(0))
         weight = empty.scatter_reduce(0, place, own, reduce, include_self=False)
-    edges = torch.stack([keys // num_nodes, keys % num_nodes])
+    edges = torch.stack([keys % num_nodes, keys // num_nodes])
     if directed:
         return edges, weight
-    both = None if weight is None else torch.cat([weight, weight])
-    return torch.cat([edges, edges.flip(0)], dim=1), both
+    both = torch.cat([edges, edges.flip(0)], dim=1)
+    order = torch.argsort(both[1], stable=True)
+    twice = None if weight is None else torch.cat([weight, weight]).index_select(0, order)
+    return both.index_select(1, order), twice
 
 
 def _summed(x: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
@@ -147,14 +152,6 @@ def _by_target(target: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     """The order of edges by target, and where those of each target begin, ``[N + 1]``."""
     start = _degree(target, num_nodes).cumsum(0)
     return torch.argsort(target, stable=True), torch.cat([start.new_zeros(1), start])
-
-
-def _differences(h: Tensor, source: Tensor, target: Tensor, each: Tensor) -> Tensor:
-    """What a source has more than its target, ``[E, D]``: bags of two rows, with weights 1, -1."""
-    one = torch.ones_like(source, dtype=h.dtype)
-    sign = torch.stack([one, -one], dim=1).flatten()
-    pairs = torch.stack([source, target], dim=1).flatten()
-    return F.embedding_bag(pairs, h, 2 * each, mode="sum", per_sample_weights=sign)
 
 
 def _products(at_target: Tensor, values: Tensor, row: Tensor, target: Tensor) -> Tensor:
@@ -200,13 +197,28 @@ def _edge_weight(edges: Tensor, given: Tensor | None, num_nodes: int, normalizat
 
 
 def _modulation(h: Tensor, g: Tensor, edges: Tensor, eps0: Tensor, eps: float) -> Tensor:
-    """See :func:`argnn.functional.edge_modulation`."""
+    """See :func:`argnn.functional.edge_modulation`.
+
+    Squares of differences are multiplied out, so that no tensor ``[E, D]`` is made. This loses one
+    digit at most: what all nodes share is taken off, and ends near each other are subtracted.
+    """
     source, target = edges.unbind(0)
-    each = torch.cumsum(torch.ones_like(target), 0) - 1
-    square = _differences(h, source, target, each).square()
-    length = square.sum(-1).sqrt() + eps
-    t = torch.tanh(-torch.log(g))
-    tau = _products(t, square, each, target) / length / length  # the square of eps may be zero
+    shift = h.mean(0)
+    centred = h - torch.where(shift.isfinite(), shift, 0)
+    squares, t = centred.square(), torch.tanh(-torch.log(g))
+    own = squares.sum(-1)
+    both = own.index_select(0, source) + own.index_select(0, target)
+    square = both - 2 * _products(centred, centred, source, target)
+    weighted = _products(t, squares, source, target)
+    weighted = weighted - 2 * _products(t * centred, centred, source, target)
+    weighted = weighted + (t * squares).sum(-1).index_select(0, target)
+    near = _places(square < _NEAR * both)
+    ends = source.index_select(0, near), target.index_select(0, near)
+    small = (h.index_select(0, ends[0]) - h.index_select(0, ends[1])).square()
+    square = square.index_copy(0, near, small.sum(-1))
+    weighted = weighted.index_copy(0, near, (small * t.index_select(0, ends[1])).sum(-1))
+    length = square.sqrt() + eps
+    tau = weighted / length / length  # the square of eps may be zero
     return eps0 + (1 - eps0) * tau
 
 
@@ -242,21 +254,31 @@ def _descriptor(edges: _Edges, both: _Edges, num_nodes: int) -> Tensor:
 def _triangles(both: Tensor, degree: Tensor) -> Tensor:
     """Number of triangles at each node, ``[N]``, from every pair listed both ways, once."""
     nodes = degree.size(0)
-    known = torch.sort(both[0] * nodes + both[1]).values
-    source, target = known // nodes, known % nodes
-    start = degree.cumsum(0) - degree
-    # Of the two directions of a pair, the one that begins at the end with fewer neighbours.
-    order = degree * nodes + torch.arange(nodes, device=degree.device)
-    chosen = (order[source] < order[target]).nonzero().squeeze(-1)
-    torch._check(chosen.size(0) < 2**62)  # without a limit, torch finds one that ONNX cannot hold
-    small, large = source.index_select(0, chosen), target.index_select(0, chosen)
-    width = degree.index_select(0, small)
-    pair = torch.repeat_interleave(width)
-    offset = torch.cumsum(torch.ones_like(pair), 0) - 1
-    offset = offset - (width.cumsum(0) - width).index_select(0, pair)
-    place = start.index_select(0, small.index_select(0, pair)) + offset
-    third = target.index_select(0, place)
-    wanted = large.index_select(0, pair) * nodes + third
+    # A pair begins at the end with fewer neighbours: then no node is the begin of many pairs.
+    rank = torch.argsort(torch.argsort(degree, stable=True), stable=True)
+    small, large = rank.index_select(0, both[0]), rank.index_select(0, both[1])
+    listed = (small * nodes + large).index_select(0, _places(small < large))
+    known = torch.sort(listed).values
+    begin, end = known // nodes, known % nodes
+    # Two pairs of one begin are two sides of a triangle if their ends are a pair.
+    place = torch.cumsum(torch.ones_like(begin), 0) - 1
+    width = _degree(begin, nodes).cumsum(0).index_select(0, begin) - place - 1
+    first = torch.repeat_interleave(width)
+    offset = torch.cumsum(torch.ones_like(first), 0) - 1
+    second = first + 1 + offset - (width.cumsum(0) - width).index_select(0, first)
+    wanted = end.index_select(0, first) * nodes + end.index_select(0, second)
     found = torch.searchsorted(known, wanted).clamp_max(known.size(0) - 1)
-    joined = (known.index_select(0, found) == wanted).double()
-    return degree.new_zeros(nodes, dtype=torch.float64).index_add(0, third, joined)
+    joined = _places(known.index_select(0, found) == wanted)
+    first, second = first.index_select(0, joined), second.index_select(0, joined)
+    corners = [
+        begin.index_select(0, first),
+        *(end.index_select(0, each) for each in (first, second)),
+    ]
+    return _degree(torch.cat(corners), nodes).index_select(0, rank).double()
+
+
+def _places(chosen: Tensor) -> Tensor:
+    """The places that are true."""
+    places = chosen.nonzero().squeeze(-1)
+    torch._check(places.size(0) < 2**62)  # without a limit, torch finds one that ONNX cannot hold
+    return places

@@ -19,7 +19,8 @@ from argnn.runs.machine import core_count, threads_for
 from argnn.runs.pool import Pool, StopEarly, Tell, graph_tensors, ignore, open_pool
 from argnn.runs.problems import class_names, divided_links, pose_problem
 from argnn.runs.ranks import rank_count
-from argnn.runs.trial import TrialJob, recipes_of, rounds_for
+from argnn.runs.recipes import recipes_of
+from argnn.runs.trial import TrialJob, rounds_for
 from argnn.settings.options import Overrides, parse_overrides, resolve_options, resolve_train
 from argnn.settings.resolve import (
     AUTO,

@@ -3,36 +3,27 @@
 Successive halving on one split: all recipes train for some epochs, and only those with the best
 validation scores go on. For ARGNN on a graph without stored settings (:data:`ROUNDS`), the metric
 of the winner is varied in the end and, on a directed graph, the direction of its messages. To
-compare methods, each has as many recipes (:func:`recipes_of`) and as many epochs
-(:func:`rounds_for`). The user's own settings hold in every run.
+compare methods, each has as many recipes (:func:`~argnn.runs.recipes.recipes_of`) and as many
+epochs (:func:`rounds_for`). The user's own settings hold in every run.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
 from typing import Any, TypeVar
 
 import torch
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError, DivergenceError
-from argnn.nn import model_class
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.pool import StopEarly
 from argnn.runs.problems import pose_problem
+from argnn.runs.recipes import RECIPES, STANDING, Recipe, variations
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.options import Overrides, resolve_options, resolve_train
 from argnn.settings.resolve import BaseSettings
 from argnn.settings.run_config import RunConfig
-from argnn.settings.search_space import (
-    Params,
-    is_possible,
-    search_space,
-    shuffled,
-    sorted_params,
-    usual_params,
-)
 from argnn.train import EpochRecord, Snapshot, Task
 from argnn.train.selection import selection_of
 
@@ -44,30 +35,18 @@ ROUNDS: tuple[tuple[int, int], ...] = ((15, 7), (50, 3), (150, 1))
 _FIRST_ROUND, _KEPT = 20, 3
 #: With fewer validation nodes for each recipe, the best of many would be chosen by chance.
 NODES_PER_RECIPE = 5
+#: What stands gives way to what is better by so many validation nodes: a smaller lead is chance.
+LEAD = 3
 #: Rows of the adjacency matrix are tried if they need at most so many weights.
 MAX_ROW_WEIGHTS = 2**25
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A complete set of switches: arguments of the model and of the training."""
-
-    name: str
-    model: dict[str, Any] = field(default_factory=dict)
-    train: dict[str, Any] = field(default_factory=dict)
-
-    def varied(self, name: str, **model: Any) -> "Recipe":
-        """The same recipe with some switches of the model changed."""
-        return Recipe(f"{self.name}, {name}", {**self.model, **model}, self.train)
-
-    def holding(self, held: Overrides) -> "Recipe":
-        """The same recipe with the settings of the user."""
-        return Recipe(self.name, {**self.model, **held.options}, {**self.train, **held.train})
-
-
-@dataclass(frozen=True)
 class Trial:
-    """A recipe and its validation score so far, minus infinity where it diverged."""
+    """A recipe and its validation score so far, minus infinity where it diverged.
+
+    ``lead`` is by how much another score must be better, where the recipe stands.
+    """
 
     recipe: Recipe
     val_score: float
@@ -75,87 +54,12 @@ class Trial:
     epochs: int
     seconds: float
     snapshot: Snapshot | None = field(default=None, repr=False)
+    lead: float = 0.0
 
     @property
     def key(self) -> tuple[float, float]:
-        """A larger one is better: the score, then the smaller loss."""
-        return (self.val_score, -self.val_loss)
-
-
-#: Long runs, ended by patience: some graphs need many epochs, and most do not.
-_LENGTH = {"epochs": 1000, "patience": 100}
-_PLAIN = {"lr": 0.01, "weight_decay": 0.0, **_LENGTH}
-_SHALLOW = {"hidden_channels": 128, "num_layers": 2, "metric": "both"}
-_WITHOUT_SELF = {
-    "num_layers": 4,
-    "metric": "structure",
-    "self_path": False,
-    "dropout": 0.0,
-    "input_dropout": 0.0,
-}
-_DEEP = {"metric": "both", "jump": "last", "input_dropout": 0.0}
-
-_SUM = Recipe("self path, sum", {**_SHALLOW, "normalization": "sum"}, _LENGTH)
-_RW = Recipe("self path, rw", {**_SHALLOW, "normalization": "rw"}, _LENGTH)
-_ONE_LAYER = Recipe("one layer", {**_SHALLOW, "num_layers": 1, "dropout": 0.7}, _LENGTH)
-_WIDE_AND_DEEP = Recipe(
-    "wide and deep",
-    {**_DEEP, "num_layers": 4, "hidden_channels": 256, "norm": "layer", "dropout": 0.5},
-    {"lr": 1e-3, "weight_decay": 5e-4, **_LENGTH},
-)
-_DEEPEST = Recipe(
-    "deepest",
-    {**_DEEP, "num_layers": 12, "hidden_channels": 64, "norm": "batch", "dropout": 0.2},
-    _PLAIN,
-)
-_DEEPER = Recipe(
-    "deep",
-    {**_DEEP, "num_layers": 8, "hidden_channels": 128, "norm": "batch", "dropout": 0.5},
-    {"weight_decay": 5e-4, **_LENGTH},
-)
-_OTHERS: tuple[Recipe, ...] = (
-    Recipe("self path, sym", {**_SHALLOW, "normalization": "sym"}, _LENGTH),
-    Recipe(
-        "self path, less dropout",
-        {**_SHALLOW, "dropout": 0.5, "input_dropout": 0.0},
-        {"lr": 0.01, "weight_decay": 5e-4, **_LENGTH},
-    ),
-    Recipe(
-        "wide",
-        {**_DEEP, "num_layers": 2, "hidden_channels": 512, "norm": "layer", "dropout": 0.5},
-        {"lr": 1e-3, "weight_decay": 5e-4, **_LENGTH},
-    ),
-    Recipe(
-        "no self path, rw",
-        {**_WITHOUT_SELF, "hidden_channels": 64, "normalization": "rw"},
-        _PLAIN,
-    ),
-    Recipe(
-        "no self path, sym",
-        {**_WITHOUT_SELF, "hidden_channels": 128, "norm": "batch", "normalization": "sym"},
-        _PLAIN,
-    ),
-)
-
-
-def _with_rows(*recipes: Recipe) -> tuple[Recipe, ...]:
-    return tuple(recipe.varied("adjacency rows", adjacency_rows=True) for recipe in recipes)
-
-
-#: Where the halving starts; the first are a good small set, and the very first has no adjacency
-#: rows. ``scripts/try_recipes.py`` has measured these and others.
-RECIPES: tuple[Recipe, ...] = (
-    _SUM,
-    *_with_rows(_SUM),
-    _DEEPEST,
-    *_with_rows(_ONE_LAYER, _WIDE_AND_DEEP),
-    _RW,
-    _ONE_LAYER,
-    _WIDE_AND_DEEP,
-    _DEEPER,
-    *_OTHERS,
-    *_with_rows(_RW, *_OTHERS),
-)
+        """A larger one is better: the score with its lead, then the smaller loss."""
+        return (self.val_score + self.lead, -self.val_loss)
 
 
 def rounds_for(count: int) -> tuple[tuple[int, int], ...]:
@@ -172,40 +76,6 @@ def rounds_for(count: int) -> tuple[tuple[int, int], ...]:
         rounds.append((epochs, left))
         epochs *= _KEPT
     return tuple(rounds)
-
-
-def recipes_of(config: RunConfig, held: Overrides, count: int) -> tuple[Recipe, ...]:
-    """Recipes of any method, at least so many where its search space is large enough.
-
-    First those of its own trial, or its usual settings; then draws from its search space.
-
-    Args:
-        config: With the usual settings of the method; its seed decides the draws.
-        held: Settings of the user, which are not drawn.
-        count: How many will be tried.
-    """
-    kind, model = model_class(config.model), config.model
-    options = kind.link_options if config.link is not None else {}
-    has_recipes = kind.has_trial and config.link is None
-    first = RECIPES if has_recipes else (Recipe("usual settings", dict(options), _LENGTH),)
-    space = search_space(config, held)
-    usual = usual_params(config, space)
-    possible = (
-        params
-        for params in shuffled(space, f"{config.seed} recipes")
-        if params != usual and is_possible(config, params)
-    )
-    drawn = []
-    for params in islice(possible, count):
-        changes = sorted_params(params, model)
-        train = {**changes.train, **_LENGTH}
-        drawn.append(Recipe(_words(params, usual), {**options, **changes.options}, train))
-    return (*first, *drawn)
-
-
-def _words(params: Params, usual: Params) -> str:
-    """What is not usual about some settings."""
-    return ", ".join(f"{name} {value}" for name, value in params.items() if value != usual[name])
 
 
 @dataclass(frozen=True)
@@ -320,7 +190,7 @@ def _worth_of_metric(chosen: Recipe, trials: Sequence[Trial]) -> dict[str, Any] 
     if "metric" not in chosen.model:
         return None
     best: dict[str, float | None] = {"learned": None, "fixed": None}
-    for trial in sorted(_finalists(trials), key=lambda trial: trial.key):
+    for trial in sorted(_finalists(trials), key=lambda trial: trial.val_score):
         kind = "fixed" if trial.recipe.model.get("metric") == "fixed" else "learned"
         best[kind] = _finite(trial.val_score)
     return {"chosen": chosen.model["metric"], **best}
@@ -329,7 +199,7 @@ def _worth_of_metric(chosen: Recipe, trials: Sequence[Trial]) -> dict[str, Any] 
 def best_of(trials: Sequence[Trial]) -> Recipe:
     """The best of those with the most epochs; ties go to the smaller loss, then to the earlier.
 
-    Scores after different numbers of epochs do not compare.
+    Scores after different numbers of epochs do not compare, and what stands has its lead.
     """
     return max(_finalists(trials), key=lambda trial: trial.key).recipe
 
@@ -356,6 +226,7 @@ class Halving:
     ) -> None:
         self.job, self.visible, self.task, self.on_epoch = job, visible, task, on_epoch
         self.spent = 0
+        self._standing: set[str] = set()
         self._last: dict[str, Trial] = {}
 
     @property
@@ -371,6 +242,8 @@ class Halving:
         ]
         if len(left) < 2:
             return
+        names = [recipe.name for recipe in left]
+        self._standing = {STANDING if STANDING in names else names[0]}
         for epochs, count in self.job.wanted_rounds():
             ranked = sorted((self._trained(recipe, epochs) for recipe in left), key=_order)
             kept = going_on(ranked, count, lambda trial: trial.recipe.model)
@@ -381,14 +254,22 @@ class Halving:
         if not self.job.vary:
             return
         winner = left[0]
-        for recipe in _compatible(self.job, [winner, *_variations(winner, self.job.directed)]):
+        self._standing.add(winner.name)
+        self._last[winner.name] = self._with_lead(self._last[winner.name])
+        for recipe in _compatible(self.job, [winner, *variations(winner, self.job.directed)]):
             self._trained(recipe, epochs)
+
+    def _with_lead(self, trial: Trial) -> Trial:
+        """With a lead for what stands, in the end also the winner, where the score is a share."""
+        score = selection_of(self.job.config.task, self.job.held.train.get("select"))
+        stands = trial.recipe.name in self._standing and score not in ("loss", "r2")
+        return replace(trial, lead=LEAD / self.task.validation_size if stands else 0.0)
 
     def _trained(self, recipe: Recipe, epochs: int) -> Trial:
         """Train a recipe up to some epoch, from where it stopped."""
         old = self._last.get(recipe.name, Trial(recipe, -math.inf, math.inf, 0, 0.0))
         if old.epochs < epochs:
-            self._last[recipe.name] = self._continued(old, epochs)
+            self._last[recipe.name] = self._with_lead(self._continued(old, epochs))
             self.spent += epochs - old.epochs
         return self._last[recipe.name]
 
@@ -445,7 +326,8 @@ def going_on(
 
 
 def _order(trial: Trial) -> tuple[float, float]:
-    return (-trial.val_score, trial.val_loss)
+    score, loss = trial.key
+    return (-score, -loss)
 
 
 def _compatible(job: TrialJob, recipes: Sequence[Recipe], num_nodes: int = 0) -> list[Recipe]:
@@ -468,14 +350,3 @@ def _compatible(job: TrialJob, recipes: Sequence[Recipe], num_nodes: int = 0) ->
     if error is not None and not found:
         raise error
     return found
-
-
-def _variations(recipe: Recipe, directed: bool) -> list[Recipe]:
-    """The recipe with other metrics, and on a directed graph with other directions."""
-    own, with_self = recipe.model["metric"], recipe.model.get("self_path", True)
-    # Without a self path, a metric that reads features would bring the node's own features back.
-    metrics = ("fixed", "structure", "both") if with_self else ("fixed", "structure")
-    varied = [recipe.varied(f"{name} metric", metric=name) for name in metrics if name != own]
-    if directed:
-        varied += [recipe.varied(f"{name} edges", direction=name) for name in ("out", "both")]
-    return varied
