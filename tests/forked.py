@@ -6,6 +6,7 @@ point, as for one test of ``cli/test_signals.py``, nothing of this is used.
 """
 
 import contextlib
+import gc
 import importlib
 import multiprocessing
 import os
@@ -121,6 +122,7 @@ def _become(
     target: Callable[..., None],
     arguments: tuple[object, ...],
 ) -> None:
+    gc.freeze()  # what the server made is no garbage
     missing = set(PRELOADED) - sys.modules.keys()
     os.setsid()
     os.dup2(errors.fileno(), 2)
