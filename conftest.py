@@ -26,6 +26,12 @@ SLOWEST = Path(__file__).parent / "tests" / "slowest.txt"
 
 gc.disable()
 
+# torch.manual_seed writes down the stack for each kind of device that may be used later, which in
+# pytest's deep stack takes a millisecond. What is not there needs no seed.
+for device in (torch.cuda, torch.xpu):
+    if not device.is_available():
+        device.manual_seed_all = lambda seed: None
+
 # Hypothesis limits the time of an example unless told otherwise, which a busy machine breaks.
 hypothesis.settings.register_profile(
     "argnn",
@@ -88,6 +94,11 @@ def pytest_collection_finish() -> None:
     """Look for garbage from here on, and only among what comes now: it took a tenth of all time."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Libraries complain about what is left when Python ends."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True)
