@@ -25,10 +25,12 @@ ORDER = os.environ.get("ARGNN_TEST_ORDER")
 SLOWEST = Path(__file__).parent / "tests" / "slowest.txt"
 
 gc.disable()
+# Files of tests need not outlive a power cut, and a disk takes milliseconds for each.
+os.fsync = lambda file: None
 
 # torch.manual_seed writes down the stack for each kind of device that may be used later, which in
 # pytest's deep stack takes a millisecond. What is not there needs no seed.
-for device in (torch.cuda, torch.xpu):
+for device in (torch.cuda, torch.mtia, torch.xpu):
     if not device.is_available():
         device.manual_seed_all = lambda seed: None
 
