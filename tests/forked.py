@@ -6,6 +6,7 @@ point, as for one test of ``cli/test_signals.py``, nothing of this is used.
 """
 
 import contextlib
+import gc
 import importlib
 import multiprocessing
 import os
@@ -121,6 +122,7 @@ def _become(
     target: Callable[..., None],
     arguments: tuple[object, ...],
 ) -> None:
+    gc.freeze()  # what the server made is no garbage
     missing = set(PRELOADED) - sys.modules.keys()
     os.setsid()
     os.dup2(errors.fileno(), 2)
@@ -143,6 +145,36 @@ def command(*words: object) -> None:
 
     sys.argv = ["argnn", *map(str, words)]
     main()
+
+
+def command_that_forks(*words: object) -> None:
+    """Be the program, with workers that are forks of it and need not import everything again."""
+    from argnn.runs import pool
+
+    context, work, pipes = multiprocessing.get_context("fork"), pool._work, []
+
+    class Forks:
+        """Forgets in a worker what a new process would not have: handlers, and the other pipes."""
+
+        RawArray = context.RawArray
+
+        def Pipe(self) -> Any:  # noqa: N802
+            pipes.append(context.Pipe())
+            return pipes[-1]
+
+        def Process(self, **options: Any) -> Any:  # noqa: N802
+            return context.Process(**{**options, "target": as_if_new})
+
+    def as_if_new(*arguments: Any) -> None:
+        for ours, _ in pipes:
+            ours.close()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        work(*arguments)
+
+    pool.get_context = lambda kind: Forks()
+    command(*words)
 
 
 def code(text: str, *arguments: object) -> None:

@@ -14,7 +14,7 @@ from argnn.files import read_json
 from argnn.runs.machine import ending_as_interrupts
 from argnn.runs.pool import graphs_for_worker
 from argnn.store.run_folder import RunFolder
-from forked import PATIENCE, Forked, command, run_forked
+from forked import PATIENCE, Forked, command_that_forks, run_forked
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +28,9 @@ def started(small_npz, tmp_path, cache):
     processes = []
 
     def start(*arguments):
-        processes.append(Forked(command, *arguments, cwd=tmp_path, TMPDIR=str(temporary)))
-        return processes[-1]
+        process = Forked(command_that_forks, *arguments, cwd=tmp_path, TMPDIR=str(temporary))
+        processes.append(process)
+        return process
 
     yield start
     for process in processes:

@@ -1,5 +1,6 @@
 """Files of strangers are read in a child process: what it gives, and what it may not take."""
 
+import gc
 import json
 import os
 import resource
@@ -130,6 +131,30 @@ def test_child_that_dies_is_one_line(tmp_path, number, capfd):
         read_limited(tmp_path, lambda: os.kill(os.getpid(), number))
     assert "\n" not in str(refused.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_child_leaves_the_garbage_of_its_parent(tmp_path):
+    """Locks of other threads, which are not copied, would never be given back to it."""
+    parent = os.getpid()
+
+    class Locked:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            if os.getpid() != parent:
+                os.abort()
+
+    def collecting():
+        gc.collect()
+        return read()
+
+    gc.disable()
+    try:
+        Locked()
+        assert read_limited(tmp_path, collecting).node_ids == read().node_ids
+    finally:
+        gc.enable()
 
 
 def test_mistake_of_ours_is_shown_whole(tmp_path):

@@ -5,6 +5,7 @@ operating system refuses memory above a limit, and ends the child in time. The c
 numbers and JSON.
 """
 
+import gc
 import json
 import math
 import os
@@ -105,6 +106,9 @@ def _run_child(work: Callable[[], None]) -> int:
         child = os.fork()
     if child == 0:
         try:
+            # Garbage of the parent stays: to free an object of Ray takes a lock of one of its
+            # threads, for which the child would wait for ever.
+            gc.freeze()
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent will end the child
             work()
         finally:

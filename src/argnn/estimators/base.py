@@ -71,6 +71,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     device: str
     random_state: Any
 
+    def _keep_parameters(self, given: Mapping[str, Any]) -> None:
+        """Keep what ``__init__`` was given, each under its own name, as scikit-learn wants it."""
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+
     # ---- settings ------------------------------------------------------------------------------
 
     def _reading(

@@ -96,6 +96,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
     """
 
     task = "node"
+    calibrate: bool
 
     def __init__(
         self,
@@ -117,22 +118,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         device: str = "auto",
         random_state: Any = 0,
     ) -> None:
-        self.model = model
-        self.preset = preset
-        self.model_options = model_options
-        self.train_options = train_options
-        self.epochs = epochs
-        self.trial = trial
-        self.val_fraction = val_fraction
-        self.scoring = scoring
-        self.class_weight = class_weight
-        self.threshold = threshold
-        self.calibrate = calibrate
-        self.directed = directed
-        self.row_normalize = row_normalize
-        self.load_options = load_options
-        self.device = device
-        self.random_state = random_state
+        self._keep_parameters(locals())
 
     def fit(
         self,

@@ -68,6 +68,8 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     task = "link"
     directed = False  # pairs have no direction
+    split_by: str
+    calibrate: bool
 
     def __init__(
         self,
@@ -88,21 +90,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         device: str = "auto",
         random_state: Any = 0,
     ) -> None:
-        self.model = model
-        self.preset = preset
-        self.decoder = decoder
-        self.ratio = ratio
-        self.spanning_forest = spanning_forest
-        self.split_by = split_by
-        self.model_options = model_options
-        self.train_options = train_options
-        self.epochs = epochs
-        self.scoring = scoring
-        self.calibrate = calibrate
-        self.row_normalize = row_normalize
-        self.load_options = load_options
-        self.device = device
-        self.random_state = random_state
+        self._keep_parameters(locals())
 
     def fit(self, graph: Any, y: Any = None) -> "ARGNNLinkPredictor":
         """Hold some pairs out, learn from the others, and choose the epoch by held-out ones.

@@ -81,8 +81,6 @@ def predict(
         graph = estimator.read_new(new_nodes, new_edges, context)
     if isinstance(estimator, ARGNNRegressor):
         header, rows, decisions = _values(estimator, graph)
-    elif isinstance(estimator, ARGNNClassifier) and estimator.task == "multilabel":
-        header, rows, decisions = _labels(estimator, graph)
     elif isinstance(estimator, ARGNNClassifier):
         header, rows, decisions = _classes(estimator, graph)
     else:
@@ -123,30 +121,22 @@ _Rows = tuple[list[str], Iterable[Sequence[Any]], list[str]]
 
 
 def _classes(estimator: ARGNNClassifier, graph: Data) -> _Rows:
-    """Header, rows and predicted classes of a table of nodes."""
+    """Header, rows and decisions of a table of nodes; several labels stand in one cell."""
     proba = estimator.proba(graph)
     names = [str(label) for label in estimator.classes_.tolist()]
-    decisions = [str(label) for label in estimator.decisions(proba).tolist()]
+    chosen = estimator.decisions(proba)
+    several = estimator.target_ is not None
+    decisions = (
+        [";".join(name for name, has in zip(names, row, strict=True) if has) for row in chosen]
+        if several
+        else [str(label) for label in chosen.tolist()]
+    )
     rows = (
         [name, decision, *_numbers(chances)]
         for name, decision, chances in zip(_ids(graph), decisions, proba, strict=True)
     )
-    return ["id", "class", *(f"p_{name}" for name in names)], rows, decisions
-
-
-def _labels(estimator: ARGNNClassifier, graph: Data) -> _Rows:
-    """Header, rows and the chosen labels of a table of nodes; several stand in one cell."""
-    proba = estimator.proba(graph)
-    names = [str(label) for label in estimator.classes_.tolist()]
-    decisions = [
-        ";".join(name for name, has in zip(names, row, strict=True) if has)
-        for row in estimator.decisions(proba)
-    ]
-    rows = (
-        [name, decision, *_numbers(chances)]
-        for name, decision, chances in zip(_ids(graph), decisions, proba, strict=True)
-    )
-    return ["id", "labels", *(f"p_{name}" for name in names)], rows, decisions
+    kind = "labels" if several else "class"
+    return ["id", kind, *(f"p_{name}" for name in names)], rows, decisions
 
 
 def _values(estimator: ARGNNRegressor, graph: Data) -> _Rows:
