@@ -218,6 +218,16 @@ def test_recipes_that_do_not_fit_the_settings_of_the_user_are_left_out(recorded)
         tried(job_of(options={"dropout": 2.0}))
 
 
+def test_many_hops_of_a_large_graph_are_not_tried_unless_the_user_wants_them(recorded, monkeypatch):
+    monkeypatch.setattr(trial, "LARGE_STATE", 1)
+    recorder = recorded(self_path_wins)
+    tried(job_of())
+    assert {form.hops for form, *_ in recorder.calls} == {1}
+    recorder.calls.clear()
+    tried(job_of(options={"hops": 3}))
+    assert {form.hops for form, *_ in recorder.calls} == {3}
+
+
 def test_rows_of_a_large_graph_are_not_tried_unless_the_user_wants_them(recorded, monkeypatch):
     monkeypatch.setattr(trial, "MAX_ROW_WEIGHTS", 128 * GRAPH.num_nodes)
     recorder = recorded(self_path_wins)

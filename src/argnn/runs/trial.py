@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from argnn.errors import ConfigError, DivergenceError
 from argnn.runs.batch_sources import sees_parts
+from argnn.runs.layerwise import LARGE_STATE
 from argnn.runs.pool import StopEarly
 from argnn.runs.problems import pose_problem
 from argnn.runs.recipes import RECIPES, STANDING, Recipe, variations
@@ -338,6 +339,11 @@ def _compatible(job: TrialJob, recipes: Sequence[Recipe], num_nodes: int = 0) ->
     for recipe in (recipe.holding(job.held) for recipe in recipes):
         rows = recipe.model.get("adjacency_rows") and "adjacency_rows" not in job.held.options
         if rows and num_nodes * recipe.model["hidden_channels"] > MAX_ROW_WEIGHTS:
+            continue
+        # Within so many hops of a part there is mostly the whole graph.
+        far = recipe.model.get("hops", 1) > 1 and "hops" not in job.held.options
+        width = recipe.model.get("hidden_channels", 1)
+        if far and (sees_parts(job.config.train) or num_nodes * width >= LARGE_STATE):
             continue
         try:
             options = resolve_options(job.config.model, job.config.preset, recipe.model)
