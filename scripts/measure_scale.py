@@ -5,6 +5,7 @@
     python scripts/measure_scale.py graphs pubmed FOLDER/fb_amherst.npz --parts 16
     python scripts/measure_scale.py ranks STORE                # 1, 2 and 4 processes
     python scripts/measure_scale.py cuts cora pubmed STORE     # streaming partition beside METIS
+    python scripts/measure_scale.py papers                     # after sizes and ranks
 
 Each one writes its file in docs/results. Every measurement has a process of its own, so that peaks
 of memory are its own. Processor time is that of all threads: other work on the machine hardly
@@ -61,10 +62,14 @@ def settings(train: Sequence[str] = (), channels: int = 64) -> tuple[str, ...]:
     return (*size, *train)
 
 
+def in_clusters(parts: int, per_batch: int) -> tuple[str, ...]:
+    """The settings of so many clusters."""
+    return ("batching=clusters", f"parts={parts}", f"clusters_per_batch={per_batch}")
+
+
 def clusters_of(num_nodes: int) -> tuple[str, ...]:
     """Clusters of about equal size, whatever the graph."""
-    parts = max(PER_BATCH, num_nodes // CLUSTER)
-    return ("batching=clusters", f"parts={parts}", f"clusters_per_batch={PER_BATCH}")
+    return in_clusters(max(PER_BATCH, num_nodes // CLUSTER), PER_BATCH)
 
 
 def divided(adjacency: Adjacency, parts: int, method: str = "auto") -> tuple[Partition, float]:
@@ -134,12 +139,12 @@ def one_run(data: str, split: int, overrides: tuple[str, ...]) -> Row:
     }
 
 
-def accuracy(store: str, epochs: int) -> list[Row]:
+def accuracy(store: str, epochs: int, parts: int, per_batch: int) -> list[Row]:
     """The whole graph beside clusters: accuracy, and how soon it is reached."""
     length = (f"epochs={epochs}",)
     ways = {
         "whole graph": settings(length),
-        "clusters": settings((*clusters_of(load(store).num_nodes), *length)),
+        f"{per_batch} of {parts} clusters": settings((*in_clusters(parts, per_batch), *length)),
     }
     runs = {way: alone(one_run, store, 0, overrides) for way, overrides in ways.items()}
     goal = 0.99 * max(runs["whole graph"]["scores"])
@@ -163,7 +168,7 @@ def accuracy(store: str, epochs: int) -> list[Row]:
 
 def graph_runs(data: str, splits: int, parts: int, per_batch: int) -> list[Row]:
     """Test accuracy of both ways on some splits of a real graph, same settings."""
-    clusters = ("batching=clusters", f"parts={parts}", f"clusters_per_batch={per_batch}")
+    clusters = in_clusters(parts, per_batch)
     rows = []
     for split in range(splits):
         for way, overrides in (("whole", ()), ("clusters", clusters)):
@@ -269,6 +274,55 @@ def ranks(data: str, count: int, epochs: int) -> Row:
     return row
 
 
+# On paper.
+
+
+def papers() -> list[Row]:
+    """What a graph of the size of ogbn-papers100M would take, from the files of sizes and ranks."""
+    nodes, edges, features, channels, layers = 111_000_000, 1_600_000_000, 128, 64, 2
+    sizes, sent = _stored("scale-sizes")[-1], _stored("scale-ranks")
+    listed, micro = 2 * edges, float(sizes["us of processor per edge"])
+    known = int(sizes["edges"].replace(",", ""))
+    cut_time = float(sizes["partition, s of processor"]) / known * edges
+    halo, owned = (int(sent[-1][name].replace(",", "")) for name in ("rows of all halos", "nodes"))
+    rows = nodes * halo / owned
+    return [
+        {"what": what, "how it is found": how, "value": value}
+        for what, how, value in (
+            (
+                "store",
+                "4 bytes for each feature and each end of an edge",
+                f"{(4 * nodes * features + 4 * listed) / 1e9:.0f} GB",
+            ),
+            (
+                "partition, streaming",
+                f"as {sizes['edges']} edges, per edge",
+                f"{cut_time / 60:.0f} min of one core",
+            ),
+            (
+                "epoch by clusters",
+                f"{micro} us of one core per edge",
+                f"{micro * edges / 3.6e9:.1f} h of one core",
+            ),
+            (
+                "memory of an exact validation",
+                "two states and the descriptor of all nodes",
+                f"{nodes * (2 * 4 * channels + 40) / 1e9:.0f} GB",
+            ),
+            (
+                "sent in a step of 4 processes",
+                f"{rows / nodes:.1f} halo rows per node, {layers} layers, forward and back",
+                f"{rows * 4 * channels * 2 * layers / 1e9:.0f} GB",
+            ),
+        )
+    ]
+
+
+def _stored(name: str) -> list[dict[str, str]]:
+    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
 def write(name: str, rows: Sequence[Row], note: str) -> None:
     """Write a file of docs/results."""
     known = versions()
@@ -288,7 +342,7 @@ def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=[*WHAT, "rank-worker"])
-    parser.add_argument("data", nargs="+")
+    parser.add_argument("data", nargs="*")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--parts", type=int, default=16)
     parser.add_argument("--clusters-per-batch", type=int, default=4)
@@ -312,7 +366,11 @@ WHAT: dict[str, tuple[str, Callable[[argparse.Namespace], list[Row]], str]] = {
     ),
     "accuracy": (
         "scale-accuracy",
-        lambda a: [row for data in a.data for row in accuracy(data, a.epochs)],
+        lambda a: [
+            row
+            for data in a.data
+            for row in accuracy(data, a.epochs, a.parts, a.clusters_per_batch)
+        ],
         "64 channels, 2 layers, no patience; 99 % of the best validation accuracy of the whole "
         "graph",
     ),
@@ -329,6 +387,11 @@ WHAT: dict[str, tuple[str, Callable[[argparse.Namespace], list[Row]], str]] = {
         "scale-ranks",
         lambda a: [ranks(data, count, a.epochs) for data in a.data for count in a.processes],
         "64 channels, 2 layers, one thread for each process",
+    ),
+    "papers": (
+        "scale-papers",
+        lambda a: papers(),
+        "no run; the constants of scale-sizes.csv and scale-ranks.csv",
     ),
     "cuts": (
         "scale-cuts",

@@ -39,6 +39,7 @@ def _enter(rank: int, function, count: int, folder: Path, arguments) -> None:
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=count)
     torch.save(function(*arguments), folder / f"{rank}.pt")
     dist.destroy_process_group()
+    os._exit(0)  # see argnn.runs.ranks.leave_process
 
 
 def problem(preset: str, task: str, **options):

@@ -20,7 +20,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
 from argnn.cli.app import InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
 from argnn.runs.machine import ending_as_interrupts, keep_freed_memory
-from argnn.runs.ranks import is_leader, meeting
+from argnn.runs.ranks import is_leader, leave_process, meeting
 
 __all__ = ["app", "main"]
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     with ending_as_interrupts() as signals:
         code = _flushed(_exit_code(arguments))
-    sys.exit(128 + signals[0] if code == _INTERRUPTED and signals else code)
+    leave_process(128 + signals[0] if code == _INTERRUPTED and signals else code)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:

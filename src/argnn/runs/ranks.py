@@ -4,12 +4,14 @@ All of them train together, each on its part of the graph. Everything else, such
 and what is printed, belongs to the first one, the leader. It tells the others what to train.
 """
 
+import atexit
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from argnn.errors import DivergenceError, RunError
 
@@ -70,6 +72,21 @@ def meeting() -> Iterator[None]:
     if is_leader():
         _share(None)
     dist.destroy_process_group()
+
+
+def leave_process(code: int) -> NoReturn:
+    """End this process. One of ``torchrun`` ends without taking Python apart.
+
+    A thread of gloo may still hold a tensor of an exchange that is over, and giving it back while
+    Python is taken apart aborts the process (pytorch/pytorch#179291): a finished run would count
+    as failed.
+    """
+    if rank_count() > 1:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def next_order() -> TrainOrder | None:
