@@ -174,6 +174,20 @@ def test_training_learns_and_can_be_continued():
         assert torch.equal(value, again[name])
 
 
+def test_many_edges_that_batches_leave_out_are_told(caplog):
+    graph = graph_of()  # random: nearly all edges lie between 60 parts
+    for parts, size, halo, told in ((60, 2, 0, True), (60, 2, 1, False), (60, 50, 0, False)):
+        caplog.clear()
+        source = cluster_batches(clusters(parts, size, halo), graph, node_task(graph))
+        assert ("batches leave out about" in caplog.text) == told
+        if told:
+            epochs = [list(source.epoch()) for _ in range(3)]
+            inside = sum(batch.edge_index.edge_index.size(1) for e in epochs for batch in e) / 3
+            share = 100 * (1 - inside / graph.edge_index.size(1))
+            said = float(caplog.text.split("about ")[1].split(" %")[0])
+            assert said == pytest.approx(share, abs=3)
+
+
 def test_what_clusters_cannot_do_is_refused():
     graph = graph_of()
     with pytest.raises(ConfigError, match="halo of at least 1"):

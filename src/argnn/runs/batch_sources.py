@@ -1,5 +1,6 @@
 """Training on parts of a graph: clusters one after the other, or one part in each process."""
 
+import logging
 from collections.abc import Iterator
 from functools import partial
 
@@ -22,6 +23,11 @@ from argnn.settings.run_config import RunConfig
 from argnn.train import LinkPrediction, Task, TrainConfig
 from argnn.train.batches import Batch, BatchSource, Forward, WholeGraph
 from argnn.train.ranks import RankExchange
+
+logger = logging.getLogger(__name__)
+
+#: The share of edges that batches may leave out without a warning.
+MANY_LEFT_OUT = 0.25
 
 
 def batch_source(config: RunConfig, visible: Data, task: Task) -> BatchSource:
@@ -90,6 +96,19 @@ class ClusterBatches(BatchSource):
         self.precision = config.precision
         self.num_batches = -(-partition.num_parts // self.size)
         self.generator = torch.Generator().manual_seed(config.seed)
+        self._say_what_is_left_out()
+
+    def _say_what_is_left_out(self) -> None:
+        """Warn where a batch without a halo lacks many edges of its nodes."""
+        others = (self.size - 1) / max(self.partition.num_parts - 1, 1)
+        left_out = self.partition.cut * (1 - others)
+        if self.hops == 0 and left_out > MANY_LEFT_OUT:
+            logger.warning(
+                "batches leave out about %.0f %% of the edges, which lie between clusters, and "
+                "scores may suffer; fewer parts, more clusters in a batch, or a halo of 1 keep "
+                "more of them",
+                100 * left_out,
+            )
 
     def epoch(self) -> Iterator[Batch]:
         """All clusters once, in random order."""
