@@ -77,9 +77,9 @@ def meeting() -> Iterator[None]:
 def leave_process(code: int) -> NoReturn:
     """End this process. One of ``torchrun`` ends without taking Python apart.
 
-    A thread of gloo may still hold a tensor of an exchange that is over, and giving it back while
-    Python is taken apart aborts the process (pytorch/pytorch#179291): a finished run would count
-    as failed.
+    Once a process aborted at its end, and a finished run counted as failed. The likely cause: a
+    thread of gloo gives back a tensor of an exchange while Python is taken apart
+    (pytorch/pytorch#179291). Without that step it cannot happen.
     """
     if rank_count() > 1:
         atexit._run_exitfuncs()
