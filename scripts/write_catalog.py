@@ -1,17 +1,21 @@
-"""Write what `argnn models` shows, after a model was added or changed.
+"""Write what `argnn models` shows and what a shell completes, after a name was added or changed.
 
     python scripts/write_catalog.py
 
-The facts are those of the classes. They are kept in a file so that the command need not import
+The facts are those of the classes. They are kept in a file so that a command need not import
 torch, which takes seconds.
 """
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
-from argnn.nn import MODELS
+from argnn.nn import DECODERS, MODELS, PRESETS
+from argnn.train import SELECTIONS, TrainConfig
+from argnn.train.selection import SELECTION_NAMES
 
-CATALOG = Path(__file__).parent.parent / "src" / "argnn" / "settings" / "models.json"
+SETTINGS = Path(__file__).parent.parent / "src" / "argnn" / "settings"
+CATALOG, CHOICES = SETTINGS / "models.json", SETTINGS / "choices.json"
 FACTS = ("space", "citation", "search_space")
 
 
@@ -25,5 +29,20 @@ def catalog() -> str:
     return f"[\n{lines}\n]\n"
 
 
+def choices() -> str:
+    """The names that a shell completes, as the file has them."""
+    tables = {
+        "tasks": list(SELECTIONS),
+        "presets": list(PRESETS),
+        "decoders": list(DECODERS),
+        "selections": list(SELECTION_NAMES),
+        "train": [field.name for field in fields(TrainConfig)],
+        "options": {name: list(model.option_types()) for name, model in MODELS.items()},
+    }
+    lines = ",\n".join(f"{json.dumps(kind)}: {json.dumps(table)}" for kind, table in tables.items())
+    return f"{{\n{lines}\n}}\n"
+
+
 if __name__ == "__main__":
     CATALOG.write_text(catalog(), encoding="utf-8")
+    CHOICES.write_text(choices(), encoding="utf-8")

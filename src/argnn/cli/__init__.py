@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from argnn.cli import (  # noqa: F401 - importing a command registers it
     bench,
@@ -17,7 +18,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
     train,
     tune,
 )
-from argnn.cli.app import InterruptedWorkError, app, complain
+from argnn.cli.app import EXAMPLE, InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
 from argnn.runs.machine import ending_as_interrupts, keep_freed_memory
 from argnn.runs.ranks import is_leader, leave_process, meeting
@@ -68,9 +69,23 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         # Typer brings a copy of click along, or uses the installed one; both errors have this.
         if not hasattr(error, "format_message"):
             raise
-        complain(error.format_message())
+        complain(_usage_words(error))
         code = 2
     return code if isinstance(code, int) else 0
+
+
+def _usage_words(error: Any) -> str:
+    """What is wrong with the words of a command: what was meant, or an example."""
+    if close := getattr(error, "possibilities", None):
+        return f"{error.message}; did you mean {' or '.join(close)}?"
+    text: str = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is None or not text.startswith(("Missing", "No such option")):
+        return text
+    _, found, example = (context.command.epilog or "").partition(EXAMPLE)
+    if found and text.startswith("Missing"):
+        return f"{text.rstrip('.')}; for example: {example}"
+    return f"{text.rstrip('.')}; see: {context.command_path} --help"
 
 
 def _words(error: OSError) -> str:

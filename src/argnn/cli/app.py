@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from argnn.cli import options
 from argnn.version import __version__
 from argnn.wording import one_line, printable, without_middle
 
@@ -20,13 +21,33 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PLAIN_WIDTH = 120
 _LONGEST_ERROR = 900
+EXAMPLE = "Example: "
 
 app = typer.Typer(
     name="argnn",
     help="Adaptive Riemannian Graph Neural Networks: every node learns its own metric.",
+    epilog="Begin with: argnn demo. Exit codes: 0 done; 1 a part of the work failed; 2 something "
+    "to mend, named in one line; 130 interrupted.",
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
+
+
+def command(
+    heading: str, example: str, *groups: options.Group
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Join a command to the application.
+
+    Args:
+        heading: Under which the help lists it.
+        example: A use of it, which its help shows, and its errors about missing words.
+        *groups: Options that the command finds in the parameters of its context.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        work = options.with_options(*groups, options.SAYING)(function)
+        return app.command(epilog=EXAMPLE + example, rich_help_panel=heading)(work)
+
+    return decorate
 
 
 def complain(message: str) -> None:
@@ -72,6 +93,7 @@ def _show_version(asked: bool) -> None:
 
 
 @app.callback()
+@options.with_options(options.SAYING)
 def _common(
     version: Annotated[
         bool,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import app, complain, keeping, output_console, print_json, say
+from argnn.cli.app import command, complain, keeping, output_console, print_json, say
+from argnn.cli.completion import experiments as experiment_names
 from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
 from argnn.cli.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.errors import ConfigError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _SHOWN_FAILURES, _SHOWN_RUNNING = 5, 3
 
 
-@app.command()
+@command("Train", "argnn bench embedded --workers 2")
 def bench(
     experiments: Annotated[
         list[str] | None,
@@ -33,6 +34,7 @@ def bench(
             metavar="EXPERIMENT",
             help="Names (see --list), or paths of YAML files.",
             show_default=False,
+            autocompletion=experiment_names,
         ),
     ] = None,
     out: Annotated[

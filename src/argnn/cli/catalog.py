@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from argnn.cli import options
-from argnn.cli.app import app, keeping, output_console, print_json, say
+from argnn.cli.app import command, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot
 from argnn.cli.progress import SplitProgress, StepBar
 
 
-@app.command()
+@command("Look", "argnn datasets --json")
 def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
     """List the data sets: sizes, homophily, and whether they are at hand."""
     from argnn.settings.catalog import dataset_rows, dataset_table
@@ -23,11 +23,10 @@ def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
         output_console().print(dataset_table(rows))
 
 
-@app.command()
-@options.with_options(options.GRAPH)
+@command("Look", "argnn inspect my_folder --label kind", options.GRAPH)
 def inspect(
     context: typer.Context,
-    data: Annotated[str, typer.Argument(help="Path of a graph, or the name of a data set.")],
+    data: options.Data,
     as_json: AsJson = False,
 ) -> None:
     """Show what was understood of a graph before anything is trained on it."""
@@ -53,7 +52,7 @@ def inspect(
     say(console, *(f"Warning: {line}" for line in report["warnings"]))
 
 
-@app.command()
+@command("Look", "argnn models")
 def models(as_json: AsJson = False) -> None:
     """List the models: geometry, citation and search space."""
     from argnn.settings.catalog import model_rows, model_table
@@ -65,7 +64,7 @@ def models(as_json: AsJson = False) -> None:
         output_console().print(model_table(rows))
 
 
-@app.command()
+@command("Look", "argnn demo")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("argnn-demo"),
 ) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from argnn.cli import options
-from argnn.cli.app import app, complain, keeping, output_console, print_json, say
+from argnn.cli import completion, options
+from argnn.cli.app import command, complain, keeping, output_console, print_json, say
 from argnn.cli.progress import SplitProgress, finished_text, job_label
 
 if TYPE_CHECKING:
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from argnn.store.results import Row
 
 
-@app.command()
-@options.with_options(options.TRAINING, options.GRAPH)
+@command("Train", "argnn compare cora --models argnn,gcn,gat", options.TRAINING, options.GRAPH)
 def compare(
     context: typer.Context,
-    data: Annotated[str, typer.Argument(help="Name of a data set, or the path of a graph.")],
+    data: options.Data,
     models: Annotated[
-        str, typer.Option(help="Models with commas, see argnn models; or all.")
+        str,
+        typer.Option(
+            help="Models with commas, see argnn models; or all.",
+            autocompletion=completion.models,
+        ),
     ] = "all",
     recipes: Annotated[
         int, typer.Option(help="Settings that each method tries on each split.")
@@ -35,10 +38,7 @@ def compare(
     ensemble: Annotated[
         int | None, typer.Option(help="Also average the predictions of so many of the best.")
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(help="node, regression, multilabel or link; by the labels if not given."),
-    ] = None,
+    task: options.Task = None,
     seed: Annotated[int, typer.Option(help="Seed of recipes, weights and dropout.")] = 0,
     epochs: Annotated[
         int | None, typer.Option(help="Most epochs to train for, 1000 if not given.")

@@ -7,15 +7,19 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import app, keeping, output_console, print_json, say
+from argnn.cli.app import command, keeping, output_console, print_json, say
+from argnn.cli.completion import graphs, one_of
 from argnn.cli.options import AsJson, DataRoot, Force, Run, Split
 
 
-@app.command()
+@command("Use a trained model", "argnn predict runs/cora-argnn --out predictions.csv")
 def predict(
     run: Run,
     data: Annotated[
-        str | None, typer.Argument(help="Name or path of a graph; that of the run if not given.")
+        str | None,
+        typer.Argument(
+            help="Name or path of a graph; that of the run if not given.", autocompletion=graphs
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The table to write.")] = Path("predictions.csv"),
     split: Split = None,
@@ -77,7 +81,7 @@ def _prediction_lines(report: dict[str, Any]) -> list[str]:
     ]
 
 
-@app.command()
+@command("Use a trained model", "argnn export runs/cora-argnn --format onnx")
 def export(
     run: Run,
     out: Annotated[
@@ -85,7 +89,13 @@ def export(
     ] = None,
     split: Split = None,
     kind: Annotated[
-        str, typer.Option("--format", help="pt2, which torch alone can run, or onnx.")
+        str,
+        typer.Option(
+            "--format",
+            help="pt2, which torch alone can run, or onnx.",
+            autocompletion=one_of("pt2", "onnx"),
+            rich_help_panel="Output",
+        ),
     ] = "pt2",
     force: Force = False,
     as_json: AsJson = False,
@@ -108,7 +118,7 @@ def export(
     )
 
 
-@app.command()
+@command("Use a trained model", "argnn analyze runs/cora-argnn --out report.html")
 def analyze(
     run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
@@ -117,7 +127,9 @@ def analyze(
     tables: Annotated[
         Path | None, typer.Option(help="Folder for the statistics as tables, too.")
     ] = None,
-    table_format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
+    table_format: Annotated[
+        str, typer.Option(help="csv or parquet.", autocompletion=one_of("csv", "parquet"))
+    ] = "csv",
     ollivier: Annotated[
         bool, typer.Option("--ollivier", help="Tables with Ollivier-Ricci curvatures; slow.")
     ] = False,
@@ -159,7 +171,7 @@ def _waiting() -> AbstractContextManager[Any]:
     return console.status(text) if console.is_terminal else nullcontext()
 
 
-@app.command()
+@command("Use a trained model", "argnn figures runs/cora-argnn --format pdf")
 def figures(
     runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("figures"),
@@ -168,7 +180,12 @@ def figures(
     ] = None,
     split: Split = None,
     formats: Annotated[
-        list[str] | None, typer.Option("--format", help="pdf, svg or png; all if not given.")
+        list[str] | None,
+        typer.Option(
+            "--format",
+            help="pdf, svg or png; all if not given.",
+            autocompletion=one_of("pdf", "svg", "png"),
+        ),
     ] = None,
     dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of images.")] = 200,
     force: Force = False,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from argnn.cli import options
-from argnn.cli.app import app, output_console, print_json, say
+from argnn.cli.app import command, output_console, print_json, say
+from argnn.cli.completion import one_of
 from argnn.cli.progress import StepBar
 from argnn.csv_cells import is_number
 from argnn.errors import ConfigError
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
 StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="The folder to make.")]
 
 
-@app.command()
-@options.with_options(options.GRAPH)
+@command("Graphs on the disk", "argnn convert my_folder my_store", options.GRAPH)
 def convert(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(help="Path of a graph, or the name of a data set.")],
+    source: options.Data,
     store: StorePath,
     task: Annotated[
         str,
-        typer.Option(help="What labels are: node, regression or multilabel; auto: as they look."),
+        typer.Option(
+            help="What labels are: node, regression or multilabel; auto: as they look.",
+            autocompletion=one_of("auto", "node", "regression", "multilabel"),
+        ),
     ] = "auto",
     force: options.Force = False,
     as_json: options.AsJson = False,
@@ -84,14 +87,18 @@ def _count(option: str, text: str) -> int:
     return int(float(text))
 
 
-@app.command()
+@command("Graphs on the disk", "argnn generate my_store --nodes 1e6 --edges 1e7")
 def generate(
     store: StorePath,
     nodes: Annotated[str, typer.Option(help="Number of nodes, such as 1e6.")],
     edges: Annotated[str, typer.Option(help="Number of pairs of nodes that are joined.")],
-    kind: Annotated[str, typer.Option(help="communities, or rmat: a few nodes of high degree.")] = (
-        "communities"
-    ),
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="communities, or rmat: a few nodes of high degree.",
+            autocompletion=one_of("communities", "rmat"),
+        ),
+    ] = "communities",
     features: Annotated[int, typer.Option(help="Number of features.")] = 64,
     classes: Annotated[int, typer.Option(help="Number of classes.")] = 10,
     homophily: Annotated[

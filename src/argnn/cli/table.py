@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import app, output_console
+from argnn.cli.app import command, output_console
+from argnn.cli.completion import one_of
 from argnn.cli.options import AsJson, Force
 from argnn.errors import ConfigError, error_prefix
 
@@ -19,19 +20,25 @@ _BY_SUFFIX = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json"
 _FILE_WIDTH = 160
 
 
-@app.command()
+@command("Tables and speed", "argnn table results/embedded.jsonl --out table.tex")
 def table(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Results files of argnn bench.")
     ],
-    task: Annotated[str | None, typer.Option(help="Only node or link.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Only node or link.", autocompletion=one_of("node", "link"))
+    ] = None,
     score: Annotated[
         list[str] | None,
         typer.Option(help="Only this score, such as f1 or auroc; may be given several times."),
     ] = None,
     output_format: Annotated[
         str | None,
-        typer.Option("--format", help="rich, markdown, csv, latex or json; rich if not given."),
+        typer.Option(
+            "--format",
+            help="rich, markdown, csv, latex or json; rich if not given.",
+            autocompletion=one_of(*_FORMATS),
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write to a file; .md, .csv, .tex, .json say the format.")

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import app, complain, keeping, output_console, print_json, say
+from argnn.cli.app import command, complain, keeping, output_console, print_json, say
 from argnn.cli.progress import CountingBar, SplitProgress
 from argnn.errors import ConfigError
 
@@ -22,24 +22,16 @@ if TYPE_CHECKING:
 
 
 #: What may be said when a run is continued; everything else is known from the run.
-_WITH_RESUME = ("data", "resume", "data_root", "workers", "dashboard", "as_json")
+_WITH_RESUME = ("data", "resume", "data_root", "workers", "dashboard", "as_json", "quiet", "verbose")
 
 
-@app.command()
-@options.with_options(options.TRAINING, options.GRAPH)
+@command("Train", "argnn train cora --split all", options.TRAINING, options.GRAPH)
 def train(
     context: typer.Context,
-    data: Annotated[
-        str | None, typer.Argument(help="Name of a data set, or the path of a graph.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model, argnn if not given; see argnn models.")
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(help="node, regression, multilabel or link; by the labels if not given."),
-    ] = None,
-    preset: Annotated[str | None, typer.Option(help="default, paper or reference.")] = None,
+    data: Annotated[str | None, options.DATA] = None,
+    model: options.Model = None,
+    task: options.Task = None,
+    preset: options.Preset = None,
     split: Annotated[
         str, typer.Option(help="Number of the split, several with commas, or all.")
     ] = "0",

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import app, complain, keeping, output_console, print_json, say
+from argnn.cli.app import command, complain, keeping, output_console, print_json, say
 from argnn.cli.progress import ProgressPrinter
 from argnn.errors import RunError
 from argnn.tables import rich_table
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-@app.command()
-@options.with_options(options.TRAINING, options.GRAPH)
+@command("Train", "argnn tune cora --model gcn --trials 50", options.TRAINING, options.GRAPH)
 def tune(
     context: typer.Context,
-    data: Annotated[str, typer.Argument(help="Name of a data set, or the path of a .npz file.")],
-    model: Annotated[str, typer.Option(help="Model: see argnn models.")] = "argnn",
+    data: options.Data,
+    model: options.Model = "argnn",
     trials: Annotated[
         int, typer.Option(help="Trials in all; finished, pruned and failed ones count.")
     ] = 20,
-    task: Annotated[str, typer.Option(help="node, regression, multilabel or link.")] = "node",
-    preset: Annotated[str, typer.Option(help="default, paper or reference.")] = "default",
+    task: options.Task = "node",
+    preset: options.Preset = "default",
     split: Annotated[
         str | None,
         typer.Option(help="Splits to average over, with commas, or all; 0,1,2 if not given."),

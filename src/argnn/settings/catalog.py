@@ -51,9 +51,18 @@ def _status(spec: DatasetSpec, root: str | None) -> str:
 
 def model_rows() -> list[dict[str, Any]]:
     """Facts about every model: what ``scripts/write_catalog.py`` has read from the classes."""
-    text = files("argnn.settings").joinpath("models.json").read_text("utf-8")
-    rows: list[dict[str, Any]] = json.loads(text)
+    rows: list[dict[str, Any]] = _stored("models.json")
     return rows
+
+
+def name_choices() -> dict[str, Any]:
+    """Names of tasks, presets, decoders, settings and others; from the classes, too."""
+    tables: dict[str, Any] = _stored("choices.json")
+    return tables
+
+
+def _stored(name: str) -> Any:
+    return json.loads(files("argnn.settings").joinpath(name).read_text("utf-8"))
 
 
 def dataset_table(rows: Sequence[Mapping[str, Any]]) -> Table:

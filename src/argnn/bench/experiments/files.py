@@ -7,12 +7,12 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from annotated_types import MinLen
 
+from argnn.bench.experiments import experiment_files
 from argnn.checked import Count, Text, checked
 from argnn.data import DATASETS
 from argnn.data.import_options import Columns
@@ -212,9 +212,7 @@ class _ExperimentFile:
 
 def packaged_experiments() -> dict[str, Experiment]:
     """The package's own experiments, by name."""
-    folder = files("argnn.bench").joinpath("experiments")
-    texts = [file for file in folder.iterdir() if file.name.endswith(_SUFFIXES)]
-    found = [parsed_experiment(file.read_bytes(), file.name, Path()) for file in texts]
+    found = [parsed_experiment(f.read_bytes(), f.name, Path()) for f in experiment_files()]
     return {experiment.name: experiment for experiment in sorted(found, key=lambda e: e.name)}
 
 
