@@ -9,7 +9,7 @@ from rich.console import Console
 
 from argnn.cli.app import command, keeping, output_console, print_json, say
 from argnn.cli.completion import graphs, one_of
-from argnn.cli.options import AsJson, DataRoot, Force, Run, Split
+from argnn.cli.options import AsJson, DataRoot, Device, Force, Run, Split
 
 
 @command("Use a trained model", "argnn predict runs/cora-argnn --out predictions.csv")
@@ -33,6 +33,7 @@ def predict(
     new_edges: Annotated[
         Path | None, typer.Option(help="Their edges: a table with columns source,target.")
     ] = None,
+    device: Device = "cpu",
     force: Force = False,
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -50,6 +51,7 @@ def predict(
         new_edges=new_edges,
         force=force,
         data_root=data_root,
+        device=device,
     )
     _show(report, as_json, *_prediction_lines(report))
 

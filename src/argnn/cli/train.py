@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
 
 #: What may be said when a run is continued; everything else is known from the run.
-_WITH_RESUME = ("data", "resume", "data_root", "workers", "dashboard", "as_json", "quiet", "verbose")
+_WITH_RESUME = (
+    "data",
+    "resume",
+    "data_root",
+    "workers",
+    "dashboard",
+    "as_json",
+    "quiet",
+    "verbose",
+)
 
 
 @command("Train", "argnn train cora --split all", options.TRAINING, options.GRAPH)

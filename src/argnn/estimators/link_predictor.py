@@ -45,7 +45,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         calibrate: Whether a temperature is chosen on the validation pairs.
         row_normalize: Scale the rows of the features to sum one.
         load_options: Further arguments of :func:`argnn.data.load`.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or another number, or ``"mps"``.
         random_state: Seed of the split, weights, dropout and non-edges; None for new ones.
 
     Attributes:

@@ -11,6 +11,7 @@ from argnn.estimators.regressor import ARGNNRegressor
 from argnn.nn import AbstractNodeModel
 from argnn.store.model_folder import DOCUMENT, Checkpoint, read_folder, require_model_folder
 from argnn.store.run_folder import RunFolder, open_run
+from argnn.train.devices import resolve_device
 from argnn.wording import shortened
 
 _KINDS: dict[str, type[GraphEstimator]] = {
@@ -21,7 +22,7 @@ _KINDS: dict[str, type[GraphEstimator]] = {
 }
 
 
-def load(path: str | Path, *, split: int | None = None) -> Any:
+def load(path: str | Path, *, split: int | None = None, device: str = "cpu") -> Any:
     """Open a model that ``save`` wrote, or one of a run of ``argnn train``.
 
     Opening a file of somebody else is safe: it holds no code, and whatever does not fit together
@@ -30,6 +31,8 @@ def load(path: str | Path, *, split: int | None = None) -> Any:
     Args:
         path: The folder of the model, or of the run.
         split: Of a run, the number of the split; the first one where not given.
+        device: Where it predicts: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` and so on, ``"mps"`` or
+            ``"auto"``.
 
     Returns:
         A fitted :class:`ARGNNClassifier`, :class:`ARGNNRegressor` or :class:`ARGNNLinkPredictor`.
@@ -37,8 +40,11 @@ def load(path: str | Path, *, split: int | None = None) -> Any:
     Raises:
         RunError: A file is missing, damaged, of another version, or not what it claims to be.
     """
+    place = resolve_device(device)
     folder = model_folder(Path(path), split)
-    return restored(*read_folder(folder), folder / DOCUMENT)
+    estimator = restored(*read_folder(folder), folder / DOCUMENT)
+    estimator.model_.to(place)
+    return estimator
 
 
 def restored(checkpoint: Checkpoint, model: AbstractNodeModel, origin: Path) -> GraphEstimator:

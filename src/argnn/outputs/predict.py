@@ -36,6 +36,7 @@ def predict(
     new_edges: Path | None = None,
     force: bool = False,
     data_root: str | None = None,
+    device: str = "cpu",
 ) -> dict[str, Any]:
     """Load a model and a graph, predict, and write the table, whole or not at all.
 
@@ -52,6 +53,7 @@ def predict(
         new_edges: Their edges, a table with the columns ``source`` and ``target``.
         force: Whether an existing table may be replaced.
         data_root: Folder of the raw benchmark files.
+        device: Where it is computed, as in :func:`argnn.load`.
 
     Returns:
         What was predicted: the number of nodes or pairs (``rows``), how often each class was
@@ -63,7 +65,7 @@ def predict(
         DataError: The graph does not fit the model.
     """
     require_writable(out, force)
-    estimator: GraphEstimator = load(run, split=split)
+    estimator: GraphEstimator = load(run, split=split, device=device)
     if not isinstance(estimator, ARGNNLinkPredictor) and pairs is not None:
         raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
     if isinstance(estimator, ARGNNLinkPredictor) and pairs is None:

@@ -258,8 +258,8 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 def device_name(device: str) -> str:
     """The device in words."""
-    if device == "cuda":
+    if device.startswith("cuda"):
         import torch
 
-        return f"cuda ({torch.cuda.get_device_name()})"
-    return f"cpu ({platform.machine()})"
+        return f"{device} ({torch.cuda.get_device_name(device)})"
+    return f"{device} ({platform.machine()})"

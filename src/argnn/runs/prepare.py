@@ -92,6 +92,8 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     resolve_options(model, preset, changes.options)
     resolve_train(model, preset, request.seed, changes.train)
     device = resolve_device(request.device, "--device")
+    if rank_count() > 1 and ":" in device:
+        raise ConfigError("with torchrun each process takes its own GPU: --device cuda")
     graph = load_graph(request.data, request) if graph is None else graph
     if request.task == AUTO:
         request = replace(request, task=graph.get("target_kind") or "node")
@@ -290,7 +292,7 @@ def worker_count(asked: int | None, num_splits: int, device: str) -> int:
         raise ConfigError(f"--workers must be at least 1 (got {asked})")
     if rank_count() > 1:  # all processes train one split together
         return 1
-    usual = 1 if device == "cuda" else core_count()
+    usual = core_count() if device == "cpu" else 1
     return max(1, min(num_splits, asked or usual))
 
 

@@ -16,6 +16,7 @@ import argnn
 from argnn.errors import ConfigError, RunError
 from argnn.runs.machine import core_count, handlers_kept, keep_freed_memory
 from argnn.runs.pool import Pool, PoolJob, Tell, result_of
+from argnn.train.devices import on_cuda
 
 #: What a job on Ray must find in its environment as a local one does.
 _PASSED_ON = ("OMP_WAIT_POLICY", "ARGNN_CACHE")
@@ -37,9 +38,11 @@ class RayPool(Pool):
 
     def _start(self, job: PoolJob) -> Any:
         config = job.config
+        if ":" in config.device:
+            raise ConfigError("on Ray each job takes a GPU of its own: --device cuda")
         task = self.task.options(
             num_cpus=config.threads,
-            num_gpus=1 if config.device == "cuda" else 0,
+            num_gpus=int(on_cuda(config.device)),
             max_retries=0,  # the pool begins it again
         )
         self.tell(job, 0, math.nan, math.nan)  # it has begun

@@ -29,6 +29,7 @@ from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
 from argnn.train import FitResult, Snapshot
 from argnn.train.calibration import calibrate, calibration_error, probabilities
+from argnn.train.devices import on_cuda
 
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
 
@@ -90,8 +91,8 @@ def _trained(
     spent = 0.0 if saved is None else float(saved.values.get("seconds", 0.0))
     began = time.perf_counter()
     reset_peak()
-    if config.device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
+    if on_cuda(config.device):
+        torch.cuda.reset_peak_memory_stats(config.device)
     in_parts = sees_parts(config.train)
     problem = pose_problem(graph, split, config.device, config.link, in_parts=in_parts)
     observer = _Oracle(problem.judge) if oracle else None
@@ -195,8 +196,8 @@ def _selection(config: RunConfig, result: FitResult) -> Row:
 
 def _surroundings(config: RunConfig) -> Row:
     facts: Row = {"peak_memory_mib": peak_mib()}
-    if config.device == "cuda":
-        facts["peak_device_memory_mib"] = torch.cuda.max_memory_allocated() / 2**20
+    if on_cuda(config.device):
+        facts["peak_device_memory_mib"] = torch.cuda.max_memory_allocated(config.device) / 2**20
     return {
         **facts,
         "device": device_name(config.device),

@@ -37,6 +37,7 @@ from argnn.settings.options import seeded
 from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord, FitResult, Snapshot, Task, fit, scores_and_metrics
 from argnn.train.batches import BatchSource
+from argnn.train.devices import current_device
 
 OnEpoch = Callable[[EpochRecord], None]
 #: Gets the model, the epoch and the outputs at every validation; what it does cannot reach them.
@@ -86,7 +87,7 @@ def train_one(
     with seeded(config.seed):
         model = config.spec.build().to(config.device)
     curvature = load_curvature(config, visible)
-    with leading(_order(config, split, resume_from)):
+    with current_device(config.device), leading(_order(config, split, resume_from)):
         batches = batch_source(config, visible, task)
         result = fit(
             model,

@@ -33,7 +33,7 @@ class Request:
         preset: Name of a preset.
         split: A number, several with commas, or ``"all"``.
         seed: Seed of weights and dropout.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or another number, or ``"mps"``.
         overrides: Texts such as ``train.lr=0.01``; later ones win.
         data_root: Folder of the raw benchmark files.
         directed: Keep the directions of the edges.
@@ -185,7 +185,7 @@ def resolve(
         bases: What they are put on: one for all splits, or one for each.
         splits: Numbers of the splits.
         graph: Facts about the graph, ``features`` and ``classes`` among them.
-        device: ``"cpu"`` or ``"cuda"``.
+        device: As :func:`~argnn.train.devices.resolve_device` gives it.
         threads: CPU threads of each split.
         columns: What the user said about the columns of their graph.
     """

@@ -1,5 +1,9 @@
 """Where to compute, and how precisely."""
 
+import logging
+import re
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -8,20 +12,43 @@ from argnn.functional.neighborhood import Edges
 from argnn.functional.precision import accumulation_dtype
 from argnn.nn import AbstractNodeModel
 
-DEVICES = ("auto", "cpu", "cuda")
+DEVICES = ("auto", "cpu", "cuda", "cuda:N", "mps")
+_NAME = re.compile(r"auto|cpu|cuda(:\d{1,3})?|mps")
+logger = logging.getLogger(__name__)
 
 
 def resolve_device(name: str, setting: str = "device") -> str:
-    """``"cpu"`` or ``"cuda"``; ``"auto"`` is the GPU if there is one.
+    """``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``, which must be there.
 
-    ``setting`` is the name of the setting in error messages.
+    ``"auto"`` is the GPU of CUDA if there is one, else the CPU. ``setting`` is the name of the
+    setting in error messages.
     """
-    if name not in DEVICES:
+    if not _NAME.fullmatch(name):
         raise ConfigError(f"{setting} must be one of {', '.join(DEVICES)} (got '{name}')")
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise ConfigError(f"{setting} cuda: no CUDA device is available here")
-    return "cuda" if available and name != "cpu" else "cpu"
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+        logger.debug("%s auto takes %s", setting, name)
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise ConfigError(f"{setting} mps: no GPU of Apple is available here")
+    if name.startswith("cuda"):
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if count == 0:
+            raise ConfigError(f"{setting} {name}: no CUDA device is available here")
+        if int(name[5:] or 0) >= count:
+            has = "1 GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+            raise ConfigError(f"{setting} {name}: this machine has {has}")
+    return name
+
+
+def on_cuda(device: str) -> bool:
+    """Whether the name of a device is that of a GPU of CUDA."""
+    return torch.device(device).type == "cuda"
+
+
+def current_device(device: str) -> AbstractContextManager[object]:
+    """Make a GPU that has a number the current one: CUDA graphs and sums of memory belong to it."""
+    numbered = on_cuda(device) and torch.device(device).index is not None
+    return torch.cuda.device(device) if numbered else nullcontext()
 
 
 PRECISIONS = ("float32", "bfloat16")

@@ -15,6 +15,7 @@ from argnn.bench.perf.memory import cuda_peak_mib, free_memory
 from argnn.bench.perf.rows import PerfRow
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread, turns
 from argnn.runs.machine import device_name, using_threads
+from argnn.train.devices import current_device
 from argnn.wording import one_line
 
 # Of libraries below torch's own allocator, and of the host's.
@@ -118,7 +119,7 @@ def measure(config: PerfConfig, tell: Tell) -> dict[str, Any]:
     """
     device = torch.device(config.device)
     load_before = os.getloadavg()
-    with using_threads(config.threads):
+    with using_threads(config.threads), current_device(config.device):
         _load_libraries(device)
         tell(0, 0, "copy bandwidth")
         copy = copy_bandwidth(device)
