@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from argnn.cli import (  # noqa: F401 - importing a command registers it
+    ablate,
     bench,
     catalog,
     compare,
