@@ -10,8 +10,8 @@ from rich.console import Console
 
 from argnn.cli.app import app, complain, keeping, output_console, print_json, say
 from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
-from argnn.cli.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.errors import ConfigError
+from argnn.runs.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.tables import rich_table
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 from argnn.cli import options
 from argnn.cli.app import app, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot
-from argnn.cli.progress import SplitProgress, StepBar
+from argnn.runs.progress import SplitProgress, StepBar
 
 
 @app.command()

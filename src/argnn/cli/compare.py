@@ -8,7 +8,7 @@ from rich.console import Console
 
 from argnn.cli import options
 from argnn.cli.app import app, complain, keeping, output_console, print_json, say
-from argnn.cli.progress import SplitProgress, finished_text, job_label
+from argnn.runs.progress import SplitProgress, finished_text, job_label
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

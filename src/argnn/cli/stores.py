@@ -7,9 +7,9 @@ import typer
 
 from argnn.cli import options
 from argnn.cli.app import app, output_console, print_json, say
-from argnn.cli.progress import StepBar
 from argnn.csv_cells import is_number
 from argnn.errors import ConfigError
+from argnn.runs.progress import StepBar
 from argnn.wording import shortened
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from argnn.cli import options
 from argnn.cli.app import app, complain, keeping, output_console, print_json, say
-from argnn.cli.progress import CountingBar, SplitProgress
 from argnn.errors import ConfigError
+from argnn.runs.progress import CountingBar, SplitProgress
 
 if TYPE_CHECKING:
     from argnn.runs.pool import Tell

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from argnn.cli import options
 from argnn.cli.app import app, complain, keeping, output_console, print_json, say
-from argnn.cli.progress import ProgressPrinter
 from argnn.errors import RunError
+from argnn.runs.progress import ProgressPrinter
 from argnn.tables import rich_table
 from argnn.wording import option_words
 

@@ -4,13 +4,19 @@ from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 
-from argnn.cli.app import say
+from argnn.wording import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
 
     from argnn.runs.parallel import Job
     from argnn.store.results import Row
+
+
+def say(console: Console, *lines: str) -> None:
+    """Print lines that may quote a file: as they are, and not broken at the edge."""
+    for line in lines:
+        console.print(printable(line.replace("\n", " ")), markup=False, soft_wrap=True)
 
 
 class ProgressPrinter:
