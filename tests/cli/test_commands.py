@@ -80,7 +80,7 @@ def test_models(argnn):
 
 
 def test_live_bars_show_loss_score_and_failure(tmp_path, one_thread):
-    from argnn.cli.progress import SplitProgress
+    from argnn.runs.progress import SplitProgress
 
     config = prepare(Request("mixed", model="gcn", split="0,1")).config
     screen = io.StringIO()

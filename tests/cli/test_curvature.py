@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from argnn.cli.progress import CountingBar
+from argnn.runs.progress import CountingBar
 
 pytest.importorskip("ot", reason="small graphs use POT")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli import options
-from argnn.cli.app import app, output_console, print_json, say
+from argnn.cli import completion, options
+from argnn.cli.app import command, output_console, print_json, say
 from argnn.cli.bench import ran, report_failures, with_results_files
 from argnn.errors import ConfigError
 from argnn.tables import rich_table
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 _GRAPH = [option for option in options.GRAPH if option.name != "row_normalize"]
 
 
-@app.command()
-@options.with_options(_GRAPH)
+@command("Train", "argnn ablate cora --study metric", _GRAPH)
 def ablate(
     context: typer.Context,
     data: Annotated[
         str | None,
-        typer.Argument(help="A data set or the path of a graph; cora, actor, wisconsin if none."),
+        typer.Argument(
+            help="A data set or the path of a graph; cora, actor, wisconsin if none.",
+            autocompletion=completion.graphs,
+        ),
     ] = None,
     study: Annotated[
         list[str] | None,
@@ -39,7 +41,12 @@ def ablate(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="key=value for all levels, such as train.epochs=50."),
+        typer.Option(
+            "--set",
+            help="key=value for all levels, such as train.epochs=50.",
+            autocompletion=completion.settings,
+            rich_help_panel="Training",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Results file; results/ablate-STUDY.jsonl if not given.")

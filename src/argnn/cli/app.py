@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
+from argnn.runs.progress import remarks as remarks  # commands take these two from here
+from argnn.runs.progress import say as say
 from argnn.version import __version__
 from argnn.wording import one_line, printable, without_middle
 
@@ -73,12 +75,6 @@ def output_console() -> Console:
     """Where results are printed: as wide as the terminal, or of a fixed width elsewhere."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
-
-
-def say(console: Console, *lines: str) -> None:
-    """Print lines that may quote a file: as they are, and not broken at the edge."""
-    for line in lines:
-        console.print(printable(line.replace("\n", " ")), markup=False, soft_wrap=True)
 
 
 def print_json(document: Any) -> None:

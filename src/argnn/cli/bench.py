@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import command, complain, keeping, output_console, print_json, say
+from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
 from argnn.cli.completion import experiments as experiment_names
 from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
-from argnn.cli.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.errors import ConfigError
+from argnn.runs.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.tables import rich_table
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
         f"{counted(report['cells'])}: {report['finished']} finished, {report['failed']} failed. "
         f"Results: {report['results']}",
     )
-    say(console, f"Next: argnn table {report['results']}")
+    say(remarks(console), f"Next: argnn table {report['results']}")
 
 
 def _outcome_table(report: dict[str, Any]) -> "Table":

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from argnn.cli import options
-from argnn.cli.app import command, keeping, output_console, print_json, say
+from argnn.cli.app import command, keeping, output_console, print_json, remarks, say
 from argnn.cli.options import AsJson, DataRoot
-from argnn.cli.progress import SplitProgress, StepBar
+from argnn.runs.progress import SplitProgress, StepBar
 
 
 @command("Look", "argnn datasets --json")
@@ -48,8 +48,8 @@ def inspect(
     console = output_console()
     for table in inspection_tables(report):
         console.print(table)
-    say(console, *(f"Note: {line}" for line in report["notes"]))
-    say(console, *(f"Warning: {line}" for line in report["warnings"]))
+    say(remarks(console), *(f"Note: {line}" for line in report["notes"]))
+    say(remarks(console), *(f"Warning: {line}" for line in report["warnings"]))
 
 
 @command("Look", "argnn models")
@@ -73,7 +73,7 @@ def demo(
     from argnn.runs.tables import comparison_table
 
     console = output_console()
-    console.print("Training argnn and a GCN on two embedded graphs, on the same splits.")
+    remarks(console).print("Training argnn and a GCN on two embedded graphs, on the same splits.")
     with (
         keeping(f"finished splits are in {out}, and the same command begins anew"),
         SplitProgress(console) as watcher,

@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 
 from argnn.cli import completion, options
-from argnn.cli.app import command, complain, keeping, output_console, print_json, say
-from argnn.cli.progress import SplitProgress, finished_text, job_label
+from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.runs.progress import SplitProgress, finished_text, job_label
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -68,9 +68,9 @@ def compare(
     path = out or default_out(data)
     plan = plan_comparison(request, chosen, path, splits=split, ensemble=ensemble)
     for note in plan.graph.notes:
-        say(console, f"Note: {note}")
+        say(remarks(console), f"Note: {note}")
     counts = f"{len(plan.drafts)} methods on {len(plan.about['splits'])} splits"
-    say(console, f"{counts}, in {path}; the same command goes on where it was stopped.")
+    say(remarks(console), f"{counts}, in {path}; the same command goes on where it was stopped.")
     with (
         keeping(f"what is finished is in {path}, and the same command goes on"),
         ComparisonProgress(console) as watcher,
@@ -81,7 +81,7 @@ def compare(
     else:
         found.print_to(console)
         say(console, f"Model: {found.out / 'best'} (each method: {found.out}/NAME)")
-        say(console, f"Next: argnn predict {found.out / 'best'}")
+        say(remarks(console), f"Next: argnn predict {found.out / 'best'}")
     failed = [row for row in found.rows if row["error"]]
     for row in failed:
         complain(f"{row['method']} failed: {row['error']}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import command, keeping, output_console, print_json, say
+from argnn.cli.app import command, keeping, output_console, print_json, remarks, say
 from argnn.cli.completion import graphs, one_of
 from argnn.cli.options import AsJson, DataRoot, Device, Force, Run, Split
 
@@ -231,5 +231,7 @@ def _show(report: dict[str, Any], as_json: bool, *lines: str) -> None:
     """Print a report for a machine, or these lines for a person."""
     if as_json:
         print_json(report)
-    else:
-        say(output_console(), *lines)
+        return
+    console = output_console()
+    for line in lines:
+        say(remarks(console) if line.startswith("Note: ") else console, line)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from argnn.cli.app import USER_WAIT_POLICY, command, output_console, print_json, say
 from argnn.cli.options import Device, Force
-from argnn.cli.progress import StepBar
+from argnn.runs.progress import StepBar
 
 
 @command("Tables and speed", "argnn perf --nodes 20000 --edges 400000")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from argnn.cli import options
-from argnn.cli.app import command, output_console, print_json, say
+from argnn.cli.app import command, output_console, print_json, remarks, say
 from argnn.cli.completion import one_of
-from argnn.cli.progress import StepBar
 from argnn.csv_cells import is_number
 from argnn.errors import ConfigError
+from argnn.runs.progress import StepBar
 from argnn.wording import shortened
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _show(store: "GraphStore", as_json: bool) -> None:
     edges = store.num_edges if store.directed else store.num_edges // 2
     counts = f"{store.num_nodes} nodes, {edges} edges, {features} features"
     say(console, f"{said.name}: {counts}, {len(said.class_names)} classes")
-    say(console, *(f"Note: {line}" for line in said.notes))
+    say(remarks(console), *(f"Note: {line}" for line in said.notes))
     say(console, f"Store: {store.path} ({size / 2**20:.1f} MiB)")
 
 

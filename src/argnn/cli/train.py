@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import command, complain, keeping, output_console, print_json, say
-from argnn.cli.progress import CountingBar, SplitProgress
+from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
 from argnn.errors import ConfigError
+from argnn.runs.progress import CountingBar, SplitProgress
 
 if TYPE_CHECKING:
     from argnn.runs.pool import Tell
@@ -93,9 +93,9 @@ def train(
             preset=preset or usual.preset,
             task=task or usual.task,
         )
-        folder, plan = _begun(request, out, console)
+        folder, plan = _begun(request, out, remarks(console))
     if dashboard:
-        say(console, f"Live view: tensorboard --logdir {folder.root}")
+        say(remarks(console), f"Live view: tensorboard --logdir {folder.root}")
     _run(plan, folder, console, as_json, dashboard)
 
 
@@ -247,7 +247,7 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
             say(console, sentence)
         if total["splits"] > 1 and config.graph["nodes"] < SMALL_GRAPH:
             say(
-                console,
+                remarks(console),
                 f"With {config.graph['nodes']} nodes one seed is noise: take at least "
                 f"{LEAST_SEEDS} (--seed 0, --seed 1, ..., or an experiment of argnn bench).",
             )

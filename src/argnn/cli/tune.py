@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import command, complain, keeping, output_console, print_json, say
-from argnn.cli.progress import ProgressPrinter
+from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
 from argnn.errors import RunError
+from argnn.runs.progress import ProgressPrinter
 from argnn.tables import rich_table
 from argnn.wording import option_words
 
@@ -207,7 +207,7 @@ def _conclude(
     found = counts(records)
     console.print(", ".join(f"{count} {state}" for state, count in found.items()) + " trials.")
     say(console, f"Chosen settings: {path} (journal: {journal})")
-    say(console, f"Use them: {_use(search, path)}")
+    say(remarks(console), f"Use them: {_use(search, path)}")
 
 
 def _best_table(records: "Sequence[TrialRecord]", search: "Search") -> "Table":

@@ -1,10 +1,11 @@
 """What a user sees while work goes on: live bars on a terminal, single lines elsewhere."""
 
+import logging
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 
-from argnn.cli.app import say
+from argnn.wording import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
@@ -13,11 +14,27 @@ if TYPE_CHECKING:
     from argnn.store.results import Row
 
 
+def say(console: Console, *lines: str) -> None:
+    """Print lines that may quote a file: as they are, and not broken at the edge."""
+    for line in lines:
+        console.print(printable(line.replace("\n", " ")), markup=False, soft_wrap=True)
+
+
+def remarks(console: Console) -> Console:
+    """Where to print what is no result: notes, bars, what to do next. Nowhere with ``-q``.
+
+    The level of the logger says how much the user wants to read; ``-q`` leaves only errors.
+    """
+    wanted = logging.getLogger("argnn").isEnabledFor(logging.WARNING)
+    return console if wanted else Console(quiet=True)
+
+
 class ProgressPrinter:
     """Shows live bars on a terminal; elsewhere a printer says in single lines what is over."""
 
     def __init__(self, console: Console) -> None:
-        self.console, self.is_live = console, console.is_terminal
+        self.console = console = remarks(console)
+        self.is_live = console.is_terminal and not console.quiet
         self.progress = progress_bars(console)
 
     def __enter__(self) -> Self:
