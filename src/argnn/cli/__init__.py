@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,10 +24,12 @@ from argnn.cli.app import EXAMPLE, InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
 from argnn.runs.machine import ending_as_interrupts, keep_freed_memory
 from argnn.runs.ranks import is_leader, leave_process, meeting
+from argnn.version import __version__
 
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 130
+logger = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,7 +47,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         logging.basicConfig(format="argnn: %(message)s")
         logging.getLogger("argnn").setLevel(logging.INFO)
         keep_freed_memory()
-        words = sys.argv[1:] if arguments is None else arguments
+        words, began = sys.argv[1:] if arguments is None else arguments, time.monotonic()
         with meeting():
             if not is_leader():
                 from argnn.runs.followers import follow
@@ -52,6 +55,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
                 follow()
                 return 0
             code = app(args=list(words) or ["--help"], prog_name="argnn", standalone_mode=False)
+        logger.debug("argnn %s: %.1f s in all", __version__, time.monotonic() - began)
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
     except KeyboardInterrupt:

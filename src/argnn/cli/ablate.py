@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _GRAPH = [option for option in options.GRAPH if option.name != "row_normalize"]
 
 
-@command("Train", "argnn ablate cora --study metric", _GRAPH)
+@command("Train", "argnn ablate cora --study depth", _GRAPH)
 def ablate(
     context: typer.Context,
     data: Annotated[
@@ -31,7 +31,10 @@ def ablate(
     ] = None,
     study: Annotated[
         list[str] | None,
-        typer.Option(help="Name of a study (see --list); may be repeated; all if not given."),
+        typer.Option(
+            help="Name of a study (see --list); may be repeated; all if not given.",
+            autocompletion=completion.studies,
+        ),
     ] = None,
     split: Annotated[
         str, typer.Option(help="Number of the split, several with commas, or all.")

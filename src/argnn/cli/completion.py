@@ -41,11 +41,16 @@ def models(incomplete: str) -> Iterable[tuple[str, str]]:
     return [(f"{before}{comma}{row['name']}", row["space"]) for row in model_rows()]
 
 
-def experiments() -> Iterable[str]:
+def experiments() -> list[str]:
     """Experiments of the package."""
     from argnn.bench.experiments import experiment_files
 
     return [file.name.removesuffix(".yaml") for file in experiment_files()]
+
+
+def studies() -> Iterable[str]:
+    """Studies of ``argnn ablate``, which are experiments, too."""
+    return [n.removeprefix("ablate-") for n in experiments() if n.startswith("ablate-")]
 
 
 def settings(context: typer.Context, incomplete: str) -> Iterable[str]:

@@ -1,15 +1,14 @@
 """What trained models give: ``argnn predict``, ``export``, ``analyze`` and ``figures``."""
 
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from argnn.cli.app import command, keeping, output_console, print_json, remarks, say
 from argnn.cli.completion import graphs, one_of
 from argnn.cli.options import AsJson, DataRoot, Device, Force, Run, Split
+from argnn.runs.progress import StepBar
 
 
 @command("Use a trained model", "argnn predict runs/cora-argnn --out predictions.csv")
@@ -41,18 +40,20 @@ def predict(
     """Predict the class, labels or numbers of every node, or the links of given pairs."""
     from argnn.outputs import predict as work
 
-    report = work.predict(
-        run,
-        out,
-        data=data,
-        split=split,
-        pairs=pairs,
-        new_nodes=new_nodes,
-        new_edges=new_edges,
-        force=force,
-        data_root=data_root,
-        device=device,
-    )
+    with StepBar("predict") as tell:
+        report = work.predict(
+            run,
+            out,
+            data=data,
+            split=split,
+            pairs=pairs,
+            new_nodes=new_nodes,
+            new_edges=new_edges,
+            force=force,
+            data_root=data_root,
+            device=device,
+            tell=tell,
+        )
     _show(report, as_json, *_prediction_lines(report))
 
 
@@ -106,7 +107,8 @@ def export(
     from argnn.outputs.export import export_model
 
     out = Path(f"model.{kind}") if out is None else out
-    report = export_model(run, out, split=split, kind=kind, force=force)
+    with StepBar("export") as tell:
+        report = export_model(run, out, split=split, kind=kind, force=force, tell=tell)
     runs = f"torch.export.load('{out}').module()(...)"
     if kind == "onnx":
         runs = f"onnxruntime.InferenceSession('{out}').run(None, ...)"
@@ -142,7 +144,7 @@ def analyze(
     """Write an interactive page about the learned geometry: one file, no network needed."""
     from argnn.outputs import analyze as work
 
-    with keeping("a page or table that was written is whole"), _waiting():
+    with keeping("a page or table that was written is whole"), StepBar("analyze") as tell:
         report = work.analyze(
             run,
             out,
@@ -153,6 +155,7 @@ def analyze(
             tables=tables,
             table_format=table_format,
             ollivier=ollivier,
+            tell=tell,
         )
     layers = f"{report['layers']} layers" if report["layers"] else "no metric"
     _show(
@@ -164,13 +167,6 @@ def analyze(
         *(f"Table: {file}" for file in report["tables"]),
         f"Page: {out} ({report['size'] / 1e6:.1f} MB)",
     )
-
-
-def _waiting() -> AbstractContextManager[Any]:
-    """A sign that something happens, on a terminal only."""
-    console = Console(stderr=True)
-    text = "Layers, messages, rewiring, positions: up to two minutes for 20,000 nodes"
-    return console.status(text) if console.is_terminal else nullcontext()
 
 
 @command("Use a trained model", "argnn figures runs/cora-argnn --format pdf")
@@ -198,8 +194,7 @@ def figures(
     from argnn.analysis.figures import FORMATS
     from argnn.outputs.figures import draw_figures
 
-    console = Console(quiet=True) if as_json else output_console()
-    with keeping(f"the figures in {out} are whole"), console.status("") as status:
+    with keeping(f"the figures in {out} are whole"), StepBar("figures") as tell:
         report = draw_figures(
             runs or [],
             out,
@@ -209,7 +204,7 @@ def figures(
             dpi=dpi,
             force=force,
             data_root=data_root,
-            on_figure=lambda name: status.update(f"drawing {name}"),
+            tell=tell,
         )
     points = [[_shown(*item) for item in point.items()] for point in report["points"]]
     _show(

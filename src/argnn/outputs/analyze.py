@@ -16,6 +16,7 @@ from argnn.analysis.layers import learned_layers, metric_kind
 from argnn.analysis.properties import class_names
 from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_bytes
 from argnn.data import split_masks
+from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import RunError
 from argnn.estimators import ARGNNClassifier, load
 from argnn.estimators.base import GraphEstimator
@@ -43,6 +44,7 @@ def analyze(
     tables: Path | None = None,
     table_format: str = "csv",
     ollivier: bool = False,
+    tell: Tell = be_silent,
 ) -> dict[str, Any]:
     """Load a run, its graph and its model, and write the page, whole or not at all.
 
@@ -56,6 +58,7 @@ def analyze(
         tables: Folder for the statistics as tables; none are written where not given.
         table_format: ``"csv"`` or ``"parquet"``.
         ollivier: Whether the tables have Ollivier-Ricci curvatures, which take long.
+        tell: Is told what is done.
 
     Returns:
         What was written, and notes on what the page does not show; ``layers`` is the number of
@@ -69,6 +72,7 @@ def analyze(
     paths = _table_paths(tables, table_format)
     for path in paths.values():
         require_writable(path, force)
+    tell(0, 5, "reading the run and its graph")
     folder, stored = open_run(run)
     config = RunConfig.from_json(stored, str(folder.config))
     estimator: GraphEstimator = load(run, split=split)
@@ -77,9 +81,12 @@ def analyze(
     rows = {n: row for n in config.splits if (row := finished_row(folder, n)) is not None}
     graph = reopen(replace(config, device="cpu"), data_root, 1).graph
     graph = observed_graph(graph, split, config.link)
+    tell(1, 5, "model")
     subject = _subject(run, config, estimator, graph, split, rows, seed)
+    tell(2, 5, "tables, with curvatures" if ollivier else "tables")
     found = _tables(run, subject, ollivier) if paths else {}
-    content = document(subject)
+    content = document(subject, tell)
+    tell(5, 5, "page")
     written = page(content)
     files = {paths[name]: table_bytes(table, table_format) for name, table in found.items()}
     for path, data in {out: written, **files}.items():

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 import argnn
+from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, require
 from argnn.estimators import ARGNNClassifier, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
@@ -70,7 +71,13 @@ class _LinkProgram(nn.Module):
 
 
 def export_model(
-    run: Path, out: Path, *, split: int | None = None, kind: str = "pt2", force: bool = False
+    run: Path,
+    out: Path,
+    *,
+    split: int | None = None,
+    kind: str = "pt2",
+    force: bool = False,
+    tell: Tell = be_silent,
 ) -> dict[str, Any]:
     """Write the model of a run, or of a model folder, as a program.
 
@@ -80,6 +87,7 @@ def export_model(
         split: Of a run, the split whose model is used; the first where not given.
         kind: ``"pt2"``, a program of ``torch.export``, or ``"onnx"``.
         force: Whether an existing file may be replaced.
+        tell: Is told what is done.
 
     Returns:
         What was written: the program, its method and task, inputs and output in words, the label
@@ -90,10 +98,13 @@ def export_model(
     """
     require(kind in FORMATS, "--format", f"one of {', '.join(FORMATS)}", f"'{shortened(kind)}'")
     require_writable(out, force)
+    tell(0, 3, "reading the model")
     estimator: GraphEstimator = load(run, split=split)
+    tell(1, 3, "following the computation")
     program = exported(estimator)
     facts = _facts(estimator)
     files = {FACTS: json.dumps(facts, indent=2)}
+    tell(2, 3, f"making the {kind} file")
     if kind == "onnx":
         content = onnx_bytes(program, facts["model"], files)
     else:

@@ -16,6 +16,7 @@ from argnn.analysis.figures import Bar, DataPoint
 from argnn.analysis.figures.style import DOTS_PER_INCH, FORMATS, check_formats, figure_bytes
 from argnn.checked import checked
 from argnn.data import split_masks
+from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import require_folder, require_writable, write_output
 from argnn.nn import LinkModel
@@ -63,7 +64,7 @@ def draw_figures(
     dpi: int = DOTS_PER_INCH,
     force: bool = False,
     data_root: str | None = None,
-    on_figure: Callable[[str], None] | None = None,
+    tell: Tell = be_silent,
 ) -> dict[str, list[Any]]:
     """Draw every figure of some runs, and those that compare them.
 
@@ -78,7 +79,7 @@ def draw_figures(
         dpi: Dots per inch of images.
         force: Whether existing figures may be replaced.
         data_root: Folder of the raw benchmark files.
-        on_figure: Called with the name of each figure before it is drawn.
+        tell: Is told what is done.
 
     Returns:
         The files, notes on what could not be drawn, and the points of the homophily figure: name,
@@ -98,9 +99,8 @@ def draw_figures(
     paths = {(name, kind): out / f"{name}.{kind}" for name in figures for kind in formats}
     for path in paths.values():
         require_writable(path, force)
-    for name, draw in figures.items():
-        if on_figure is not None:
-            on_figure(name)
+    for done, (name, draw) in enumerate(figures.items()):
+        tell(done, len(figures), name)
         figure = draw()
         for kind in formats:
             write_output(paths[name, kind], figure_bytes(figure, kind, dpi), force=force)

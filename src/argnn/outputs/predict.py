@@ -11,6 +11,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from argnn.csv_cells import plain_cell, safe_cell
+from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
@@ -37,6 +38,7 @@ def predict(
     force: bool = False,
     data_root: str | None = None,
     device: str = "cpu",
+    tell: Tell = be_silent,
 ) -> dict[str, Any]:
     """Load a model and a graph, predict, and write the table, whole or not at all.
 
@@ -54,6 +56,7 @@ def predict(
         force: Whether an existing table may be replaced.
         data_root: Folder of the raw benchmark files.
         device: Where it is computed, as in :func:`argnn.load`.
+        tell: Is told what is done.
 
     Returns:
         What was predicted: the number of nodes or pairs (``rows``), how often each class was
@@ -65,6 +68,7 @@ def predict(
         DataError: The graph does not fit the model.
     """
     require_writable(out, force)
+    tell(0, 4, "reading the model")
     estimator: GraphEstimator = load(run, split=split, device=device)
     if not isinstance(estimator, ARGNNLinkPredictor) and pairs is not None:
         raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
@@ -74,6 +78,7 @@ def predict(
         raise ConfigError("--new-nodes belongs to a model of classes, and this one predicts links")
     if new_edges is not None and new_nodes is None:
         raise ConfigError("--new-edges needs --new-nodes FILE, the nodes that they belong to")
+    tell(1, 4, "reading the graph")
     if data is None:
         graph = _trained_graph(run, split, estimator, data_root)
     else:
@@ -81,6 +86,7 @@ def predict(
     if new_nodes is not None:
         context = prepared(graph, graph, estimator.schema_)
         graph = estimator.read_new(new_nodes, new_edges, context)
+    tell(2, 4, "predicting")
     if isinstance(estimator, ARGNNRegressor):
         header, rows, decisions = _values(estimator, graph)
     elif isinstance(estimator, ARGNNClassifier):
@@ -89,6 +95,7 @@ def predict(
         assert isinstance(estimator, ARGNNLinkPredictor)
         assert pairs is not None
         header, rows, decisions = _links(estimator, graph, pairs)
+    tell(3, 4, "writing the table")
     write_output(out, _table(header, rows), force=force)
     return {
         "out": str(out),

@@ -24,6 +24,7 @@ from argnn.analysis.properties import (
     node_names,
 )
 from argnn.analysis.rewiring import rewire
+from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.functional.factored import is_factored
 from argnn.functional.neighborhood import edges_of, neighborhood
 from argnn.nn import AbstractNodeModel
@@ -88,11 +89,11 @@ def _sample(pairs: Tensor, num_nodes: int, seed: int) -> _Sample:
     return _Sample(nodes, place, edges[chosen])
 
 
-def document(subject: Subject) -> dict[str, Any]:
+def document(subject: Subject, tell: Tell = be_silent) -> dict[str, Any]:
     """Compute everything that the page of a subject shows.
 
     All statistics are those of the whole graph. Of a large graph, the page shows a sample of the
-    nodes and the edges between them, and says so.
+    nodes and the edges between them, and says so. ``tell`` is told what is done.
     """
     graph = subject.graph
     layers = learned_layers(subject.model, graph)
@@ -100,7 +101,9 @@ def document(subject: Subject) -> dict[str, Any]:
     sample = _sample(pairs, graph.num_nodes, subject.seed)
     ids = node_names(graph, sample.nodes.tolist())
     embedding, jobs = subject.embedding[sample.nodes.numpy()], torch.get_num_threads()
+    tell(3, 5, "positions on the map")
     views = [project(embedding, dimensions, subject.seed, jobs) for dimensions in (2, 3)]
+    tell(4, 5, "statistics of layers, messages, rewiring")
     source, target = sample.place[pairs[:, sample.edges]]
     return {
         "title": subject.title,
