@@ -17,8 +17,20 @@ print("imported:", *[name for name in {HEAVY} if name in sys.modules])
 """
 
 
-@pytest.mark.parametrize("words", ["", "--help", "--version", "train --help", "models", "datasets"])
-def test_listing_imports_no_heavy_package(words):
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("", "--help", "--version", "train --help", "models", "datasets"),
+        *("complete train x --model ", "complete train x --set tr", "complete bench "),
+    ],
+)
+def test_listing_imports_no_heavy_package(words, monkeypatch):
+    if words.startswith("complete"):
+        line = words.replace("complete", "argnn")
+        monkeypatch.setenv("_ARGNN_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        words = ""
     done = subprocess.run(
         [sys.executable, "-c", CODE, *words.split()], capture_output=True, text=True, check=False
     )

@@ -15,6 +15,7 @@ SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "write_catal
 def test_stored_facts_are_those_of_the_classes():
     stored = SCRIPT["CATALOG"].read_text("utf-8")
     assert stored == SCRIPT["catalog"](), "run scripts/write_catalog.py"
+    assert SCRIPT["CHOICES"].read_text("utf-8") == SCRIPT["choices"](), "run the same script"
 
 
 @pytest.mark.parametrize("name", ["digits", "mixed"])

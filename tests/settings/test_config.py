@@ -253,6 +253,29 @@ def test_devices():
         resolve_device("tpu", "--device")
 
 
+@pytest.mark.parametrize(
+    ("count", "name", "message"),
+    [
+        (0, "cuda", "device cuda: no CUDA device is available here"),
+        (0, "cuda:1", "device cuda:1: no CUDA device is available here"),
+        (1, "cuda:1", "device cuda:1: this machine has 1 GPU, cuda:0"),
+        (2, "cuda:2", "device cuda:2: this machine has 2 GPUs, cuda:0 to cuda:1"),
+        (2, "cuda:", "device must be one of auto, cpu, cuda, cuda:N, mps"),
+        (2, "cuda:-1", "device must be one of"),
+        (2, "mps", "device mps: no GPU of Apple is available here"),
+    ],
+)
+def test_device_that_is_not_there(monkeypatch, count, name, message):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: count > 0)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        resolve_device(name)
+    known = [f"cuda:{n}" for n in range(count)]
+    assert [resolve_device(name) for name in known] == known
+    assert resolve_device("auto") == ("cuda" if count else "cpu")
+
+
 HEXADECIMAL = "0x" + "f" * 20
 
 

@@ -55,6 +55,7 @@ def store_graph(path: Path, graph: Data) -> None:
         write_bytes(path, save(tensors, metadata))
     except RunError as error:
         raise DataError(str(error)) from error
+    logger.debug("the graph is kept in %s", path)
 
 
 def stored_graph(path: Path) -> Data | None:
@@ -71,6 +72,7 @@ def stored_graph(path: Path) -> Data | None:
     if metadata.get("format") != _FORMAT or metadata.get("digest") != tensors_digest(tensors):
         logger.warning("%s is damaged or outdated and is made anew", path)
         return None
+    logger.debug("the graph is read from %s", path)
     x = torch.zeros(tensors.pop("x_shape").tolist())
     x.view(-1)[tensors.pop("x_index")] = tensors.pop("x_value")
     return Data(x=x, **tensors)

@@ -1,5 +1,8 @@
 """From what a user asked for to a complete configuration and a graph."""
 
+import json
+import logging
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -41,6 +44,7 @@ __all__ = [
     "Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled", "settling",
 ]  # fmt: skip
 
+logger = logging.getLogger(__name__)
 _LARGEST_SEED = 2**63 - 1
 
 
@@ -94,7 +98,10 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     device = resolve_device(request.device, "--device")
     if rank_count() > 1 and ":" in device:
         raise ConfigError("with torchrun each process takes its own GPU: --device cuda")
+    began = time.perf_counter()
     graph = load_graph(request.data, request) if graph is None else graph
+    took = time.perf_counter() - began
+    logger.debug("%s: %d nodes, read in %.1f s", request.data, graph.x.size(0), took)
     if request.task == AUTO:
         request = replace(request, task=graph.get("target_kind") or "node")
     base = base_settings(request)
@@ -111,6 +118,7 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
         columns=used_columns(request),
     )
     config = settle([base or trial_start(request)])
+    logger.debug("settings: %s", json.dumps(config.to_json()))
     check_class_weight(config.train.class_weight, class_names(graph))
     check_parts(config)
     if config.link is not None:
