@@ -159,13 +159,19 @@ MOMENTS = [
     ("tune small.npz --model=gcn", "argnn.runs.prepare", "load", NOTHING),
     ("compare small.npz", "argnn.runs.prepare", "load", NOTHING),
     ("bench mine.yaml", "argnn.bench.experiments.cells", "load_graph", "what is finished is in"),
+    (
+        "ablate small.npz --study=depth",
+        "argnn.bench.experiments.cells",
+        "load_graph",
+        "what is finished is in",
+    ),
     ("inspect small.npz", "argnn.data.inspect", "load", NOTHING),
     ("table results.jsonl", "argnn.store.results", "read_rows", NOTHING),
     ("perf --json=p.json", "argnn.bench.perf.run", "_child", NOTHING),
     ("predict run", "argnn.outputs.predict", "load", NOTHING),
     ("export run", "argnn.outputs.export", "load", NOTHING),
-    ("analyze run", "argnn.outputs.analyze", "require_writable", "a page or table"),
-    ("figures run", "argnn.outputs.figures", "open_run", "the figures in figures are whole"),
+    ("analyze run", "argnn.outputs.analyze", "require_writable", NOTHING),
+    ("figures run", "argnn.outputs.figures", "open_run", NOTHING),
     ("demo", "argnn.runs.demo", "run_jobs", "finished splits are in argnn-demo"),
     ("datasets", "argnn.settings.catalog", "dataset_rows", NOTHING),
     ("models", "argnn.settings.catalog", "model_rows", NOTHING),
@@ -253,6 +259,70 @@ def test_every_command_says_what_is_kept(
     assert done.code == 128 + number
     assert signal.getsignal(number) == before
     assert kept != NOTHING or sorted(map(str, Path().iterdir())) == ["mine.yaml", "small.npz"]
+
+
+GCN = "--model=gcn --epochs=1 --workers=1"
+#: Command, the function of its last step, which prints, and what it says when that is interrupted.
+LAST_STEPS = [
+    (f"train small.npz {GCN} --out=new", "train._print_scores", "continue with: argnn train --res"),
+    (f"tune small.npz {GCN} --trials=1 --split=0", "tune._best_table", "continue with: argnn tune"),
+    ("bench mine.yaml --workers=1", "bench._print_report", "what is finished is in results/mine"),
+    ("predict run", "outputs._show", "predictions.csv: written"),
+    ("figures run --format=svg", "outputs._show", "figures: written"),
+    ("export run", "outputs._show", "model.pt2: written"),
+    ("convert small.npz store", "stores._show", "store: written"),
+    ("generate store --nodes=99 --edges=99", "stores._show", "store: written"),
+]
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory):
+    """A run whose model has no metric."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    work = ("train", "mixed", "--model=gcn", "--epochs=1", "--workers=1", "--json")
+    done = run_forked(command_that_forks, *work, f"--out={folder}", cwd=folder.parent)
+    assert done[0] == 0, done
+    return folder
+
+
+@pytest.mark.usefixtures("usual_handlers")
+@pytest.mark.parametrize("step", LAST_STEPS, ids=lambda step: step[0].split()[0])
+def test_what_was_written_is_said_up_to_the_last_line(
+    argnn, small_npz, finished_run, monkeypatch, step
+):
+    words, function, kept = step
+    text = (
+        "{name: mine, title: mine, task: node, data: [small.npz], splits: [0], seeds: [0], "
+        "methods: [{model: gcn, set: [train.epochs=1]}]}"
+    )
+    Path("mine.yaml").write_text(text)
+    small_npz("here/small.npz")
+
+    def interrupt(*args, **kwargs):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(f"argnn.cli.{function}", interrupt)
+    monkeypatch.setattr("argnn.bench.experiments.files.LEAST_SEEDS", 1)
+    Path("run").symlink_to(finished_run)
+    done = argnn(*words.split())
+    assert done.err == f"argnn: error: interrupted; {kept}" + done.err.partition(kept)[2]
+    assert len(done.err.splitlines()) == 1
+    assert done.code == 130
+    if kept.endswith("written"):
+        assert Path(kept.partition(":")[0]).exists()
+
+
+def test_replaced_output_is_written_and_an_old_one_is_not(argnn, usual_handlers, monkeypatch):
+    def interrupt(*args, **kwargs):
+        signal.raise_signal(signal.SIGINT)
+
+    words = ("generate", "store", "--nodes=99", "--edges=99")
+    assert argnn(*words).code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("argnn.data.graph_store.generating._node_rows", interrupt)
+        assert argnn(*words, "--force").err.endswith("interrupted; nothing was written\n")
+    monkeypatch.setattr("argnn.cli.stores._show", interrupt)
+    assert argnn(*words, "--force").err.endswith("interrupted; store: written\n")
 
 
 def test_ctrl_c_in_a_trial_takes_the_best_so_far(

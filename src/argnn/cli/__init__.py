@@ -20,7 +20,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
     train,
     tune,
 )
-from argnn.cli.app import EXAMPLE, InterruptedWorkError, app, complain
+from argnn.cli.app import EXAMPLE, NOTHING, InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
 from argnn.runs.machine import ending_as_interrupts, keep_freed_memory
 from argnn.runs.ranks import is_leader, leave_process, meeting
@@ -59,7 +59,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
     except KeyboardInterrupt:
-        complain("interrupted; nothing was written")
+        complain(f"interrupted; {NOTHING}")
         code = _INTERRUPTED
     except InterruptedWorkError as error:
         complain(f"interrupted; {error}")

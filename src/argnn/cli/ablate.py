@@ -9,7 +9,7 @@ from rich.console import Console
 
 from argnn.cli import completion, options
 from argnn.cli.app import command, output_console, print_json, say
-from argnn.cli.bench import ran, report_failures, with_results_files
+from argnn.cli.bench import keeping_results, ran, report_failures, with_results_files
 from argnn.errors import ConfigError
 from argnn.tables import rich_table
 
@@ -90,30 +90,31 @@ def ablate(
     ]
     figures = _figure_paths(chosen, plots, force)
     targets = with_results_files(chosen, out)
-    found = ran(
-        targets,
-        console,
-        executor=executor,
-        workers=workers,
-        address=address,
-        device=device,
-        data_root=context.params["data_root"],
-    )
-    reports = []
-    for experiment, path in targets:
-        report = {
-            "study": experiment.name,
-            "title": experiment.title,
-            "score": experiment.score,
-            "results": str(path),
-            "levels": levels(experiment, found.of(experiment)),
-        }
-        reports.append(report)
-        _print_report(report, console)
-        _draw(experiment, report, figures.get(experiment.name), force)
-    if as_json:
-        print_json({"studies": reports})
-    report_failures(found)
+    with keeping_results(targets):
+        found = ran(
+            targets,
+            console,
+            executor=executor,
+            workers=workers,
+            address=address,
+            device=device,
+            data_root=context.params["data_root"],
+        )
+        reports = []
+        for experiment, path in targets:
+            report = {
+                "study": experiment.name,
+                "title": experiment.title,
+                "score": experiment.score,
+                "results": str(path),
+                "levels": levels(experiment, found.of(experiment)),
+            }
+            reports.append(report)
+            _print_report(report, console)
+            _draw(experiment, report, figures.get(experiment.name), force)
+        if as_json:
+            print_json({"studies": reports})
+        report_failures(found)
 
 
 def _choice(data: str | None, given: Mapping[str, Any]) -> "DataChoice | None":

@@ -4,6 +4,8 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +26,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 _PLAIN_WIDTH = 120
 _LONGEST_ERROR = 900
 EXAMPLE = "Example: "
+NOTHING = "nothing was written"
+#: Options and arguments that name what a command writes, which it puts in its place whole.
+_OUTPUTS = ("out", "tables", "diagram", "json_file", "store", "plots")
 
 app = typer.Typer(
     name="argnn",
@@ -47,7 +52,13 @@ def command(
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         work = options.with_options(*groups, options.SAYING)(function)
-        return app.command(epilog=EXAMPLE + example, rich_help_panel=heading)(work)
+
+        @wraps(work)
+        def guarded(**given: Any) -> None:
+            with writing(*(given.get(name) for name in _OUTPUTS)):
+                work(**given)
+
+        return app.command(epilog=EXAMPLE + example, rich_help_panel=heading)(guarded)
 
     return decorate
 
@@ -69,6 +80,27 @@ def keeping(what: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise InterruptedWorkError(what) from None
+
+
+@contextmanager
+def writing(*outputs: Path | None) -> Iterator[None]:
+    """If the user interrupts a command, say which of its outputs it has written by then."""
+    before = {path: _stamp(path) for path in outputs if path is not None}
+    try:
+        yield
+    except KeyboardInterrupt:
+        written = [str(path) for path, stamp in before.items() if _stamp(path) != stamp]
+        text = f"{', '.join(written)}: written" if written else NOTHING
+        raise InterruptedWorkError(text) from None
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What changes when a file or folder is put in its place, which is one step."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns
 
 
 def output_console() -> Console:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,23 +67,24 @@ def bench(
         raise ConfigError("name an experiment (see argnn bench --list) or a YAML file")
     targets = with_results_files([find_experiment(name) for name in experiments], out)
     console = Console(quiet=True) if as_json else output_console()
-    found = ran(
-        targets,
-        console,
-        executor=executor,
-        workers=workers,
-        address=address,
-        device=device,
-        data_root=data_root,
-        retry_failed=retry_failed,
-    )
-    reports = [_report(*target, found.of(target[0])) for target in targets]
-    if as_json:
-        print_json({"experiments": reports})
-    else:
-        for report in reports:
-            _print_report(report, console)
-    report_failures(found)
+    with keeping_results(targets):
+        found = ran(
+            targets,
+            console,
+            executor=executor,
+            workers=workers,
+            address=address,
+            device=device,
+            data_root=data_root,
+            retry_failed=retry_failed,
+        )
+        reports = [_report(*target, found.of(target[0])) for target in targets]
+        if as_json:
+            print_json({"experiments": reports})
+        else:
+            for report in reports:
+                _print_report(report, console)
+        report_failures(found)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,14 @@ class BenchOutcome:
     def of(self, experiment: "Experiment") -> "list[Row]":
         """The rows of an experiment."""
         return [self.rows[key] for key in self.planned.members[experiment.name]]
+
+
+def keeping_results(
+    targets: "Sequence[tuple[Experiment, Path]]",
+) -> AbstractContextManager[None]:
+    """Say where finished cells are if the user interrupts the command."""
+    results = ", ".join(dict.fromkeys(str(path) for _, path in targets))
+    return keeping(f"what is finished is in {results}, and the same command goes on")
 
 
 def ran(
@@ -112,9 +122,7 @@ def ran(
     from argnn.bench.experiments.cells import plan_bench, run_bench
     from argnn.runs.pool import open_executor
 
-    results = ", ".join(dict.fromkeys(str(path) for _, path in targets))
     with (
-        keeping(f"what is finished is in {results}, and the same command goes on"),
         open_executor(executor, workers, address) as slots,
         CellProgress(console) as watcher,
     ):

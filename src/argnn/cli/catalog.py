@@ -74,17 +74,15 @@ def demo(
 
     console = output_console()
     remarks(console).print("Training argnn and a GCN on two embedded graphs, on the same splits.")
-    with (
-        keeping(f"finished splits are in {out}, and the same command begins anew"),
-        SplitProgress(console) as watcher,
-    ):
-        report = run_demo(out, watcher)
-    console.print(comparison_table(report.results))
-    say(
-        console,
-        f"Means over {report.num_splits} splits; {report.protocol}.",
-        NOTE,
-        f"Picture of the learned geometry: {report.picture}",
-        f"Report: {report.page}",
-        f"Explore it node by node: argnn analyze {report.run}",
-    )
+    with keeping(f"finished splits are in {out}, and the same command begins anew"):
+        with SplitProgress(console) as watcher:
+            report = run_demo(out, watcher)
+        console.print(comparison_table(report.results))
+        say(
+            console,
+            f"Means over {report.num_splits} splits; {report.protocol}.",
+            NOTE,
+            f"Picture of the learned geometry: {report.picture}",
+            f"Report: {report.page}",
+            f"Explore it node by node: argnn analyze {report.run}",
+        )

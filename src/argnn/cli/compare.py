@@ -71,22 +71,20 @@ def compare(
         say(remarks(console), f"Note: {note}")
     counts = f"{len(plan.drafts)} methods on {len(plan.about['splits'])} splits"
     say(remarks(console), f"{counts}, in {path}; the same command goes on where it was stopped.")
-    with (
-        keeping(f"what is finished is in {path}, and the same command goes on"),
-        ComparisonProgress(console) as watcher,
-    ):
-        found = compared(plan, watcher)
-    if as_json:
-        print_json(found.document())
-    else:
-        found.print_to(console)
-        say(console, f"Model: {found.out / 'best'} (each method: {found.out}/NAME)")
-        say(remarks(console), f"Next: argnn predict {found.out / 'best'}")
-    failed = [row for row in found.rows if row["error"]]
-    for row in failed:
-        complain(f"{row['method']} failed: {row['error']}")
-    if failed:
-        raise typer.Exit(1)
+    with keeping(f"what is finished is in {path}, and the same command goes on"):
+        with ComparisonProgress(console) as watcher:
+            found = compared(plan, watcher)
+        if as_json:
+            print_json(found.document())
+        else:
+            found.print_to(console)
+            say(console, f"Model: {found.out / 'best'} (each method: {found.out}/NAME)")
+            say(remarks(console), f"Next: argnn predict {found.out / 'best'}")
+        failed = [row for row in found.rows if row["error"]]
+        for row in failed:
+            complain(f"{row['method']} failed: {row['error']}")
+        if failed:
+            raise typer.Exit(1)
 
 
 class ComparisonProgress(SplitProgress):

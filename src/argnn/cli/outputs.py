@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from argnn.cli.app import command, keeping, output_console, print_json, remarks, say
+from argnn.cli.app import command, output_console, print_json, remarks, say, writing
 from argnn.cli.completion import graphs, one_of
 from argnn.cli.options import AsJson, DataRoot, Device, Force, Run, Split
 from argnn.runs.progress import StepBar
@@ -107,19 +107,20 @@ def export(
     from argnn.outputs.export import export_model
 
     out = Path(f"model.{kind}") if out is None else out
-    with StepBar("export") as tell:
-        report = export_model(run, out, split=split, kind=kind, force=force, tell=tell)
-    runs = f"torch.export.load('{out}').module()(...)"
-    if kind == "onnx":
-        runs = f"onnxruntime.InferenceSession('{out}').run(None, ...)"
-    _show(
-        report,
-        as_json,
-        f"{report['model']}: {report['size']} bytes",
-        *(f"  {name}: {text}" for name, text in report["inputs"].items()),
-        f"  returns: {report['output']}",
-        f"Program: {out}; {runs} runs it.",
-    )
+    with writing(out):
+        with StepBar("export") as tell:
+            report = export_model(run, out, split=split, kind=kind, force=force, tell=tell)
+        runs = f"torch.export.load('{out}').module()(...)"
+        if kind == "onnx":
+            runs = f"onnxruntime.InferenceSession('{out}').run(None, ...)"
+        _show(
+            report,
+            as_json,
+            f"{report['model']}: {report['size']} bytes",
+            *(f"  {name}: {text}" for name, text in report["inputs"].items()),
+            f"  returns: {report['output']}",
+            f"Program: {out}; {runs} runs it.",
+        )
 
 
 @command("Use a trained model", "argnn analyze runs/cora-argnn --out report.html")
@@ -144,7 +145,7 @@ def analyze(
     """Write an interactive page about the learned geometry: one file, no network needed."""
     from argnn.outputs import analyze as work
 
-    with keeping("a page or table that was written is whole"), StepBar("analyze") as tell:
+    with StepBar("analyze") as tell:
         report = work.analyze(
             run,
             out,
@@ -194,7 +195,7 @@ def figures(
     from argnn.analysis.figures import FORMATS
     from argnn.outputs.figures import draw_figures
 
-    with keeping(f"the figures in {out} are whole"), StepBar("figures") as tell:
+    with StepBar("figures") as tell:
         report = draw_figures(
             runs or [],
             out,

@@ -94,9 +94,10 @@ def train(
             task=task or usual.task,
         )
         folder, plan = _begun(request, out, remarks(console))
-    if dashboard:
-        say(remarks(console), f"Live view: tensorboard --logdir {folder.root}")
-    _run(plan, folder, console, as_json, dashboard)
+    with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
+        if dashboard:
+            say(remarks(console), f"Live view: tensorboard --logdir {folder.root}")
+        _run(plan, folder, console, as_json, dashboard)
 
 
 def _goes_on(out: Path | None, data_root: str | None) -> TypeGuard[Path]:
@@ -209,11 +210,10 @@ def _run(
     from argnn.runs.summary import summary
     from argnn.runs.train_one import precompute_curvature
 
-    with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
-        with CountingBar(console, "curvature of edges") as counting:
-            precompute_curvature(plan.config, plan.graph, counting)
-        with SplitProgress(console) as watcher:
-            rows = run_splits(plan, folder, watcher, dashboard=dashboard)
+    with CountingBar(console, "curvature of edges") as counting:
+        precompute_curvature(plan.config, plan.graph, counting)
+    with SplitProgress(console) as watcher:
+        rows = run_splits(plan, folder, watcher, dashboard=dashboard)
     if as_json:
         print_json(
             {

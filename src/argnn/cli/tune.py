@@ -92,14 +92,12 @@ def tune(
             "force": force,
         }
     )
-    with (
-        keeping(f"continue with: {shlex.join([*search.command, *again])}"),
-        TrialProgress(console, search) as watcher,
-    ):
-        records = run_search(
-            search, journal, watcher, executor=executor, workers=workers, address=address
-        )
-    _conclude(search, records, journal, path, replaces, console)
+    with keeping(f"continue with: {shlex.join([*search.command, *again])}"):
+        with TrialProgress(console, search) as watcher:
+            records = run_search(
+                search, journal, watcher, executor=executor, workers=workers, address=address
+            )
+        _conclude(search, records, journal, path, replaces, console)
 
 
 class TrialProgress(ProgressPrinter):
