@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.main import get_command
 
 from argnn.bench.experiments.files import parsed_experiment
-from argnn.cli import main
+from argnn.cli import app, main
 from argnn.train import train_config
 from forked import code, run_forked
 
@@ -258,8 +259,20 @@ def test_site_builds_without_a_warning(tmp_path):
     words = ("-W", "-n", "-q", "-d", tmp_path / "trees", DOCS, tmp_path / "site")
     done, _, errors = run_forked(code, build, *words, cwd=tmp_path)
     assert (done, errors) == (0, "")
-    for page in [*(page.stem for page in DOCS.glob("*.md")), "equations", "api"]:
+    for page in [*(page.stem for page in DOCS.glob("*.md")), "equations", "commands", "api"]:
         assert (tmp_path / "site" / f"{page}.html").stat().st_size > 5_000
     # Nothing is fetched from elsewhere when somebody reads a page.
-    for page in (tmp_path / "site").glob("*.html"):
+    for page in (tmp_path / "site").rglob("*.html"):
         assert LOADED.findall(page.read_text()) == [], page.name
+    reference = (tmp_path / "site" / "commands.html").read_text()
+    sections = re.split(r'<section id="argnn-(\w+)">', reference)
+    written = dict(zip(sections[1::2], sections[2::2], strict=True))
+    known = get_command(app).commands
+    assert written.keys() == known.keys()
+    for name, text in written.items():
+        for option in known[name].params:
+            is_option = option.param_type_name == "option"
+            words = option.opts if is_option else [option.metavar or option.name.upper()]
+            assert all(f">{word}</span>" in text for word in words), (name, words)
+    names = re.findall(r'id="argnn\.(\w+)\.', (tmp_path / "site/api/functional.html").read_text())
+    assert set(names) == {"functional", "kernels"}
