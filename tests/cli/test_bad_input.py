@@ -48,6 +48,8 @@ TINY = ("--preset=reference", "--epochs=2", "--set=hidden_channels=4")
             "--task must be one of node, link, regression, multilabel",
         ),
         (["train", "mixed", "--device=tpu"], "--device must be one of auto, cpu, cuda"),
+        (["train", "mixed", "--device=cuda:999"], "--device cuda:999: "),
+        (["predict", "run", "--device=mps"], "--device mps: needs float64 and sparse matrices"),
         (["train"], "name a data set"),
         (["train", "cora", "--data-root=nowhere"], "raw file missing: nowhere/Cora"),
         (["train", "cora"], "ARGNN_OFFLINE forbids downloads"),

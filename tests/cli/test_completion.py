@@ -41,7 +41,7 @@ def offered(argnn, monkeypatch):
         ("argnn train x --set train.l", ["train.lr=", "train.layers_weight_decay="]),
         ("argnn train x --set lr", ["lr="]),
         ("argnn train x --model gat --set model.h", ["model.hidden_channels=", "model.heads="]),
-        ("argnn predict run --device m", ["mps"]),
+        ("argnn predict run --device cp", ["cpu"]),
         ("argnn export run --format ", ["pt2", "onnx"]),
         ("argnn generate store --features ", []),
         ("argnn train my_fol", []),  # then bash offers files

@@ -45,7 +45,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         calibrate: Whether a temperature is chosen on the validation pairs.
         row_normalize: Scale the rows of the features to sum one.
         load_options: Further arguments of :func:`argnn.data.load`.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or another number, or ``"mps"``.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
         random_state: Seed of the split, weights, dropout and non-edges; None for new ones.
 
     Attributes:

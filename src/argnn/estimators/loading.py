@@ -31,8 +31,8 @@ def load(path: str | Path, *, split: int | None = None, device: str = "cpu") -> 
     Args:
         path: The folder of the model, or of the run.
         split: Of a run, the number of the split; the first one where not given.
-        device: Where it predicts: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` and so on, ``"mps"`` or
-            ``"auto"``.
+        device: Where it predicts: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as
+            ``"cuda:1"``.
 
     Returns:
         A fitted :class:`ARGNNClassifier`, :class:`ARGNNRegressor` or :class:`ARGNNLinkPredictor`.

@@ -21,6 +21,7 @@ from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
 from argnn.settings.run_config import RunConfig
 from argnn.store.run_folder import RunFolder, open_run
+from argnn.train.devices import resolve_device
 
 _PAIR_COLUMNS = ["source", "target"]
 _MAX_PAIRS_FILE = 2**30
@@ -68,6 +69,7 @@ def predict(
         DataError: The graph does not fit the model.
     """
     require_writable(out, force)
+    device = resolve_device(device, "--device")
     tell(0, 4, "reading the model")
     estimator: GraphEstimator = load(run, split=split, device=device)
     if not isinstance(estimator, ARGNNLinkPredictor) and pairs is not None:
