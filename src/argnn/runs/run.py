@@ -180,6 +180,7 @@ def _scores(trained: TrainedModel, problem: Problem, config: RunConfig) -> Row:
         **judge.twin_scores(outputs, threshold),
         "val": judge.scores(model, outputs, "val", threshold),
         **judge.class_scores(outputs, threshold),
+        **(judge.tally(outputs) if "folds" in config.columns else {}),
         **({} if config.train.threshold is None else {"threshold": threshold}),
     }
 
