@@ -73,7 +73,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     row_normalize: bool
     device: str
     random_state: Any
-    #: The nodes that were learned from; None of a folder that does not say it, and for links.
+    # The nodes that were learned from; None of a folder that does not say it, and for links.
     seen_: SeenNodes | None = None
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:

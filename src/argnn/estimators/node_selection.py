@@ -88,7 +88,7 @@ def nodes(graph: Any, **options: Any) -> NodeSelection:
     Args:
         graph: Anything that :func:`argnn.data.load` takes.
         **options: Further arguments of it. They belong here, not into ``load_options`` of the
-            estimator; ``directed`` has to be said to both.
+            estimator; ``directed`` and ``weight`` have to be said to both.
 
     Example:
         >>> from sklearn.model_selection import cross_val_score
