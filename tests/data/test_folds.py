@@ -95,6 +95,7 @@ def test_groups_of_unlabelled_nodes_may_be_missing(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"folds": 4.5}, "must be at least 3"),
         ({"folds": 2}, "must be at least 3: one tests, one validates, the others train"),
         ({"groups": "site"}, "groups .* belong to folds"),
         ({"folds": 9}, "class y has 8 labelled nodes, too few for 9 folds"),
@@ -143,6 +144,10 @@ def test_groups_of_arrays(small_npz):
     assert torch.equal(again.test_mask, graph.test_mask)
     with pytest.raises(DataError, match="groups 'town': no such node attribute"):
         load(data, folds=4, groups="town")
+    with pytest.raises(DataError, match="groups 'name': must hold one for each node"):
+        load(Data(**data.to_dict(), name="town"), folds=4, groups="name")
+    with pytest.raises(DataError, match="y must have shape"):
+        load(Data(**{**data.to_dict(), "y": data.y[:80]}), folds=4, groups="city")
     data.city[3] = None
     with pytest.raises(DataError, match=r"graph, city\[3\]: is empty"):
         load(data, folds=4, groups="city")

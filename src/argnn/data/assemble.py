@@ -68,7 +68,7 @@ def assemble(
         edge_index = checked_edges(source, x.size(0))
         y = _labels(source, x.size(0))
         class_names = _class_names(source, y)
-        known = _known(source, y, draw_split or folds is not None)
+        known = known_labels(source, y, draw_split or folds is not None)
         replaced: list[str] = []
         if folds is not None:
             masks, split_rule, replaced = folded(source, known, class_names, folds)
@@ -203,7 +203,7 @@ def _labels(source: Data, num_nodes: int) -> Tensor:
     return y.contiguous()
 
 
-def _known(source: Data, y: Tensor, check: bool) -> Tensor:
+def known_labels(source: Data, y: Tensor, check: bool) -> Tensor:
     """Labels that tell the nodes of which something is known; without classes, 0 or -1."""
     targets = source.get("targets")
     if targets is None:

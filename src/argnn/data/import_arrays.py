@@ -125,8 +125,8 @@ def _number_groups(data: Data, asked: str | None, num_nodes: int, origin: str) -
         return
     cells = data.get(asked)
     cells = cells.tolist() if hasattr(cells, "tolist") else cells
-    if not isinstance(cells, list) or len(cells) != num_nodes or isinstance(cells[0], list):
-        what = "must be a list of one per node" if asked in data else "no such node attribute"
+    if not isinstance(cells, list) or len(cells) != num_nodes:
+        what = "must hold one for each node" if asked in data else "no such node attribute"
         raise DataError(f"{origin}: groups '{asked}': {what}")
     labelled = labelled_nodes(data, num_nodes)
     data.fold_groups = group_numbers(cells, labelled, lambda row: f"{origin}, {asked}[{row}]")

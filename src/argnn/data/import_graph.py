@@ -185,11 +185,12 @@ def read_groups(data: Data, nodes: Table, column: str, taken: set[str | None]) -
 
 
 def labelled_nodes(data: Data, num_nodes: int) -> Tensor:
-    """The nodes with a class or with targets, ``[N]``."""
+    """The nodes with a class or with targets, ``[N]``; labels are checked later."""
     targets, y = data.get("targets"), data.get("y")
     if isinstance(targets, Tensor):
         return ~targets.isnan().any(1)
-    return y >= 0 if isinstance(y, Tensor) else torch.zeros(num_nodes, dtype=torch.bool)
+    usable = isinstance(y, Tensor) and y.shape == (num_nodes,)
+    return y >= 0 if usable else torch.zeros(num_nodes, dtype=torch.bool)
 
 
 def group_numbers(cells: Sequence[Any], labelled: Tensor, place: Callable[[int], str]) -> Tensor:
@@ -200,9 +201,11 @@ def group_numbers(cells: Sequence[Any], labelled: Tensor, place: Callable[[int],
         labelled: The nodes with labels, ``[N]``.
         place: Where the cell of a row is, for error messages.
     """
-    numbers: dict[Any, int] = {}
-    found = [-1 if is_missing(cell) else numbers.setdefault(cell, len(numbers)) for cell in cells]
-    groups = torch.tensor(found)
+    numbers: dict[str, int] = {}
+    words = (None if is_missing(cell) else str(cell) for cell in cells)  # a cell may be a list
+    groups = torch.tensor(
+        [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in words]
+    )
     missing = ((groups < 0) & labelled).nonzero()
     if len(missing):
         raise DataError(f"{place(int(missing[0]))}: is empty, and a labelled node needs a group")

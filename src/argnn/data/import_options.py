@@ -38,7 +38,7 @@ class Columns:
     groups: str | None = None
 
     def __post_init__(self) -> None:
-        if self.folds is not None and self.folds < LEAST_FOLDS:
+        if self.folds is not None and not (type(self.folds) is int and self.folds >= LEAST_FOLDS):
             raise ConfigError(
                 f"folds (--folds) must be at least {LEAST_FOLDS}: one tests, one validates, "
                 f"the others train (got {self.folds})"

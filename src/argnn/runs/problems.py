@@ -306,16 +306,12 @@ class _TargetJudge(Judge):
         logits, true = outputs.float().cpu()[self.test], self.targets[self.test].double()
         if self.rule.kind == "multilabel":
             said, labels = logits > 0, true > 0
-            sums = {"right": said & labels, "said": said, "true": labels}
+            parts = {"true": true, "said": said, "right": said & labels}
         else:
             error, mean = self.rule.finished(logits).double() - true, true.mean(0)
-            sums = {"absolute": error.abs(), "squared": error**2, "spread": (true - mean) ** 2}
-        return {
-            "tally": {
-                "sum": true.sum(0).tolist(),
-                **{k: v.sum(0).tolist() for k, v in sums.items()},
-            }
-        }
+            parts = {"true": true, "absolute": error.abs(), "squared": error**2}
+            parts["spread"] = (true - mean) ** 2
+        return {"tally": {name: part.sum(0).tolist() for name, part in parts.items()}}
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         found = self.scores(model, outputs, "test")

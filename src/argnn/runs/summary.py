@@ -113,8 +113,8 @@ def _pooled(finished: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     total, tallies = int(counts.sum()), [row.get("tally", {}) for row in finished]
     sums = {name: np.sum([tally[name] for tally in tallies], axis=0) for name in tallies[0]}
     if "squared" in sums:
-        means = np.array([tally["sum"] for tally in tallies]) / counts[:, None]
-        between = counts @ (means - sums["sum"] / total) ** 2
+        means = np.array([tally["true"] for tally in tallies]) / counts[:, None]
+        between = counts @ (means - sums["true"] / total) ** 2
         scores = {
             "r2": 1 - sums["squared"] / (sums["spread"] + between),
             "mae": sums["absolute"] / total,

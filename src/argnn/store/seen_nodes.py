@@ -33,8 +33,9 @@ class SeenNodes:
 
     def in_graph(self, graph: Data) -> NDArray[np.bool_]:
         """Those nodes where this is the graph; none, ``[N]``, where it is another one."""
-        found = content_digest_of(graph) == self.digest
-        return self.nodes if found else np.zeros(graph.x.size(0), dtype=np.bool_)
+        count = graph.x.size(0)
+        found = len(self.nodes) == count and content_digest_of(graph) == self.digest
+        return self.nodes if found else np.zeros(count, dtype=np.bool_)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values, with a bit for each node."""

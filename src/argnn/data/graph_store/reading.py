@@ -15,9 +15,9 @@ from argnn.data.assemble import (
     TooFewLabelsError,
     empty_masks,
     folded,
+    known_labels,
 )
 from argnn.data.graph_store.opening import GraphStore
-from argnn.data.import_graph import labelled_nodes
 from argnn.data.import_options import ImportOptions
 from argnn.data.schema import Schema
 from argnn.data.splits import MASK_NAMES, Folds
@@ -153,8 +153,6 @@ def _take_labels(graph: Data, schema: Schema) -> None:
 
 def _fold(graph: Data, store: GraphStore, folds: Folds) -> None:
     """Replace the split by folds, unless it is of these folds; a store does not keep groups."""
-    known = labelled_nodes(graph, graph.x.size(0))
-    y = graph.y if graph.get("targets") is None else torch.where(known, 0, -1)
     if graph.split_rule == folds.rule(DRAWN_SEED, bool(graph.class_names)):
         return
     if folds.column is not None:
@@ -164,6 +162,7 @@ def _fold(graph: Data, store: GraphStore, folds: Folds) -> None:
         )
     source = Data() if graph.split_rule in (*DRAWN_RULES, NO_SPLIT_ASKED) else graph
     with error_prefix(f"{store.path}:"):
+        y = known_labels(graph, graph.y, check=True)
         masks, graph.split_rule, notes = folded(source, y, graph.class_names, folds)
     graph.notes += notes
     for name, mask in zip(MASK_NAMES, masks, strict=True):
