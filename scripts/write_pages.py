@@ -34,10 +34,10 @@ from typing import Any
 
 import rich.table
 
-from argnn.bench.leaderboard.compare import by_split, critical_difference, holm, signed_rank
+from argnn.bench.leaderboard.compare import critical_difference, holm, signed_rank
 from argnn.bench.leaderboard.published import find_published, published_values
 from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
-from argnn.runs.summary import interval_half_width
+from argnn.runs.summary import by_split, interval_half_width
 from argnn.store.results import read_rows
 from argnn.tables import markdown_table
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from argnn.cli import (  # noqa: F401 - importing a command registers it
+    ablate,
     bench,
     catalog,
     compare,

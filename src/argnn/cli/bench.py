@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,11 +58,58 @@ def bench(
     if listing:
         _list_experiments(as_json)
         return
+    from argnn.bench.experiments.files import find_experiment
+
+    if not experiments:
+        raise ConfigError("name an experiment (see argnn bench --list) or a YAML file")
+    targets = with_results_files([find_experiment(name) for name in experiments], out)
+    console = Console(quiet=True) if as_json else output_console()
+    found = ran(
+        targets,
+        console,
+        executor=executor,
+        workers=workers,
+        address=address,
+        device=device,
+        data_root=data_root,
+        retry_failed=retry_failed,
+    )
+    reports = [_report(*target, found.of(target[0])) for target in targets]
+    if as_json:
+        print_json({"experiments": reports})
+    else:
+        for report in reports:
+            _print_report(report, console)
+    report_failures(found)
+
+
+@dataclass(frozen=True)
+class BenchOutcome:
+    """Cells that were planned, and the last row of each."""
+
+    planned: "Bench"
+    rows: "Mapping[CellKey, Row]"
+
+    def of(self, experiment: "Experiment") -> "list[Row]":
+        """The rows of an experiment."""
+        return [self.rows[key] for key in self.planned.members[experiment.name]]
+
+
+def ran(
+    targets: "Sequence[tuple[Experiment, Path]]",
+    console: Console,
+    *,
+    executor: str,
+    workers: int | None,
+    address: str | None,
+    device: str,
+    data_root: str | None,
+    retry_failed: bool = False,
+) -> BenchOutcome:
+    """Run the cells of some experiments that are not finished yet, with a progress bar."""
     from argnn.bench.experiments.cells import plan_bench, run_bench
     from argnn.runs.pool import open_executor
 
-    targets = _targets(experiments or [], out)
-    console = Console(quiet=True) if as_json else output_console()
     results = ", ".join(dict.fromkeys(str(path) for _, path in targets))
     with (
         keeping(f"what is finished is in {results}, and the same command goes on"),
@@ -77,14 +125,7 @@ def bench(
             tell=watcher.preparing,
         )
         rows = run_bench(planned, watcher, executor=executor, retry_failed=retry_failed)
-    members = {name: [rows[key] for key in keys] for name, keys in planned.members.items()}
-    reports = [_report(*target, members[target[0].name]) for target in targets]
-    if as_json:
-        print_json({"experiments": reports})
-    else:
-        for report in reports:
-            _print_report(report, console)
-    _report_failures(planned, rows)
+    return BenchOutcome(planned, rows)
 
 
 def _list_experiments(as_json: bool) -> None:
@@ -108,16 +149,14 @@ def _list_experiments(as_json: bool) -> None:
         output_console().print(rich_table(names, cells, left=("name", "task", "title")))
 
 
-def _targets(names: list[str], out: Path | None) -> "list[tuple[Experiment, Path]]":
+def with_results_files(
+    experiments: "Sequence[Experiment]", out: Path | None
+) -> "list[tuple[Experiment, Path]]":
     """The experiments, and the results file of each; files that are there must be sound."""
-    from argnn.bench.experiments.files import find_experiment
     from argnn.store.results import check_results
 
-    if not names:
-        raise ConfigError("name an experiment (see argnn bench --list) or a YAML file")
     found: list[tuple[Experiment, Path]] = []
-    for name in names:
-        experiment = find_experiment(name)
+    for experiment in experiments:
         if experiment.name in [other.name for other, _ in found]:
             raise ConfigError(f"experiment '{experiment.name}' is named twice")
         found.append((experiment, out or Path("results") / f"{experiment.name}.jsonl"))
@@ -189,9 +228,10 @@ def _mean(row: dict[str, Any] | None, part: str) -> str:
     return per_cent(row[part]["mean"] if part in row else None) + failed
 
 
-def _report_failures(planned: "Bench", rows: "Mapping[CellKey, Row]") -> None:
+def report_failures(found: BenchOutcome) -> None:
     """Name the first failed cells; all of them are in the results."""
-    failed = [(cell, rows[cell.key]) for cell in planned.cells if "error" in rows[cell.key]]
+    rows = [(cell, found.rows[cell.key]) for cell in found.planned.cells]
+    failed = [(cell, row) for cell, row in rows if "error" in row]
     for cell, row in failed[:_SHOWN_FAILURES]:
         complain(f"{cell.label} failed: {row['error']}")
     if failed:

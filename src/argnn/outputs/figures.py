@@ -22,7 +22,7 @@ from argnn.nn import LinkModel
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row, trained_model
-from argnn.runs.summary import INTERVAL, SCORES, statistic
+from argnn.runs.summary import INTERVAL, SCORES, Pair, by_split, statistic
 from argnn.settings.run_config import RunConfig
 from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
@@ -200,15 +200,16 @@ def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> 
 
 def _bars(paths: Sequence[Path]) -> list[Bar]:
     """Mean and interval of the leading score for every method and data set of node rows."""
-    groups: dict[tuple[str, str], list[float]] = {}
+    groups: dict[tuple[str, str], dict[Pair, float]] = {}
     for row in [row for path in paths for row in read_rows(path)]:
         test = row.get("test")
         if row["task"] == "node" and "error" not in row and test is not None:
             key = row["data"], row["method"]
-            groups.setdefault(key, []).append(test[SCORES["node"][0]])
+            runs = groups.setdefault(key, {})
+            runs[row["split"], row["seed"]] = test[SCORES["node"][0]]
     if paths and not groups:
         raise RunError(f"{paths[0]}: holds no finished row of node classification")
-    found = {key: statistic(scores) for key, scores in groups.items()}
+    found = {key: statistic(by_split(runs)) for key, runs in groups.items()}
     return [
         Bar(data, method, known["mean"], known["interval"], known["n"])
         for (data, method), known in found.items()

@@ -3,7 +3,7 @@
 import math
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -32,6 +32,8 @@ from argnn.store.seen_nodes import SeenNodes
 from argnn.train import FitResult, Snapshot
 from argnn.train.calibration import calibrate, calibration_error, probabilities
 
+#: The share of its best validation score at which a run counts as converged.
+CONVERGED = 0.99
 _ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
 
 
@@ -69,8 +71,8 @@ def run_cell(
     With ``oracle`` the row also says what choosing the epoch by test score would give.
     """
     _, row, _ = _trained(config, graph, split, on_epoch, None, oracle=oracle)
-    del row["history"], row["resumed_from_epoch"]
-    return row
+    del row["resumed_from_epoch"]
+    return {"course": _course(row.pop("history")), **row}
 
 
 def _trained(
@@ -140,6 +142,32 @@ def _trained(
         "history": [asdict(record) for record in result.history],
     }
     return trained, row, problem
+
+
+def _course(history: Sequence[Mapping[str, Any]]) -> Row:
+    """The course of a training in three numbers, for tables that do not keep its history."""
+    return {
+        "converged_at": convergence_epoch(history),
+        "first_loss": history[0]["loss"],
+        "last_loss": history[-1]["loss"],
+    }
+
+
+def convergence_epoch(history: Sequence[Mapping[str, Any]]) -> int | None:
+    """First epoch whose validation score reaches 99 % of the best one.
+
+    Example:
+        >>> scores = [0.5, 0.8, 0.995, 1.0]
+        >>> convergence_epoch([{"epoch": n, "val_score": s} for n, s in enumerate(scores, 1)])
+        3
+    """
+    known = [(row["epoch"], row["val_score"]) for row in history if row["val_score"] is not None]
+    if not known:
+        return None
+    best = max(score for _, score in known)
+    # A loss that is minimised is stored with a minus.
+    enough = best - (1 - CONVERGED) * abs(best)
+    return int(next(epoch for epoch, score in known if score >= enough))
 
 
 class _Oracle:

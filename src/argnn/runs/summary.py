@@ -23,6 +23,8 @@ ERRORS = ("mae", "rmse")
 SELECTION: Mapping[str, str] = {task: names[0] for task, names in SELECTIONS.items()}
 #: Below so many nodes one seed is noise: a table needs at least so many seeds.
 SMALL_GRAPH, LEAST_SEEDS = 1000, 5
+#: Number of a split, and a seed.
+Pair = tuple[int, int]
 _OF_A_CLASS = ("precision", "recall", "f1", "average_precision")
 INTERVAL = "95 % Student-t interval of the mean over splits"
 PROTOCOLS: Mapping[str, str] = {
@@ -46,6 +48,23 @@ def interval_half_width(values: Sequence[float]) -> float | None:
         return None
     quantile = float(student_t.ppf(0.975, len(values) - 1))
     return quantile * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def by_split(runs: Mapping[Pair, float]) -> list[float]:
+    """The mean over the seeds of each split; the runs themselves where there is one split only.
+
+    Seeds of one split share its test nodes: as runs of their own they would make intervals too
+    narrow and p-values too small.
+
+    Example:
+        >>> by_split({(0, 0): 1.0, (0, 1): 3.0, (1, 0): 5.0})
+        [2.0, 5.0]
+    """
+    splits: dict[int, list[float]] = {}
+    for (split, _), value in sorted(runs.items()):
+        splits.setdefault(split, []).append(value)
+    groups = list(splits.values())
+    return groups[0] if len(groups) == 1 else [statistics.fmean(group) for group in groups]
 
 
 def statistic(values: Sequence[float | None]) -> dict[str, Any]:

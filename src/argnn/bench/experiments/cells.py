@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from torch_geometric.data import Data
 
 from argnn.bench.experiments.files import ALL, Experiment, Method
-from argnn.bench.leaderboard.compare import by_split
 from argnn.bench.leaderboard.gather import score_of
 from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError, error_prefix
@@ -22,7 +21,7 @@ from argnn.runs.machine import threads_for
 from argnn.runs.parallel import Job, Watcher, run_jobs
 from argnn.runs.prepare import Draft, Request, draft, load_graph, settled, worker_count
 from argnn.runs.run import failed_row
-from argnn.runs.summary import has_twins, statistic, without_twins
+from argnn.runs.summary import by_split, has_twins, statistic, without_twins
 from argnn.store.results import FORMAT, ResultsFile, Row, encoded
 from argnn.train.devices import resolve_device
 
@@ -240,6 +239,7 @@ def _requests(
                 decoder=method.decoder,
                 spanning_forest=experiment.spanning_forest,
                 settings_file=method.settings_for(data),
+                no_trial=not experiment.trial,
             )
             yield request, method
 

@@ -90,6 +90,9 @@ class Experiment:
         ratio: Shares of training, validation and test links.
         spanning_forest: Whether training links keep a spanning forest.
         tables: Labels of the paper's tables that the results stand beside.
+        reference: Label of the method that the others are compared with.
+        trial: Whether a trial may choose settings for a graph that has none stored. Without it,
+            methods that differ in one setting agree in all others.
     """
 
     name: str
@@ -104,6 +107,8 @@ class Experiment:
     ratio: str | None = None
     spanning_forest: bool = False
     tables: tuple[str, ...] = ()
+    reference: str | None = None
+    trial: bool = True
 
     def num_cells(self) -> int | None:
         """Number of cells, or None where it takes the files of the graphs to know."""
@@ -168,6 +173,7 @@ class _ExperimentFile:
     data: Annotated[tuple[Text | DataChoice, ...], _NotEmpty]
     models: Text | Annotated[tuple[Text, ...], _NotEmpty] | None = None
     methods: tuple[_MethodEntry, ...] = ()
+    set: tuple[Text, ...] = ()
     splits: Text | Annotated[tuple[Count, ...], _NotEmpty] = ALL
     seeds: Annotated[tuple[Count, ...], _NotEmpty] | None = None
     score: Text | None = None
@@ -175,6 +181,8 @@ class _ExperimentFile:
     ratio: Text | None = None
     spanning_forest: bool = False
     tables: tuple[Text, ...] = ()
+    reference: Text | None = None
+    trial: bool = True
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
@@ -188,7 +196,7 @@ class _ExperimentFile:
                 raise ConfigError(f"{key} must be a list or '{ALL}' (got {quoted(value)})")
         if self.models is None and not self.methods:
             raise ConfigError("names no 'models' and no 'methods'")
-        for key in ("splits", "seeds", "tables"):
+        for key in ("splits", "seeds", "set", "tables"):
             value = getattr(self, key) or ()
             _each(key, () if isinstance(value, str) else value, repr)
         if self.score is not None and self.score not in SCORES[self.task]:
@@ -241,7 +249,7 @@ def parsed_experiment(text: str | bytes, origin: str, folder: Path) -> Experimen
     document = parsed_yaml(text, origin)
     with error_prefix(f"{origin}:"):
         file = checked(document, _ExperimentFile)
-        data = tuple(_each("data", file.data, lambda entry: _data_choice(entry, folder)))
+        data = tuple(_each("data", file.data, lambda entry: data_choice(entry, folder)))
         _each("data", data, lambda choice: (choice.name, choice.directed))
         found = {
             "data": data,
@@ -253,14 +261,21 @@ def parsed_experiment(text: str | bytes, origin: str, folder: Path) -> Experimen
         return Experiment(**{**same, **found})
 
 
-def _data_choice(entry: str | DataChoice, folder: Path) -> DataChoice:
+def data_choice(entry: str | DataChoice, folder: Path) -> DataChoice:
+    """A graph by its own name, or by the absolute path of a file that is there.
+
+    Args:
+        entry: What the user says.
+        folder: Where relative paths begin.
+    """
     choice = DataChoice(entry) if isinstance(entry, str) else entry
     try:
         name = canonical_name(choice.name, DATASETS, "data set")
     except ConfigError as error:
-        if os.sep not in choice.name and not Path(choice.name).suffix:
-            raise
         path = folder / Path(choice.name).expanduser()
+        is_path = os.sep in choice.name or Path(choice.name).suffix or path.exists()
+        if not is_path:
+            raise
         if not path.exists():
             raise ConfigError(f"{path}: no such file") from error
         name = str(path.resolve())
@@ -271,9 +286,11 @@ def _methods(file: _ExperimentFile, data: Sequence[DataChoice], folder: Path) ->
     """Plain models first, then those with settings of their own."""
     models = tuple(MODELS) if file.models == ALL else file.models or ()
     plain = _each("models", models, model_name)
+    for model in plain:
+        parse_overrides(file.set, model)
 
     def read(entry: _MethodEntry) -> Method:
-        method = entry.method(folder)
+        method = replace(entry, set=(*file.set, *entry.set)).method(folder)
         if method.decoder is not None:
             file.require_link("decoder")
         for path in [method.settings_for(choice) for choice in data]:
@@ -281,11 +298,17 @@ def _methods(file: _ExperimentFile, data: Sequence[DataChoice], folder: Path) ->
                 raise ConfigError(f"settings_file {path}: no such file")
         return method
 
-    methods = (*(Method(model, model) for model in plain), *_each("methods", file.methods, read))
+    methods = (
+        *(Method(model, model, overrides=file.set) for model in plain),
+        *_each("methods", file.methods, read),
+    )
     labels = [method.label for method in methods]
     twice = [label for label in labels if labels.count(label) > 1]
     if twice:
         raise ConfigError(f"two methods are called '{twice[0]}'; give one of them a 'label'")
+    if file.reference is not None and file.reference not in labels:
+        hint = suggestion(file.reference, labels)
+        raise ConfigError(f"reference '{file.reference}' is no method; {hint}")
     return methods
 
 

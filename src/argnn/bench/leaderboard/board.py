@@ -7,10 +7,8 @@ from typing import Any
 
 from argnn.bench.leaderboard.compare import (
     LEVEL,
-    Pair,
     alike,
     average_ranks,
-    by_split,
     critical_difference,
     friedman,
     paired_comparison,
@@ -18,7 +16,15 @@ from argnn.bench.leaderboard.compare import (
 )
 from argnn.bench.leaderboard.gather import Column, ResultRow, Results, score_of
 from argnn.bench.leaderboard.published import find_published
-from argnn.runs.summary import LEAST_SEEDS, SELECTION, SMALL_GRAPH, protocol, statistic
+from argnn.runs.summary import (
+    LEAST_SEEDS,
+    SELECTION,
+    SMALL_GRAPH,
+    Pair,
+    by_split,
+    protocol,
+    statistic,
+)
 from argnn.wording import one_line
 
 Values = Mapping[tuple[str, Column], Mapping[Pair, float]]
@@ -186,7 +192,8 @@ def _count(things: Sequence[str], word: str) -> str:
 def _published(results: Results, score: str) -> list[dict[str, Any]]:
     """Published figures of the models at hand: an entry per model, source and protocol."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for model in dict.fromkeys(results.models.values()):
+    # A level of an ablation is printed under its label, everything else under its model.
+    for model in dict.fromkeys([*results.models, *results.models.values()]):
         for column in results.columns:
             for value in find_published(results.task, score, model, column.data):
                 key = {"model": model, "source": value.source, "protocol": value.protocol}

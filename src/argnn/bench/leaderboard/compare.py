@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, ttest_rel
 
-from argnn.runs.summary import interval_half_width
+from argnn.runs.summary import Pair, by_split, interval_half_width
 
 LEVEL = 0.05
 #: Scores are shares of counts; sums of floats must not make two equal differences unequal.
 _DIGITS = 12
-
-Pair = tuple[int, int]
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -75,23 +73,6 @@ def paired_t(reference: Sequence[float], rival: Sequence[float]) -> tuple[float 
         return None, 1.0 if differences[0] == 0 else 0.0
     found = ttest_rel(reference, rival)
     return float(found.statistic), float(found.pvalue)
-
-
-def by_split(runs: Mapping[Pair, float]) -> list[float]:
-    """The mean over the seeds of each split; the runs themselves where there is one split only.
-
-    Seeds of one split share its test nodes: as runs of their own they would make intervals too
-    narrow and p-values too small.
-
-    Example:
-        >>> by_split({(0, 0): 1.0, (0, 1): 3.0, (1, 0): 5.0})
-        [2.0, 5.0]
-    """
-    splits: dict[int, list[float]] = {}
-    for (split, _), value in sorted(runs.items()):
-        splits.setdefault(split, []).append(value)
-    groups = list(splits.values())
-    return groups[0] if len(groups) == 1 else [statistics.fmean(group) for group in groups]
 
 
 def paired_comparison(

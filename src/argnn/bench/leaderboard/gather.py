@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from argnn.bench.leaderboard.compare import Pair
 from argnn.data import DATASETS
 from argnn.errors import RunError
 from argnn.nn import MODELS
-from argnn.runs.summary import ERRORS, SCORES, has_twins, without_twins
+from argnn.runs.summary import ERRORS, SCORES, Pair, has_twins, without_twins
 
 ResultRow = Mapping[str, Any]
 

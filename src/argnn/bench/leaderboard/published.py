@@ -15,7 +15,7 @@ from argnn.errors import ConfigError, error_prefix
 from argnn.registry import canonical_name
 
 #: The method's own paper comes first: its figures are the ones to explain.
-_FILES = ("argnn-paper.yaml", "literature.yaml")
+_FILES = ("argnn-paper.yaml", "ablations.yaml", "literature.yaml")
 _VALUE = re.compile(r"(\d+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 #: Figures for the data set on the right are shown beside ours on the one on the left as well.
 _STANDS_FOR = {"cornell-old": "cornell"}
@@ -28,7 +28,7 @@ class PublishedValue:
     Attributes:
         task: ``"node"`` or ``"link"``.
         score: Name of the score.
-        method: Name of the model.
+        method: Name of the model, or label of a level of an ablation.
         data: Name of the data set.
         value: The figure.
         interval: Half the width of its 95 % interval, where that is printed.

@@ -1,0 +1,229 @@
+"""``argnn ablate``: change one part of argnn, level by level, and see what it is worth."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argnn.cli import options
+from argnn.cli.app import app, output_console, print_json, say
+from argnn.cli.bench import ran, report_failures, with_results_files
+from argnn.errors import ConfigError
+from argnn.tables import rich_table
+
+if TYPE_CHECKING:
+    from argnn.bench.experiments.files import DataChoice, Experiment
+
+_GRAPH = [option for option in options.GRAPH if option.name != "row_normalize"]
+
+
+@app.command()
+@options.with_options(_GRAPH)
+def ablate(
+    context: typer.Context,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="A data set or the path of a graph; cora, actor, wisconsin if none."),
+    ] = None,
+    study: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a study (see --list); may be repeated; all if not given."),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="Number of the split, several with commas, or all.")
+    ] = "all",
+    seeds: Annotated[
+        int | None, typer.Option(help="Seeds of each split; five on small graphs, else one.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="key=value for all levels, such as train.epochs=50."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Results file; results/ablate-STUDY.jsonl if not given.")
+    ] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Folder for a figure of each study, ablate-STUDY.png.")
+    ] = None,
+    executor: options.Executor = "local",
+    workers: Annotated[
+        int | None, typer.Option(help="Cells at the same time; one per core if not given.")
+    ] = None,
+    address: options.Address = None,
+    device: options.Device = "auto",
+    listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Change one part of argnn at a time and compare, paired over splits.
+
+    Each level has the settings stored for the graph, or those of the preset, with one change.
+    Nothing is tuned again. The same command goes on where it was stopped.
+    """
+    from argnn.bench.ablation import find_study, levels, studies
+
+    console = Console(quiet=True) if as_json else output_console()
+    if listing:
+        _list_studies(studies(), console, as_json)
+        return
+    chosen = [
+        find_study(
+            name,
+            _choice(data, context.params),
+            splits=_splits(split),
+            seeds=None if seeds is None else tuple(range(seeds)),
+            settings=settings or (),
+        )
+        for name in study or studies()
+    ]
+    figures = _figure_paths(chosen, plots, force)
+    targets = with_results_files(chosen, out)
+    found = ran(
+        targets,
+        console,
+        executor=executor,
+        workers=workers,
+        address=address,
+        device=device,
+        data_root=context.params["data_root"],
+    )
+    reports = []
+    for experiment, path in targets:
+        report = {
+            "study": experiment.name,
+            "title": experiment.title,
+            "score": experiment.score,
+            "results": str(path),
+            "levels": levels(experiment, found.of(experiment)),
+        }
+        reports.append(report)
+        _print_report(report, console)
+        _draw(experiment, report, figures.get(experiment.name), force)
+    if as_json:
+        print_json({"studies": reports})
+    report_failures(found)
+
+
+def _choice(data: str | None, given: Mapping[str, Any]) -> "DataChoice | None":
+    """The user's own graph, with what the options say about it."""
+    from argnn.bench.experiments.files import DataChoice, data_choice
+
+    if data is None:
+        return None
+    choice = DataChoice(data, given["directed"], options.graph_columns(given))
+    return data_choice(choice, Path.cwd())
+
+
+def _splits(text: str) -> tuple[int, ...] | None:
+    words = [word.strip() for word in text.split(",")]
+    if words == ["all"]:
+        return None
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise ConfigError(f"--split must be numbers with commas, or all (got '{text}')")
+    return tuple(dict.fromkeys(int(word) for word in words))
+
+
+def _list_studies(known: "Mapping[str, Experiment]", console: Console, as_json: bool) -> None:
+    rows = [
+        {
+            "name": name,
+            "title": study.title,
+            "levels": [method.label for method in study.methods],
+            "reference": study.reference,
+            "tables": list(study.tables),
+        }
+        for name, study in known.items()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    header = ("study", "what is changed", "levels")
+    cells = [[name, study.title, str(len(study.methods))] for name, study in known.items()]
+    console.print(rich_table(header, cells, left=header[:2]))
+
+
+def _figure_paths(
+    chosen: "Sequence[Experiment]", folder: Path | None, force: bool
+) -> dict[str, Path]:
+    """Where figures go; refused before the work if one is there already."""
+    from argnn.files import require_folder, require_writable
+
+    if folder is None:
+        return {}
+    require_folder(folder)
+    paths = {experiment.name: folder / f"{experiment.name}.png" for experiment in chosen}
+    for path in paths.values():
+        require_writable(path, force)
+    return paths
+
+
+def _draw(
+    experiment: "Experiment", report: Mapping[str, Any], path: Path | None, force: bool
+) -> None:
+    if path is None:
+        return
+    from argnn.analysis.figures import ablation_figure
+    from argnn.analysis.figures.style import figure_bytes
+    from argnn.bench.ablation import bars
+    from argnn.files import write_output
+    from argnn.runs.summary import INTERVAL
+    from argnn.runs.tables import SCORE_NAMES
+
+    figure = ablation_figure(
+        bars(experiment, report["levels"]), f"Test {SCORE_NAMES[experiment.score]}", INTERVAL
+    )
+    write_output(path, figure_bytes(figure, "png"), force=force)
+
+
+def _print_report(report: Mapping[str, Any], console: Console) -> None:
+    from argnn.runs.tables import SCORE_NAMES
+
+    score = SCORE_NAMES[report["score"]]
+    console.print(f"{report['study']}: {report['title']}; test {score}", style="bold")
+    for graph in dict.fromkeys(level["graph"] for level in report["levels"]):
+        rows = [_cells(level) for level in report["levels"] if level["graph"] == graph]
+        header = [name for name in rows[0] if any(row[name] for row in rows)]
+        cells = [[row[name] for name in header] for row in rows]
+        console.print(rich_table(header, cells, left=("level",), title=graph))
+    say(
+        console,
+        "Differences: level minus reference (marked *), paired over splits, with their 95 % "
+        "interval; p: Wilcoxon, Holm-corrected over the levels of a graph. Bold: the best by "
+        "validation. Converged: median epoch that reaches 99 % of the best validation score. "
+        "Unstable: runs that failed, or ended with a larger loss than they began with.",
+    )
+    say(console, f"Results: {report['results']} (argnn table, argnn figures --results)")
+
+
+def _cells(level: Mapping[str, Any]) -> dict[str, str]:
+    """The cells of a level by column; a column that is empty for all levels is not shown."""
+    from rich.markup import escape
+
+    from argnn.runs.tables import per_cent
+
+    test, tested = level["test"], level["difference"]
+    difference = "" if tested is None else f"{100 * tested['difference']:+.2f}"
+    p = tested and tested["wilcoxon"] and tested["wilcoxon"]["holm"]
+    name = escape(level["level"]) + (" *" if level["reference"] else "")
+    return {
+        "level": f"[bold]{name}[/bold]" if level["best_by_validation"] else name,
+        "validation": per_cent(level["val"]["mean"]),
+        "test": per_cent(test["mean"]) + _half_width(test["interval"]),
+        "difference": difference + (_half_width(tested["interval"]) if tested else ""),
+        "p": "" if p is None else f"{p:.3f}",
+        "converged": _number(level["converged_at"], "g"),
+        "s/epoch": _number(level["seconds_per_epoch"], ".3f"),
+        "MiB": _number(level["peak_memory_mib"], ".0f"),
+        "unstable": f"{level['unstable']} of {level['runs']}" if level["unstable"] else "",
+        "published": ", ".join(per_cent(value["value"], 1) for value in level["published"]),
+    }
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _half_width(interval: float | None) -> str:
+    return "" if interval is None else f" ± {100 * interval:.2f}"
