@@ -12,9 +12,8 @@ import statistics
 import sys
 
 import networkx as nx
-import numpy as np
 from scipy.stats import ttest_rel
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 import argnn
 
@@ -33,19 +32,14 @@ def made_up() -> nx.Graph:
     return market
 
 
-graph = argnn.data.load(sys.argv[1] if len(sys.argv) > 1 else made_up(), draw_split=False)
-labelled = np.flatnonzero(graph.y >= 0)
-labels = graph.y[labelled].numpy()
-folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(labelled, labels))
+rows = argnn.nodes(sys.argv[1] if len(sys.argv) > 1 else made_up()).labelled()
+folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
 
 scores: dict[str, list[float]] = {}
 for method in METHODS:
-    scores[method] = []
-    for train, test in folds:
-        # A fifth of the training nodes is set aside to choose the epoch; `test` is not read.
-        clf = argnn.ARGNNClassifier(method, epochs=60, trial=False, random_state=0)
-        clf.fit(graph, train_mask=labelled[train])
-        scores[method].append(clf.score(graph, mask=labelled[test]))
+    # A fifth of the training nodes is set aside to choose the epoch; test labels are not read.
+    clf = argnn.ARGNNClassifier(method, epochs=60, trial=False, random_state=0)
+    scores[method] = cross_val_score(clf, rows, rows.labels, cv=folds).tolist()
     mean, spread = statistics.fmean(scores[method]), statistics.stdev(scores[method])
     print(f"{method:10} accuracy {mean:.3f}, standard deviation {spread:.3f} over {FOLDS} folds")
 

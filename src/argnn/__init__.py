@@ -8,7 +8,7 @@ from argnn.version import __version__
 if TYPE_CHECKING:
     from argnn import data, estimators, functional, kernels, nn, train
     from argnn.bench.comparison.compare import compare
-    from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load
+    from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load, nodes
     from argnn.nn import ARGNN, ARConv
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "kernels",
     "load",
     "nn",
+    "nodes",
     "train",
 ]
 
@@ -35,6 +36,7 @@ __getattr__, __dir__ = names_on_use(
         "argnn.data": ["data"],
         "argnn.estimators": [
             *("ARGNNClassifier", "ARGNNLinkPredictor", "ARGNNRegressor", "estimators", "load"),
+            "nodes",
         ],
         "argnn.functional": ["functional"],
         "argnn.kernels": ["kernels"],

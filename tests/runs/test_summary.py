@@ -55,3 +55,27 @@ def test_summary_without_test_nodes():
     found = summary([{**row(0, 0.5), "test": None}])
     assert found["test"]["f1"]["n"] == 0
     assert found["val"]["accuracy"]["mean"] == 0.5
+
+
+def folded(split, count, accuracy, confusion):
+    scores = {**row(split, accuracy), "config": {"columns": {"folds": 3}}}
+    scores["test"] = {**scores["test"], "count": count}
+    names, unknown = ["a", "b"], [0.0, 0.0]
+    test = dict.fromkeys(("precision", "recall", "f1", "average_precision"), unknown)
+    test |= {"support": [1, 1], "confusion": confusion}
+    return {**scores, "classes": {"names": names, "rare": 0, "test": test}}
+
+
+def test_folds_of_unequal_size_are_pooled():
+    rows = [folded(0, 3, 1.0, [[1, 0], [0, 2]]), folded(1, 1, 0.0, [[0, 1], [0, 0]])]
+    found = summary(rows)["pooled"]  # a: one of two found; b: both, and one too many
+    assert found == {
+        "count": 4,
+        "accuracy": pytest.approx(0.75),
+        "f1": pytest.approx((2 * 2 / 3 + 2 * 4 / 5) / 4),
+        "f1_macro": pytest.approx((2 / 3 + 4 / 5) / 2),
+    }
+    many = [folded(0, 3, 1.0, None), folded(1, 1, 0.0, None)]  # more than 50 classes
+    assert summary(many)["pooled"] == {"count": 4, "accuracy": pytest.approx(0.75)}
+    assert "pooled" not in summary(rows[:1])
+    assert "pooled" not in summary([row(0, 0.5), row(1, 0.6)])

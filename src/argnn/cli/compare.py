@@ -33,7 +33,7 @@ def compare(
     ] = 6,
     split: Annotated[
         str | None,
-        typer.Option(help="Number of the split, several with commas, or all; else three."),
+        typer.Option(help="Numbers of splits with commas, or all; else three, with --folds all."),
     ] = None,
     ensemble: Annotated[
         int | None, typer.Option(help="Also average the predictions of so many of the best.")

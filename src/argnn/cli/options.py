@@ -139,6 +139,8 @@ GRAPH = _in_panel(
     _option("time", str, "Edge column of time stamps, numbers or dates; for links."),
     _option("drop", list[str], "Node column to leave out; may be repeated."),
     _option("standardize", bool, "Scale number columns to mean 0, deviation 1."),
+    _option("folds", int, "Divide labelled nodes into so many folds, each of which is tested."),
+    _option("groups", str, "Node column of groups that no fold divides; with --folds."),
 )
 _LEARNING = _in_panel(
     "Training",

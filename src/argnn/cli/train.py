@@ -42,8 +42,12 @@ def train(
     task: options.Task = None,
     preset: options.Preset = None,
     split: Annotated[
-        str, typer.Option(help="Number of the split, several with commas, or all.")
-    ] = "0",
+        str | None,
+        typer.Option(
+            help="Number of the split, several with commas, or all; 0 if not given, with --folds "
+            "all."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of weights and dropout.")] = 0,
     epochs: Annotated[int | None, typer.Option(help="Most epochs to train for.")] = None,
     device: options.Device = "auto",
@@ -92,6 +96,7 @@ def train(
             model=model or usual.model,
             preset=preset or usual.preset,
             task=task or usual.task,
+            split=split or ("all" if context.params["folds"] else "0"),
         )
         folder, plan = _begun(request, out, remarks(console))
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
@@ -230,7 +235,7 @@ def _run(
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
     from argnn.runs.summary import LEAST_SEEDS, SMALL_GRAPH, summary
-    from argnn.runs.tables import class_table, score_table, twin_sentence
+    from argnn.runs.tables import class_table, pooled_sentence, score_table, twin_sentence
 
     config, total = plan.config, summary(rows)
     if total["splits"]:
@@ -240,7 +245,10 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
         console.print(title, style="bold")
         console.print(score_table(total))
         if total["splits"] > 1:
-            console.print(f"Interval: {total['interval']}, n = {total['splits']}.")
+            shared = "; folds share training nodes, so a rough one" if "pooled" in total else ""
+            say(console, f"Interval: {total['interval']}, n = {total['splits']}{shared}.")
+        if pooled := pooled_sentence(total):
+            say(console, pooled)
         if (table := class_table(total)) is not None:
             console.print(table)
         if sentence := twin_sentence(total):

@@ -39,7 +39,9 @@ def tune(
     preset: options.Preset = "default",
     split: Annotated[
         str | None,
-        typer.Option(help="Splits to average over, with commas, or all; 0,1,2 if not given."),
+        typer.Option(
+            help="Splits to average over, with commas, or all; 0,1,2 if not given, with --folds 0."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search, of weights and dropout.")] = 0,
     epochs: Annotated[
@@ -206,6 +208,12 @@ def _conclude(
     console.print(", ".join(f"{count} {state}" for state, count in found.items()) + " trials.")
     say(console, f"Chosen settings: {path} (journal: {journal})")
     say(remarks(console), f"Use them: {_use(search, path)}")
+    if "folds" in search.config.columns and len(search.config.splits) > 1:
+        say(
+            console,
+            "Warning: folds that validated here are tested in other splits, so that test scores "
+            "with these settings are too good; search on one fold (--split 0) and test that.",
+        )
 
 
 def _best_table(records: "Sequence[TrialRecord]", search: "Search") -> "Table":
@@ -240,4 +248,6 @@ def _use(search: "Search", path: Path) -> str:
         options |= {name: getattr(config.link, name) for name in link_options}
         options["split_by"] = config.link.to_json().get("split_by")
     options |= column_options(config.columns)
+    if "folds" in config.columns:
+        options["split"] = ",".join(map(str, config.splits))
     return shlex.join(["argnn", "train", config.data, *option_words(options)])

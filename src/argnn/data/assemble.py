@@ -8,7 +8,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
-from argnn.data.splits import MASK_NAMES, Masks, check_usable, stratified_splits
+from argnn.data.splits import (
+    MASK_NAMES,
+    Folds,
+    Masks,
+    check_folds,
+    check_usable,
+    fold_splits,
+    stratified_splits,
+)
 from argnn.data.target_values import check_targets
 from argnn.errors import ConfigError, DataError, error_prefix
 
@@ -39,12 +47,13 @@ def assemble(
     made_features: int = 0,
     undirected_source: bool = False,
     draw_split: bool = True,
+    folds: Folds | None = None,
 ) -> Data:
     """Check every field of ``source`` and return a graph that keeps the contract of ``load``.
 
     Args:
         source: Holds ``x`` and ``edge_index``, optionally ``y``, the three masks, ``edge_weight``,
-            ``class_names`` and ``split_rule``. It is not changed.
+            ``class_names``, ``split_rule`` and ``fold_groups``. It is not changed.
         origin: The file or data set, for error messages.
         name: Name of the graph.
         directed: Keep the directions of the edges.
@@ -52,16 +61,20 @@ def assemble(
         made_features: How many of the last features were made from the edges and are not scaled.
         undirected_source: The source has no directions to keep; ``edge_rule`` says so.
         draw_split: As in ``load``.
+        folds: Folds that replace the masks of the source.
     """
     with error_prefix(f"{origin}:"):
         x = _features(source)
         edge_index = checked_edges(source, x.size(0))
         y = _labels(source, x.size(0))
         class_names = _class_names(source, y)
-        known = _known(source, y, draw_split)
-        (train, val, test), split_rule = (
-            _masks(source, known) if draw_split else _masks_if_usable(source, known)
-        )
+        known = known_labels(source, y, draw_split or folds is not None)
+        replaced: list[str] = []
+        if folds is not None:
+            masks, split_rule, replaced = folded(source, known, class_names, folds)
+        else:
+            masks, split_rule = (_masks if draw_split else _masks_if_usable)(source, known)
+        train, val, test = masks
         weight = _weight(source, edge_index)
         time = _time(source, edge_index)
         feature_rule = "as stored"
@@ -69,7 +82,7 @@ def assemble(
             own, made = x.split([x.size(1) - made_features, made_features], dim=1)
             x = torch.cat([row_normalized(own), made], dim=1)
             feature_rule = ROW_RULE
-    notes = _edge_notes(edge_index, x.size(0))
+    notes = replaced + _edge_notes(edge_index, x.size(0))
     keeps_directions = directed and not undirected_source
     found = merged_edges(edge_index, weight, time, x.size(0), keeps_directions)
     edge_index, weight, time = found
@@ -190,7 +203,7 @@ def _labels(source: Data, num_nodes: int) -> Tensor:
     return y.contiguous()
 
 
-def _known(source: Data, y: Tensor, check: bool) -> Tensor:
+def known_labels(source: Data, y: Tensor, check: bool) -> Tensor:
     """Labels that tell the nodes of which something is known; without classes, 0 or -1."""
     targets = source.get("targets")
     if targets is None:
@@ -226,6 +239,35 @@ def _masks(source: Data, y: Tensor) -> tuple[Masks, str]:
     if not (bool(train.any()) and bool(val.any())):
         raise TooFewLabelsError("too few labels to draw a split; give train, val and test masks")
     return (train, val, test), DRAWN_RULES[source.get("targets") is not None]
+
+
+def folded(
+    source: Data, y: Tensor, class_names: list[str], folds: Folds
+) -> tuple[Masks, str, list[str]]:
+    """Masks of folds, their rule, and what to know about them.
+
+    Args:
+        source: As of :func:`assemble`.
+        y: Labels; without classes, 0 or -1.
+        class_names: Names of the classes.
+        folds: What was asked for.
+    """
+    groups, notes = source.get("fold_groups"), []
+    class_names = [name.removeprefix("class ") for name in class_names]
+    check_folds(y, folds, class_names, groups)
+    masks = fold_splits(y, folds.count, DRAWN_SEED, groups)
+    check_usable(*masks)
+    if any(source.get(name) is not None for name in MASK_NAMES):
+        notes.append(f"the split of the source is replaced by {folds.count} folds")
+    if groups is not None:
+        count = len(groups[groups >= 0].unique())
+        notes.append(f"column {folds.column}: {count} groups, each in one fold; no feature")
+    for number, name in enumerate(class_names):
+        lacking = (~masks[0][y == number].any(0)).nonzero().flatten().tolist()
+        if lacking and bool((y == number).any()):
+            where = ", ".join(map(str, lacking))
+            notes.append(f"class {name} is in too few groups: split {where} trains without it")
+    return masks, folds.rule(DRAWN_SEED, bool(class_names)), notes
 
 
 def _masks_if_usable(source: Data, y: Tensor) -> tuple[Masks, str]:

@@ -8,7 +8,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data.assemble import arranged_edges, without_weightless_edges
-from argnn.data.import_graph import ImportedGraph, check_width, structure_rule, written_schema
+from argnn.data.import_graph import (
+    ImportedGraph,
+    check_width,
+    group_numbers,
+    labelled_nodes,
+    structure_rule,
+    written_schema,
+)
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId
 from argnn.data.schema import Schema
@@ -48,6 +55,7 @@ def import_arrays(
         _move_targets(data, task, len(node_ids), origin)
         if options.task == "auto":
             notes.append(f"y: read for --task {task}")
+    _number_groups(data, options.groups, len(node_ids), origin)
     structure = None if schema is not None else _made_before(data, options, origin)
     _choose_times(data, options.time, origin)
     _choose_weights(data, options.weight, notes, origin, any_name=schema is not None)
@@ -108,6 +116,20 @@ def _is_encoded(data: Data, schema: Schema) -> bool:
     x = _dense(data)
     is_full = x is not None and x.size(1) == schema["num_features"]
     return is_full and schema["structure"] is not None
+
+
+def _number_groups(data: Data, asked: str | None, num_nodes: int, origin: str) -> None:
+    """Keep the groups of the nodes if that was asked for."""
+    data.fold_groups = None
+    if asked is None:
+        return
+    cells = data.get(asked)
+    cells = cells.tolist() if hasattr(cells, "tolist") else cells
+    if not isinstance(cells, list) or len(cells) != num_nodes:
+        what = "must hold one for each node" if asked in data else "no such node attribute"
+        raise DataError(f"{origin}: groups '{asked}': {what}")
+    labelled = labelled_nodes(data, num_nodes)
+    data.fold_groups = group_numbers(cells, labelled, lambda row: f"{origin}, {asked}[{row}]")
 
 
 def _choose_times(data: Data, asked: str | None, origin: str) -> None:

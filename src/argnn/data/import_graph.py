@@ -1,6 +1,8 @@
 """From tables to a graph, and to the schema by which the next graph is read in the same way."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,7 +82,10 @@ def import_tables(
         label, columns = learned_label(nodes, options, notes)
         taken |= columns
     if nodes is not None and label is not None:
-        read_targets(data, nodes, label, schema is not None, notes)
+        # A split that is replaced may be wrong, too.
+        read_targets(data, nodes, label, schema is not None or options.folds is not None, notes)
+    if nodes is not None and options.groups is not None:
+        taken.add(read_groups(data, nodes, options.groups, taken))
     rules = column_rules(tables, taken, options, schema, notes)
     encoded = EncodedColumns() if nodes is None else encoded_columns(nodes, rules)
     directed = options.directed and not tables.undirected
@@ -154,7 +159,7 @@ def check_asked(tables: GraphTables, options: ImportOptions) -> None:
     """Raise if a column that the user named is missing, before any other check."""
     nodes = tables.nodes
     if nodes is None:
-        asked = {"node id": options.node_id, "labels": options.label}
+        asked = {"node id": options.node_id, "labels": options.label, "groups": options.groups}
         for what, column in asked.items():
             if column is not None:
                 origin = tables.edges.origin
@@ -162,10 +167,49 @@ def check_asked(tables: GraphTables, options: ImportOptions) -> None:
         return
     for name in options.drop:
         nodes.require(name, "columns to drop")
+    if options.groups is not None:
+        nodes.require(options.groups, "groups")
     if options.label is not None and options.task == "node":
         nodes.require(options.label, "labels")
     elif options.label is not None:
         label_columns(nodes, options.label)
+
+
+def read_groups(data: Data, nodes: Table, column: str, taken: set[str | None]) -> str:
+    """Read the groups for folds; gives their column, which is no feature then."""
+    if column in taken:
+        raise DataError(f"{nodes.origin}: column {column} cannot hold the groups, too")
+    cells, place = nodes.columns[column].tolist(), partial(nodes.place, column=column)
+    data.fold_groups = group_numbers(cells, labelled_nodes(data, len(nodes)), place)
+    return column
+
+
+def labelled_nodes(data: Data, num_nodes: int) -> Tensor:
+    """The nodes with a class or with targets, ``[N]``; labels are checked later."""
+    targets, y = data.get("targets"), data.get("y")
+    if isinstance(targets, Tensor):
+        return ~targets.isnan().any(1)
+    usable = isinstance(y, Tensor) and y.shape == (num_nodes,)
+    return y >= 0 if usable else torch.zeros(num_nodes, dtype=torch.bool)
+
+
+def group_numbers(cells: Sequence[Any], labelled: Tensor, place: Callable[[int], str]) -> Tensor:
+    """The number of each node's group, ``[N]``; labelled nodes must have one.
+
+    Args:
+        cells: The groups, words or numbers.
+        labelled: The nodes with labels, ``[N]``.
+        place: Where the cell of a row is, for error messages.
+    """
+    numbers: dict[str, int] = {}
+    words = (None if is_missing(cell) else str(cell) for cell in cells)  # a cell may be a list
+    groups = torch.tensor(
+        [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in words]
+    )
+    missing = ((groups < 0) & labelled).nonzero()
+    if len(missing):
+        raise DataError(f"{place(int(missing[0]))}: is empty, and a labelled node needs a group")
+    return groups
 
 
 def column_of_ids(nodes: Table, options: ImportOptions, schema: Schema | None) -> str:

@@ -9,6 +9,7 @@ from argnn.data.target_values import NODE_TASKS
 from argnn.errors import ConfigError, DataError
 
 MAX_CATEGORIES = 100
+LEAST_FOLDS = 3
 
 
 class NoFeaturesError(DataError):
@@ -33,6 +34,17 @@ class Columns:
     drop: tuple[str, ...] = ()
     standardize: bool = False
     time: str | None = None
+    folds: int | None = None
+    groups: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.folds is not None and not (type(self.folds) is int and self.folds >= LEAST_FOLDS):
+            raise ConfigError(
+                f"folds (--folds) must be at least {LEAST_FOLDS}: one tests, one validates, "
+                f"the others train (got {self.folds})"
+            )
+        if self.groups is not None and self.folds is None:
+            raise ConfigError("groups (--groups) belong to folds: say how many (--folds)")
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as plain JSON values."""
@@ -61,6 +73,7 @@ class ImportOptions(Columns):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.features is not None and self.features not in FEATURE_KINDS:
             kinds = ", ".join(FEATURE_KINDS)
             raise ConfigError(f"features must be one of {kinds} (got '{self.features}')")

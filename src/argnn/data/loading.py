@@ -28,6 +28,7 @@ from argnn.data.limited_reading import read_limited
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema, check_schema
 from argnn.data.specs import DATASETS
+from argnn.data.splits import Folds
 from argnn.data.structural_features import made_width
 from argnn.data.synthetic import mixed
 from argnn.data.tables import GraphTables, Table
@@ -55,6 +56,8 @@ def load(
     standardize: bool = False,
     max_categories: int = MAX_CATEGORIES,
     seed: int = 0,
+    folds: int | None = None,
+    groups: str | None = None,
     draw_split: bool = True,
     task: str = "node",
     schema: Mapping[str, Any] | None = None,
@@ -85,6 +88,11 @@ def load(
         standardize: Shift and scale every number column to mean 0 and deviation 1.
         max_categories: Most different words in a column that becomes one feature per word.
         seed: Seed of random features.
+        folds: Divide the labelled nodes into so many folds in place of any other split: in split k
+            fold k is tested, the next one validates, and the others train. Folds are drawn with a
+            fixed seed, stratified by class. Not for a name of ``DATASETS``.
+        groups: Node column, or attribute of a ``Data``, of groups that lie in one fold each; it is
+            then no feature.
         draw_split: Draw a split where there are labels but no masks. If false, masks that are
             missing or cannot be used are empty.
         task: What the labels are: ``"node"`` for classes, ``"regression"`` for numbers,
@@ -124,9 +132,13 @@ def load(
         standardize=standardize,
         max_categories=max_categories,
         seed=seed,
+        folds=folds,
+        groups=groups,
     )
     if schema is not None:
         check_schema(schema)
+        if folds is not None:
+            raise ConfigError("folds are drawn for training, not where a schema is given")
         stored = {name: schema[name] for name in ("directed", "row_normalize")}
         options = replace(options, **stored, weight=weight or schema.get("weight"))
     store = as_store(source)
@@ -144,6 +156,7 @@ def load(
         made_features=made_width(imported.schema["structure"]),
         undirected_source=imported.undirected,
         draw_split=draw_split and schema is None,
+        folds=None if folds is None else Folds(folds, groups),
     )
     graph.node_ids, graph.feature_names = imported.node_ids, imported.feature_names
     graph.schema, graph.notes = imported.schema, imported.notes + graph.notes
@@ -175,6 +188,8 @@ def _imported(
     if path is not None:
         return path.stem, str(path), read_limited(path, lambda: _read(path, options, schema))
     spec = resolve(str(source), DATASETS, "data set")
+    if options.folds is not None:  # stored settings were chosen on the known splits
+        raise ConfigError(f"{spec.name} has splits of its own: folds are for your own graphs")
     graph = _EMBEDDED[spec.loader]() if spec.embedded else load_benchmark(spec, root)
     check_counts(spec, graph)
     graph.split_rule = spec.split_rule

@@ -21,7 +21,7 @@ from argnn.errors import DataError
 from argnn.wording import printable
 
 _TEXTS = ("node_ids", "feature_names", "class_names")
-_KNOWN = ("x", "edge_index", "y", *MASK_NAMES, "edge_weight", "edge_time", *_TEXTS)
+_KNOWN = ("x", "edge_index", "y", *MASK_NAMES, "edge_weight", "edge_time", "groups", *_TEXTS)
 _LONGEST_HEADER = 10_000
 
 

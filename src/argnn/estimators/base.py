@@ -17,7 +17,9 @@ from argnn.data import adjacency_of, features_and_edges
 from argnn.data.graph_parts import GraphParts
 from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
+from argnn.estimators.labels import scored_nodes
 from argnn.estimators.new_nodes import Context, joined_part, prepared
+from argnn.estimators.node_selection import NodeSelection, selected_rows
 from argnn.estimators.reading import Reading
 from argnn.functional.graph_part import GraphPart, WholeDegrees
 from argnn.functional.neighborhood import Edges, edges_of
@@ -41,6 +43,7 @@ from argnn.settings.resolve import (
 from argnn.settings.run_config import LinkConfig, RunConfig
 from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, write_folder
+from argnn.store.seen_nodes import SeenNodes
 from argnn.train import Task, TrainConfig, scores_and_metrics
 from argnn.train.calibration import Calibration
 from argnn.train.devices import resolve_device
@@ -70,6 +73,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     row_normalize: bool
     device: str
     random_state: Any
+    # The nodes that were learned from; None of a folder that does not say it, and for links.
+    seen_: SeenNodes | None = None
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Keep what ``__init__`` was given, each under its own name, as scikit-learn wants it."""
@@ -201,6 +206,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             **options: Further arguments of :func:`argnn.data.load`.
         """
         check_is_fitted(self, "model_")
+        source = source.graph if isinstance(source, NodeSelection) else source
         graph = self._reading(self.schema_, **options).graph(source)
         if graph.x.size(1) != self.n_features_in_:
             raise ConfigError(
@@ -280,7 +286,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         Args:
             graph: Whatever ``fit`` takes; labels are not needed.
         """
-        return self._embedding(self.read(graph)).numpy()
+        return selected_rows(graph, self._embedding(self.read(graph)).numpy())
 
     @torch.no_grad()
     def _embedding(self, graph: Data) -> Tensor:
@@ -297,7 +303,34 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         Args:
             graph: Whatever ``fit`` takes; labels are not needed.
         """
-        return [g.numpy() for g in self._outputs(self.read(graph))[1]]
+        return [selected_rows(graph, g.numpy()) for g in self._outputs(self.read(graph))[1]]
+
+    def _scored(self, graph: Data, known: NDArray[np.bool_], mask: Any) -> NDArray[np.bool_]:
+        """The labelled nodes of a mask; without one, those that were not learned from.
+
+        Args:
+            graph: What :meth:`read` gave.
+            known: The labelled nodes, ``[N]``.
+            mask: As of ``score``.
+        """
+        if mask is not None or not known.any():
+            return scored_nodes(known, mask)
+        sizes = graph.x.size(0), graph.edge_index.size(1)
+        if self.seen_ is not None:
+            held_out = known & ~self.seen_.in_graph(graph)
+        elif sizes != (self.graph_facts_["nodes"], self.graph_facts_["edges"]):
+            held_out = known
+        else:
+            raise ConfigError(
+                "an older version saved this model, without the nodes that it learned from: name "
+                "the nodes to score with mask="
+            )
+        if not held_out.any():
+            raise ConfigError(
+                "all labelled nodes were trained or validated on: name the nodes to score with "
+                "mask="
+            )
+        return held_out
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder that :func:`argnn.load` reads.
@@ -353,6 +386,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             "source": self.settings_.source,
             "train": self.settings_.train.to_json(),
             "versions": versions(),
+            **({} if self.seen_ is None else {"seen": self.seen_.to_json()}),
         }
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
@@ -368,6 +402,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         self.val_score_ = float(facts["val_score"])
         self._keep_calibration(_stored_calibration(facts["calibration"]))
         self.temperature_ = checkpoint.temperature
+        self.seen_ = SeenNodes.from_json(facts["seen"]) if "seen" in facts else None
 
 
 def _stored_config(checkpoint: Checkpoint) -> RunConfig:

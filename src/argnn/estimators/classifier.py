@@ -17,8 +17,8 @@ from argnn.estimators.labels import (
     class_table,
     encode,
     part_sizes,
-    scored_nodes,
 )
+from argnn.estimators.node_selection import selected_fit, selected_rows, selected_score
 from argnn.estimators.reading import (
     chosen_masks,
     given_targets,
@@ -30,6 +30,7 @@ from argnn.estimators.targets import TargetEstimator
 from argnn.nn import AbstractNodeModel
 from argnn.runs.problems import node_score_values, node_threshold
 from argnn.store.model_folder import Checkpoint
+from argnn.store.seen_nodes import SeenNodes
 from argnn.train import NodeClassification, decided
 from argnn.train.calibration import calibrate, probabilities
 from argnn.train.scores import decision_rule
@@ -143,6 +144,9 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
             sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not
                 given.
         """
+        graph, y, train_mask, val_mask, sample_weight = selected_fit(
+            graph, y, train_mask, val_mask, sample_weight
+        )
         seed = drawn_seed(self.random_state)
         self.task = "multilabel" if is_multilabel(graph, y) else "node"
         if self.task == "multilabel":
@@ -169,6 +173,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         request, sizes = self._request(graph, seed), {"classes": len(classes)}
         task, logits = self._fit_nodes(request, seen.graph, sizes, make_task)
         self.classes_, self.target_, self.split_rule_ = classes, None, rule
+        self.seen_ = SeenNodes.of(seen.graph, visible_nodes)
         self.counts_ = part_sizes(train, val)
         judged = logits[val], codes[val]
         self._keep_calibration(calibrate(*judged) if self.calibrate else None)
@@ -206,7 +211,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
             context: The graph that the new nodes belong to. :meth:`context` prepares it once for
                 many calls.
         """
-        return self.proba(self._asked_about(graph, new_edges, context))
+        return selected_rows(graph, self.proba(self._asked_about(graph, new_edges, context)))
 
     def proba(self, graph: Data) -> NDArray[np.float64]:
         """As :meth:`predict_proba`, for a graph that :meth:`read` gave."""
@@ -247,22 +252,25 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         return {**super()._facts(), "rare_class": self.rare_class_}
 
     def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
-        """Share of right predictions among the labelled nodes; all labels of a node must be right.
+        """Share of right predictions among held-out nodes; all labels of a node must be right.
 
         Args:
             graph: The graph.
             y: Label of each node; those of the graph where not given.
-            mask: Nodes to score, as a mask or as indices; all labelled ones where not given.
+            mask: Nodes to score, as a mask or as indices. Where not given, all labelled ones that
+                were neither trained nor validated on; those of a graph whose features or edges
+                differ from the training graph's are all held out.
         """
+        graph, y, mask = selected_score(graph, y, mask)
         read = self.read(graph)
         nodes = read.x.size(0)
         found = self.decisions(self.proba(read))
         if self.target_ is not None:
             targets, _ = given_targets(graph, y, read, self.task)
-            known = scored_nodes(~targets.isnan().any(1).numpy(), mask)
+            known = self._scored(read, ~targets.isnan().any(1).numpy(), mask)
             return float((targets.numpy() == found).all(axis=1)[known].mean())
         labels = read_labels(graph, read) if y is None else as_objects(y, nodes)
-        chosen = scored_nodes(np.array([label is not None for label in labels]), mask)
+        chosen = self._scored(read, np.array([label is not None for label in labels]), mask)
         predicted = found.tolist()
         right = [predicted[node] == labels[node] for node in np.flatnonzero(chosen)]
         return float(np.mean(right))

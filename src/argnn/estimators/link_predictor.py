@@ -16,6 +16,7 @@ from argnn.data import LinkSplit, features_and_edges, with_edges
 from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.base import GraphEstimator, drawn_seed
+from argnn.estimators.node_selection import NodeSelection
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.runs.problems import divided_links
 from argnn.settings.resolve import PRESET, base_settings
@@ -99,6 +100,11 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             graph: The graph; its labels are not read.
             y: Ignored; scikit-learn passes it.
         """
+        if isinstance(graph, NodeSelection):
+            raise ConfigError(
+                "a link predictor learns pairs, not nodes: give the graph; cross-validate with "
+                "several random_state"
+            )
         seed = drawn_seed(self.random_state)
         read = self._reading().graph(graph)
         check_split_by(self.split_by)

@@ -22,6 +22,8 @@ _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "source",
     "directed",
     "draw_split",
+    "folds",
+    "groups",
     "row_normalize",
     "schema",
     "task",

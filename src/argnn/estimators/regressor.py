@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 from torch_geometric.data import Data
 
 from argnn.estimators.base import drawn_seed
-from argnn.estimators.labels import scored_nodes
+from argnn.estimators.node_selection import selected_fit, selected_rows, selected_score
 from argnn.estimators.reading import given_targets
 from argnn.estimators.targets import TargetEstimator
 from argnn.nn import AbstractNodeModel
@@ -96,6 +96,9 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
             sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not
                 given.
         """
+        graph, y, train_mask, val_mask, sample_weight = selected_fit(
+            graph, y, train_mask, val_mask, sample_weight
+        )
         seed = drawn_seed(self.random_state)
         self._fit_targets(graph, y, (train_mask, val_mask), sample_weight, seed)
         return self
@@ -111,7 +114,7 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
             new_edges: As there.
             context: As there.
         """
-        found = self.values(self._asked_about(graph, new_edges, context))
+        found = selected_rows(graph, self.values(self._asked_about(graph, new_edges, context)))
         return found[:, 0] if found.shape[1] == 1 else found
 
     def values(self, graph: Data) -> NDArray[np.float64]:
@@ -122,16 +125,18 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
         return found
 
     def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
-        """R² on the nodes with targets, the mean over targets.
+        """R² on held-out nodes, the mean over targets.
 
         Args:
             graph: The graph.
             y: Numbers of each node; those of the graph where not given.
-            mask: Nodes to score, as a mask or as indices; all with targets where not given.
+            mask: Nodes to score, as a mask or as indices; held-out ones where not given, as of
+                :meth:`ARGNNClassifier.score`.
         """
+        graph, y, mask = selected_score(graph, y, mask)
         read = self.read(graph)
         targets, _ = given_targets(graph, y, read, self.task)
-        chosen = scored_nodes(~targets.isnan().any(1).numpy(), mask)
+        chosen = self._scored(read, ~targets.isnan().any(1).numpy(), mask)
         return float(r2_score(targets.numpy()[chosen], self.values(read)[chosen]))
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:

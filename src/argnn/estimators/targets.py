@@ -6,6 +6,7 @@ from argnn.estimators.base import GraphEstimator
 from argnn.estimators.labels import as_weights, part_sizes
 from argnn.estimators.reading import chosen_masks, read_targets
 from argnn.runs.problems import target_score_values
+from argnn.store.seen_nodes import SeenNodes
 from argnn.train.target_tasks import TARGET_TASKS, TargetRule, TargetTask
 
 
@@ -37,6 +38,7 @@ class TargetEstimator(GraphEstimator):
         request, sizes = self._request(graph, seed), {"classes": 0, "targets": targets.size(1)}
         task, outputs = self._fit_nodes(request, seen.graph, sizes, make_task)
         self.target_, self.split_rule_ = task.rule, rule
+        self.seen_ = SeenNodes.of(seen.graph, train | val)
         self.counts_ = part_sizes(train, val)
         self._keep_calibration(None)
         self.scores_ = {"val": target_score_values(task.rule, outputs[val], targets[val])}

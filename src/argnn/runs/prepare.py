@@ -328,6 +328,8 @@ def _check_task(request: Request) -> None:
         parse_ratio(request.ratio or RATIOS[0])
         if request.directed:
             raise ConfigError("--directed belongs to --task node: pairs of links have no direction")
+        if request.columns.folds is not None:
+            raise ConfigError("--folds divides nodes; of links every --split is drawn anew")
         _check_times(request)
         return
     if request.columns.time is not None:

@@ -72,6 +72,10 @@ class Judge(ABC):
         """What a row says about single classes; nothing where the task has none."""
         return {}
 
+    def tally(self, outputs: Tensor) -> Scores:
+        """Sums over test nodes that scores of several splits together need beside those above."""
+        return {}
+
     @abstractmethod
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         """Only the score that the paper's tables lead with, and therefore quickly."""
@@ -297,6 +301,17 @@ class _TargetJudge(Judge):
             if mask.any()
         }
         return {"targets": single}
+
+    def tally(self, outputs: Tensor) -> Scores:
+        logits, true = outputs.float().cpu()[self.test], self.targets[self.test].double()
+        if self.rule.kind == "multilabel":
+            said, labels = logits > 0, true > 0
+            parts = {"true": true, "said": said, "right": said & labels}
+        else:
+            error, mean = self.rule.finished(logits).double() - true, true.mean(0)
+            parts = {"true": true, "absolute": error.abs(), "squared": error**2}
+            parts["spread"] = (true - mean) ** 2
+        return {"tally": {name: part.sum(0).tolist() for name, part in parts.items()}}
 
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
         found = self.scores(model, outputs, "test")

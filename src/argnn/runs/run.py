@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.data import split_masks
 from argnn.errors import FORESEEN, ConfigError
 from argnn.files import fingerprint, read_checked, write_checked
 from argnn.nn import AbstractNodeModel
@@ -27,6 +28,7 @@ from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, read_folder, write_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
+from argnn.store.seen_nodes import SeenNodes
 from argnn.train import FitResult, Snapshot
 from argnn.train.calibration import calibrate, calibration_error, probabilities
 from argnn.train.devices import on_cuda
@@ -209,6 +211,7 @@ def _scores(trained: TrainedModel, problem: Problem, config: RunConfig) -> Row:
         **judge.twin_scores(outputs, threshold),
         "val": judge.scores(model, outputs, "val", threshold),
         **judge.class_scores(outputs, threshold),
+        **(judge.tally(outputs) if "folds" in config.columns else {}),
         **({} if config.train.threshold is None else {"threshold": threshold}),
     }
 
@@ -286,10 +289,18 @@ def _write_model(
         schema=problem.schema,
         target=problem.target,
         params=_params(config),
-        facts={**_facts(config, row), **calibration},
+        facts={**_facts(config, row), **calibration, **_seen(config, graph, row["split"])},
     )
     state = trained.model.state_dict()
     write_folder(path, checkpoint, state, model_card(checkpoint), overwrite=True)
+
+
+def _seen(config: RunConfig, graph: Data, split: int) -> dict[str, Any]:
+    """The nodes that were learned from; nothing for links."""
+    if config.link is not None:
+        return {}
+    train, val, _ = split_masks(graph, split)
+    return {"seen": SeenNodes.of(graph, train | val).to_json()}
 
 
 @torch.no_grad()

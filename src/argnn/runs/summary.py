@@ -107,6 +107,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             name: statistic([_score(row, "test", name) for row in finished])
             for name in SCORES[task]
         },
+        **_pooled(finished),
         **_twins(finished, SCORES[task]),
         **_classes(finished),
         "val": {selection: statistic([value for _, value in chosen])},
@@ -117,6 +118,42 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         },
         "seconds": sum(row["seconds"] for row in finished),
     }
+
+
+def _pooled(finished: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Test scores of several folds together, in which each node is tested once; else nothing.
+
+    Scores that rank nodes are left out: each fold has a model of its own, with its own scale.
+    """
+    columns = [row.get("config", {}).get("columns", {}) for row in finished]
+    if len(finished) < 2 or not all("folds" in said for said in columns):
+        return {}
+    counts = np.array([row["test"]["count"] for row in finished])
+    total, tallies = int(counts.sum()), [row.get("tally", {}) for row in finished]
+    sums = {name: np.sum([tally[name] for tally in tallies], axis=0) for name in tallies[0]}
+    if "squared" in sums:
+        means = np.array([tally["true"] for tally in tallies]) / counts[:, None]
+        between = counts @ (means - sums["true"] / total) ** 2
+        scores = {
+            "r2": 1 - sums["squared"] / (sums["spread"] + between),
+            "mae": sums["absolute"] / total,
+            "rmse": np.sqrt(sums["squared"] / total),
+        }
+    elif "right" in sums:
+        right, marked = sums["right"], sums["said"] + sums["true"]
+        scores = {
+            "f1_micro": 2 * right.sum() / max(1, marked.sum()),
+            "f1_macro": (2 * right / np.maximum(marked, 1))[marked > 0],
+        }
+    else:
+        scores = {"accuracy": counts @ [row["test"]["accuracy"] for row in finished] / total}
+        confusions = [row["classes"]["test"]["confusion"] for row in finished]
+        if None not in confusions:
+            confusion = np.sum(confusions, axis=0)
+            true, marked = confusion.sum(1), confusion.sum(0) + confusion.sum(1)
+            f1 = 2 * confusion.diagonal() / np.maximum(marked, 1)
+            scores |= {"f1": true @ f1 / total, "f1_macro": f1[marked > 0]}
+    return {"pooled": {"count": total, **{name: float(np.mean(v)) for name, v in scores.items()}}}
 
 
 def _twins(finished: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:

@@ -175,6 +175,20 @@ def twin_sentence(summary: Mapping[str, Any]) -> str | None:
     )
 
 
+def pooled_sentence(summary: Mapping[str, Any]) -> str | None:
+    """The scores of all folds together; None where there are no folds."""
+    if "pooled" not in summary:
+        return None
+    scores = {name: value for name, value in summary["pooled"].items() if name != "count"}
+    said = [
+        f"{score_name(name, summary['task'])} {score_text(name, value)}"
+        for name, value in scores.items()
+    ]
+    unit = "" if summary["task"] == "regression" else ", in %"
+    count = summary["pooled"]["count"]
+    return f"Pooled over {count} nodes, each tested once{unit}: {', '.join(said)}."
+
+
 def trial_table(trial: Mapping[str, Any]) -> Table:
     """The recipes of a trial that went furthest, best first; the choice is marked."""
     runs = sorted(trial["runs"], key=_place)

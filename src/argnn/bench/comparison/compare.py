@@ -177,7 +177,7 @@ def compare(
         models: Names of the methods, also as one text with commas; see ``argnn models``. All if
             not given.
         recipes: How many recipes each method tries.
-        splits: Numbers of splits, or ``"all"``; the first three if not given.
+        splits: Numbers of splits, or ``"all"``; the first three, or all folds, if not given.
         ensemble: Also average the predictions of so many of the best methods.
         out: Folder of the comparison; a new one in ``runs`` if not given. One that was stopped
             goes on where it is given again.
@@ -204,7 +204,7 @@ def compare(
         data=str(data) if is_named else IN_MEMORY,
         recipes=recipes,
         overrides=tuple(settings),
-        columns=_columns(load_options or {}) if is_named else Columns(),
+        columns=_columns(load_options or {}) if is_named else _folds(load_options or {}),
         **{"task": AUTO, **request},
     )
     graph = None if is_named else _loaded(data, wanted, load_options or {})
@@ -262,6 +262,11 @@ def _columns(options: Mapping[str, Any]) -> Columns:
     for name in options.keys() - known:
         raise ConfigError(f"load_options of a path has no '{name}'; {suggestion(name, known)}")
     return Columns.from_given(options)
+
+
+def _folds(options: Mapping[str, Any]) -> Columns:
+    """What is to be known of the columns of a graph that is loaded already."""
+    return Columns(folds=options.get("folds"), groups=options.get("groups"))
 
 
 def _loaded(data: Any, request: Request, options: Mapping[str, Any]) -> Data:

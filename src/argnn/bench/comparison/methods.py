@@ -137,7 +137,7 @@ def plan_comparison(
         request: What all methods share, ``recipes`` among it. Its model and split are not read.
         models: Names of the methods; all of the package if not given.
         out: Folder of the comparison: a new one, or that of the same comparison.
-        splits: As ``request.split``; the first three if not given.
+        splits: As ``request.split``; the first three, or all folds, if not given.
         ensemble: How many of the best methods are averaged.
         graph: The graph where it is not to be loaded.
     """
@@ -153,7 +153,8 @@ def plan_comparison(
     for name in names:  # before the graph, which may take long to load
         parse_overrides(request.overrides, name)
     first = draft(replace(request, model=names[0], split=splits or "all", recipes=None), graph)
-    chosen = first.plan.config.splits[: None if splits else USUAL_SPLITS]
+    every = splits or request.columns.folds
+    chosen = first.plan.config.splits[: None if every else USUAL_SPLITS]
     request = replace(request, task=first.plan.config.task, split=",".join(map(str, chosen)))
     graph = first.plan.graph
     drafts = {name: draft(replace(request, model=name), graph) for name in names}

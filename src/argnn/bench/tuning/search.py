@@ -146,7 +146,7 @@ def plan_search(request: Request, trials: int, *, splits: str | None = None) -> 
         request: What to tune. Its ``workers`` are trials that run at the same time; its
             ``split`` is not read.
         trials: Number of trials.
-        splits: As ``request.split``; the first three if not given.
+        splits: As ``request.split``; the first three if not given, of folds the first.
     """
     if find_spec("optuna") is None:
         raise ConfigError("argnn tune needs optuna: pip install 'argnn[bench]'")
@@ -156,7 +156,7 @@ def plan_search(request: Request, trials: int, *, splits: str | None = None) -> 
     config = plan.config
     config = replace(
         config,
-        splits=config.splits[: None if splits else USUAL_SPLITS],
+        splits=config.splits[: None if splits else _usual_splits(request)],
         threads=threads_for(request.workers or 1),
         train=replace(config.train, checkpoint_every=0),
     )
@@ -173,6 +173,11 @@ def plan_search(request: Request, trials: int, *, splits: str | None = None) -> 
         trials=trials,
         command=_command(request, config, trials, splits),
     )
+
+
+def _usual_splits(request: Request) -> int:
+    """One fold: what validates another one is tested in the first."""
+    return USUAL_SPLITS if request.columns.folds is None else 1
 
 
 def without_test_labels(graph: Data, config: RunConfig) -> Data:

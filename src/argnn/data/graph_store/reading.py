@@ -8,17 +8,20 @@ from torch_geometric.data import Data
 
 from argnn.data.assemble import (
     DRAWN_RULES,
+    DRAWN_SEED,
     NO_SPLIT_ASKED,
     TIME_RULE,
     WEIGHT_RULE,
     TooFewLabelsError,
     empty_masks,
+    folded,
+    known_labels,
 )
 from argnn.data.graph_store.opening import GraphStore
 from argnn.data.import_options import ImportOptions
 from argnn.data.schema import Schema
-from argnn.data.splits import MASK_NAMES
-from argnn.errors import ConfigError, DataError
+from argnn.data.splits import MASK_NAMES, Folds
+from argnn.errors import ConfigError, DataError, error_prefix
 
 _WEIGHT_NAMES = ("weight", "edge_weight")
 _TIME_NAMES = ("time", "edge_time")
@@ -54,7 +57,9 @@ def stored_graph(
     elif options.task == "node" and graph.get("targets") is not None:
         for name in ("targets", "target_names", "target_kind"):
             del graph[name]
-    if (not draw_split or schema is not None) and graph.split_rule in DRAWN_RULES:
+    if options.folds is not None:
+        _fold(graph, store, Folds(options.folds, options.groups))
+    elif (not draw_split or schema is not None) and graph.split_rule in DRAWN_RULES:
         _leave_out_split(graph)
     elif draw_split and schema is None and graph.split_rule == NO_SPLIT_ASKED:
         raise TooFewLabelsError(f"{store.path}: was converted without a split, for lack of labels")
@@ -144,6 +149,24 @@ def _take_labels(graph: Data, schema: Schema) -> None:
         graph.class_names = list(rule.get("classes", ()))
         graph.class_count = len(graph.class_names)
     graph.schema = dict(schema)
+
+
+def _fold(graph: Data, store: GraphStore, folds: Folds) -> None:
+    """Replace the split by folds, unless it is of these folds; a store does not keep groups."""
+    if graph.split_rule == folds.rule(DRAWN_SEED, bool(graph.class_names)):
+        return
+    if folds.column is not None:
+        raise ConfigError(
+            f"{store.path}: keeps no groups; convert the source with --folds {folds.count} "
+            f"--groups {folds.column}"
+        )
+    source = Data() if graph.split_rule in (*DRAWN_RULES, NO_SPLIT_ASKED) else graph
+    with error_prefix(f"{store.path}:"):
+        y = known_labels(graph, graph.y, check=True)
+        masks, graph.split_rule, notes = folded(source, y, graph.class_names, folds)
+    graph.notes += notes
+    for name, mask in zip(MASK_NAMES, masks, strict=True):
+        graph[name] = mask
 
 
 def _leave_out_split(graph: Data) -> None:

@@ -53,11 +53,13 @@ from argnn.data.import_graph import (
     edge_values,
     end_columns,
     learned_label,
+    read_groups,
     read_targets,
     written_schema,
 )
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.loading import made_feature_rule
+from argnn.data.splits import Folds
 from argnn.data.structural_features import (
     Structure,
     degree_features,
@@ -169,7 +171,9 @@ class Streaming:
             label, columns = learned_label(nodes, options, self.notes)
             taken |= columns
             if label is not None:
-                read_targets(data, nodes, label, False, self.notes)
+                read_targets(data, nodes, label, options.folds is not None, self.notes)
+            if options.groups is not None:
+                taken.add(read_groups(data, nodes, options.groups, taken))
         rules = column_rules(GraphTables(first, nodes), taken, options, None, self.notes)
         encoded = EncodedColumns() if nodes is None else self._encoded(nodes, rules)
         edges = writer.sort_edges(self.tell)
@@ -389,6 +393,8 @@ class Streaming:
         if options.time is not None:
             data.edge_time, data.keep_time = torch.empty(0), True
         about = partial(assemble, data, origin=str(path), name=path.stem, directed=options.directed)
+        if options.folds is not None:
+            about = partial(about, folds=Folds(options.folds, options.groups))
         try:
             graph = about()
         except TooFewLabelsError:
@@ -404,7 +410,9 @@ class Streaming:
         if edges.out is not None:
             alone &= np.diff(edges.out.start) == 0
         counts = (writer.self_loops, writer.merged, int(alone.sum()))
-        graph.notes = self.notes + edge_notes(*counts)
+        # Without the edges all nodes seem to be alone.
+        said = [note for note in graph.notes if note not in edge_notes(0, 0, writer.num_nodes)]
+        graph.notes = self.notes + said + edge_notes(*counts)
         return {field.name: graph.get(field.name) for field in fields(GraphFacts)}
 
 
