@@ -5,13 +5,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from argnn.data.columns import is_standardized
+from argnn.data.hashed_words import WORD_FEATURES
 from argnn.data.learned_columns import ColumnOptions
 from argnn.data.structural_features import FEATURE_KINDS
 from argnn.data.target_values import NODE_TASKS
 from argnn.data.written_numbers import DECIMAL_SIGNS
 from argnn.errors import ConfigError, DataError
 
-MAX_CATEGORIES = 100
+#: More words would be more features than hashed ones are.
+MAX_CATEGORIES = WORD_FEATURES
 
 
 class NoFeaturesError(DataError):

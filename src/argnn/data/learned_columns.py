@@ -8,6 +8,7 @@ they are hashed. No label is used.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -62,19 +63,19 @@ def learned_rules(
     rules: dict[str, ColumnRule | None] = {}
     unsure: list[str] = []
     for name in names:
-        with problems.noted(f"; --drop {name} leaves the column out"):
-            column = _Column(table, name, options, notes)
+        with problems.noted(f"; --drop {quote(name)} leaves the column out"):
+            column = _ColumnLearner(table, name, options, notes)
             rules[name] = column.rule()
             unsure += [name] if column.is_unsure else []
     # Numbers that can be read in two ways are read as those of the other columns.
     commas = [name for name, rule in rules.items() if (rule or {}).get("decimal") == ","]
     for name in unsure:
         chosen = replace(options, decimal=DECIMAL_SIGNS[bool(commas)])
-        rules[name] = _Column(table, name, chosen, notes).rule()
+        rules[name] = _ColumnLearner(table, name, chosen, notes).rule()
     return [rule for rule in rules.values() if rule is not None]
 
 
-class _Column:
+class _ColumnLearner:
     """One column while its rule is found."""
 
     def __init__(self, table: Table, name: str, options: ColumnOptions, notes: list[str]) -> None:
@@ -142,7 +143,8 @@ class _Column:
             return None
         known = np.sort(values[~np.isnan(values)])
         if len(known) >= _MANY and (np.diff(known) == 1).all():
-            self._note("counts the rows, as an id does, and is kept as a number (--drop if it is)")
+            left_out = f"(else --drop {quote(self.name)})"
+            self._note(f"counts the rows, as an id does, and is kept as a number {left_out}")
         return self._scaled(rule, values, scaled=self.options.standardize)
 
     def _chosen(self, ways: Sequence[Writing], texts: Sequence[str]) -> Writing | None:

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from argnn.data import load, split_masks
 from argnn.data.graph_store.opening import graph_digest
 from argnn.data.import_options import Columns
+from argnn.data.inspect import label_hint
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, SPLITS_BY, parse_ratio
 from argnn.data.loading import as_store
 from argnn.errors import ConfigError, DataError, RunError
@@ -254,7 +255,7 @@ def load_graph(data: str, request: Request) -> Data:
         **used_columns(request).given(),
     )
     if request.task != "link" and graph.class_count < 1 and graph.get("targets") is None:
-        raise DataError(f"{data}: the graph has no labels to train on")
+        raise DataError(f"{data}: the graph has no labels to train on{label_hint(graph)}")
     return graph
 
 
