@@ -39,7 +39,7 @@ def make_up(folder: Path) -> Path:
 
 
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else make_up(Path("shop"))
-graph = argnn.data.load(folder, standardize=True)
+graph = argnn.data.load(folder)
 print(graph.num_nodes, "nodes,", int((graph.y >= 0).sum()), "of them labelled:", graph.class_names)
 for note in graph.notes:
     print("note:", note)

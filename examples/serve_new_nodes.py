@@ -28,7 +28,7 @@ nodes = pd.DataFrame(
 friends = [(n, (n + 2 * rng.randrange(9) + (rng.random() < 0.2)) % 120) for n in range(120)]
 edges = pd.DataFrame([(nodes.id[a], nodes.id[b]) for a, b in friends], columns=["source", "target"])
 
-clf = argnn.ARGNNClassifier(load_options={"standardize": True}).fit((edges, nodes))
+clf = argnn.ARGNNClassifier().fit((edges, nodes))
 context = clf.context((edges, nodes))
 app = FastAPI()
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from argnn.wording import without_middle
+from argnn.wording import one_line, without_middle
 
 __all__ = ["ArgnnError", "ConfigError", "DataError", "DivergenceError", "RunError"]
 
 _LONGEST = 2000
+_MOST_PROBLEMS = 100
 
 
 class ArgnnError(Exception):
@@ -23,6 +24,11 @@ class ArgnnError(Exception):
     def __init__(self, message: str = "") -> None:
         super().__init__(without_middle(message, _LONGEST))
 
+    @property
+    def lines(self) -> list[str]:
+        """The error as it is told: one line, or one for each problem."""
+        return [str(self)]
+
 
 class ConfigError(ArgnnError, ValueError):
     """An option or a setting has an impossible value."""
@@ -30,6 +36,19 @@ class ConfigError(ArgnnError, ValueError):
 
 class DataError(ArgnnError):
     """A data set is missing, damaged or not what it claims to be."""
+
+
+class ProblemsError(DataError):
+    """Several things are wrong with a data set: one line for each."""
+
+    def __init__(self, message: str = "") -> None:
+        lines = message.split("\n")
+        Exception.__init__(self, "\n".join(without_middle(line, _LONGEST) for line in lines))
+
+    @property
+    def lines(self) -> list[str]:
+        """Each problem."""
+        return str(self).split("\n")
 
 
 class RunError(ArgnnError):
@@ -55,6 +74,36 @@ def naming(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = str(path) if error.filename is None else error.filename
         raise
+
+
+class Problems:
+    """Collects what is wrong with a data set, so that all of it is told at once."""
+
+    def __init__(self) -> None:
+        self._errors: list[DataError] = []
+        self._advice: list[str] = []
+
+    @contextmanager
+    def noted(self, advice: str = "") -> Iterator[None]:
+        """Keep an error for later; ``advice`` is added to its message."""
+        try:
+            yield
+        except DataError as error:
+            self._errors.append(error)
+            self._advice.append(advice)
+
+    def tell(self) -> None:
+        """Raise what was found, if anything."""
+        told = [
+            f"{without_middle(one_line(error), _LONGEST)}{advice}"
+            for error, advice in zip(self._errors, self._advice, strict=True)
+        ]
+        if len(told) == 1:
+            raise type(self._errors[0])(told[0]) from self._errors[0]
+        if len(told) > _MOST_PROBLEMS:
+            told[_MOST_PROBLEMS:] = [f"... and {len(told) - _MOST_PROBLEMS} more problems"]
+        if told:
+            raise ProblemsError("\n".join(told)) from self._errors[0]
 
 
 @contextmanager

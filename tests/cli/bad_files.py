@@ -260,9 +260,11 @@ CORPUS: dict[str, tuple[Builder, str]] = {
         folder(nodes=SPLIT.replace("val", "test")),
         "val_mask of split 0 is empty",
     ),
-    "csv: too many words": (
-        folder("source,target\n1,2\n", "id,t\n" + "".join(f"{i},w{i}\n" for i in range(200))),
-        "column t: 200 different words, more than the 100",
+    "csv: a word among numbers": (
+        folder(
+            "source,target\n1,2\n", "id,t\n0,w\n" + "".join(f"{i},{i}\n" for i in range(1, 200))
+        ),
+        "line 2, column t: 'w' is no number, but nearly all of the column are; --drop t leaves",
     ),
     "csv: too many features": (
         folder(

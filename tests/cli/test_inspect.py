@@ -51,10 +51,10 @@ def test_facts_of_a_folder(argnn, people):
     became = {row["column"]: row["became"] for row in report["columns"]}
     assert became == {
         "id": "the ids of the nodes",
-        "age": "a number, with a mark where it is missing",
+        "age": "a number, standardized, with a mark where it is missing",
         "job": "words, one feature for each of 2",
         "member": "true or false",
-        "same": "a number",
+        "same": "a number, standardized",
         "label": "the class, one of 2",
     }
 
@@ -130,9 +130,8 @@ def test_column_that_is_the_label_again(argnn):
     (folder / "nodes.csv").write_text("id,five,copy,all,label\n" + "\n".join(rows))
     (folder / "edges.csv").write_text("source,target\n0,1\n")
     told = [w for w in inspected(argnn, folder)["warnings"] if "tells the class" in w]
-    assert told == [
-        "column copy tells the class of every labelled node: drop it if it is the label again"
-    ]
+    again = "--drop copy if it is the label again"
+    assert told == [f"column copy tells the class of every labelled node: {again}"]
 
 
 def test_hostile_names_do_not_reach_the_terminal(argnn):

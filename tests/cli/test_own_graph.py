@@ -213,7 +213,7 @@ def test_search_reads_the_columns_and_says_how_to_train(argnn, shop):
 def test_search_with_other_columns_is_another_search(argnn, shop):
     quick = ("--model=gcn", "--trials=1", "--epochs=1", "--split=0", "--storage=journal")
     argnn("tune", shop, *CHOICE, *quick)
-    done = argnn("tune", shop, *CHOICE, "--standardize", *quick, "--force")
+    done = argnn("tune", shop, *CHOICE, "--no-standardize", *quick, "--force")
     assert (done.code, done.out) == (2, "")
     assert "columns" in done.err
 
@@ -247,11 +247,12 @@ def test_experiment_reads_the_columns(argnn, shop):
     done = bench_with(argnn, words)
     assert (done.code, done.err) == (0, "")
     row = json.loads(Path("results/mine.jsonl").read_text())
-    assert row["config"]["columns"] == {"node_id": "customer", "label": "kind", "drop": ["row"]}
+    columns = {"node_id": "customer", "label": "kind", "drop": ["row"]}
+    assert row["config"]["columns"] == columns | {"standardize": True}
     argnn("train", shop, *CHOICE, *QUICK[:1], "--epochs=1", "--out=run")
     assert row["config"]["graph"] == config_of()["graph"]
     # No table compares methods that have seen other columns.
-    assert bench_with(argnn, words.replace("drop", "standardize: true, drop"), "mlp").code == 0
+    assert bench_with(argnn, words.replace("drop", "standardize: false, drop"), "mlp").code == 0
     done = argnn("table", "results/mine.jsonl")
     assert (done.code, done.out) == (2, "")
     assert "different options for its columns" in done.err

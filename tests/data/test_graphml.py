@@ -36,7 +36,7 @@ def document(keys=KEYS, body=BODY):
 
 
 def test_attributes_defaults_and_directions(graphml):
-    graph = load(graphml(document()), directed=True)
+    graph = load(graphml(document()), directed=True, standardize=False)
     assert graph.node_ids == list("abcde")
     assert graph.feature_names == ["size"]
     assert graph.x.squeeze(1).tolist() == [1, 2.5, 3, 2.5, 2.5]

@@ -18,7 +18,7 @@ def known(tmp_path, one_thread):
     folder.mkdir()
     (folder / "nodes.csv").write_text(NODES)
     (folder / "edges.csv").write_text("source,target\na,b\nb,c\n")
-    return KnownGraph(load(folder, draw_split=False))
+    return KnownGraph(load(folder, draw_split=False, standardize=False))
 
 
 def read(known, nodes, edges=None, **options):
@@ -64,7 +64,7 @@ def test_npz_files_hold_rows_of_the_joined_graph(known, tmp_path):
 def test_ids_that_are_numbers(known, tmp_path):
     (tmp_path / "graph" / "nodes.csv").write_text(NODES.replace("a,1", "7,1"))
     (tmp_path / "graph" / "edges.csv").write_text("source,target\n7,b\n")
-    graph = KnownGraph(load(tmp_path / "graph", draw_split=False))
+    graph = KnownGraph(load(tmp_path / "graph", draw_split=False, standardize=False))
     new = read(graph, *files(tmp_path, "id,age,town\n8,1,Ulm\n", "source,target\n8,7\n"))
     assert new.edge_index.tolist() == [[3], [0]]
     torch.testing.assert_close(new.graph.x, torch.tensor([[1.0, 0, 0, 1]]))

@@ -65,7 +65,8 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         complain(f"interrupted; {error}")
         code = _INTERRUPTED
     except ArgnnError as error:
-        complain(str(error))
+        for line in error.lines:
+            complain(line)
         code = 2
     except OSError as error:
         complain(_words(error))

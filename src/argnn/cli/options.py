@@ -85,6 +85,14 @@ Address = Annotated[
     str | None, typer.Option(help="Ray cluster: auto or ray://...; else one is started here.")
 ]
 
+Standardize = Annotated[
+    bool | None,
+    typer.Option(
+        "--standardize/--no-standardize",
+        help="Scale numbers to mean 0, deviation 1: as usual for tables, not for arrays.",
+    ),
+]
+
 # Trained models
 Run = Annotated[Path, typer.Argument(help="Folder of a run of argnn train, or of a model.")]
 Split = Annotated[
@@ -138,7 +146,9 @@ GRAPH = _in_panel(
     _option("weight", str, "Edge column of the weights."),
     _option("time", str, "Edge column of time stamps, numbers or dates; for links."),
     _option("drop", list[str], "Node column to leave out; may be repeated."),
-    _option("standardize", bool, "Scale number columns to mean 0, deviation 1."),
+    Parameter("standardize", Parameter.KEYWORD_ONLY, default=None, annotation=Standardize),
+    _option("decimal", str, "Sign before decimals where both fit: . or , (1,234 is 1.234)."),
+    _option("month_first", bool, "Read dates such as 03/04/2024 with the month first."),
     _option("folds", int, "Divide labelled nodes into so many folds, each of which is tested."),
     _option("groups", str, "Node column of groups that no fold divides; with --folds."),
 )

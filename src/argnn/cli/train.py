@@ -129,7 +129,7 @@ def _refuse_settings(context: typer.Context) -> None:
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
-    from argnn.data.inspect import class_warnings
+    from argnn.data.inspect import class_warnings, leak_warnings
     from argnn.runs.prepare import draft
     from argnn.runs.tables import chosen_table, metric_sentence, trial_table
     from argnn.store.run_folder import create_run, default_run_path, require_free
@@ -140,8 +140,8 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     config = plan.config
     for note in plan.graph.notes:
         say(console, f"Note: {note}")
-    for warning in class_warnings(plan.graph) if config.task == "node" else ():
-        say(console, f"Warning: {warning}")
+    for warn in (leak_warnings, class_warnings) if config.task == "node" else ():
+        say(console, *(f"Warning: {warning}" for warning in warn(plan.graph)))
     if config.per_split:
         console.print("Settings: each split has its own, chosen on its own validation nodes")
         console.print(chosen_table([own["trial"] for own in config.per_split.values()]))

@@ -247,7 +247,7 @@ def _use(search: "Search", path: Path) -> str:
         link_options = ("ratio", "decoder", "spanning_forest")
         options |= {name: getattr(config.link, name) for name in link_options}
         options["split_by"] = config.link.to_json().get("split_by")
-    options |= column_options(config.columns)
+    options |= column_options(config.columns, search.graph.schema)
     if "folds" in config.columns:
         options["split"] = ",".join(map(str, config.splits))
     return shlex.join(["argnn", "train", config.data, *option_words(options)])

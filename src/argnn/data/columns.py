@@ -1,29 +1,35 @@
 """Columns of a node table as features, by rules that also hold for the next table.
 
-Numbers are kept as they are. A missing number becomes the mean of its column, and a column of
-zeros and ones says where that happened. Words become one feature per value.
+``argnn.data.learned_columns`` finds the rules. A missing number becomes the mean of its column, and
+a column of zeros and ones says where that happened.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from argnn.data.dates import date_names, date_numbers, day_of, read_date
+from argnn.data.hashed_words import encode_texts, hash_of_word
 from argnn.data.node_ids import shown
-from argnn.data.tables import Table, is_missing
-from argnn.errors import DataError
+from argnn.data.tables import Table, is_missing, listed
+from argnn.data.written_numbers import Writing
+from argnn.errors import DataError, Problems
 
 Numbers = NDArray[np.float64]
 ColumnRule = dict[str, Any]
 #: Features of one column, and how many there are: numbers as ``[N, k]``; words as ``[N]``, the
 #: number of the feature that is 1 in each row, or -1 if all are 0.
 Part = tuple[NDArray[Any], int]
+NewArray = Callable[..., NDArray[Any]]
 
-#: Texts that stand for a missing number. In a column of words they are words.
-_NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}
+#: Texts that stand for a missing value, in small letters. Beside numbers "none" is one, too.
+_NO_WORD = {"", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "?", "-", "--"}
+_NO_NUMBER = {*_NO_WORD, "none"}
 _TRUTH = {"true": 1.0, "false": 0.0}
 #: Largest absolute value of a feature, which has 32 bits.
 LARGEST = float(np.finfo(np.float32).max)
@@ -32,16 +38,22 @@ _MOST_FEATURES = 50_000
 
 @dataclass
 class EncodedColumns:
-    """Features, their names, and notes for the user."""
+    """Features, their names, and notes for the user; ``new_array`` makes room for wide features."""
 
     parts: list[Part] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    new_array: NewArray = np.zeros
 
-    def add(self, values: Numbers, names: Iterable[str]) -> None:
+    def add(self, values: NDArray[Any], names: Iterable[str]) -> None:
         """Append columns ``[N, k]``, or one ``[N]``."""
-        columns = values.reshape(len(values), -1).astype(np.float32)
+        columns = values.reshape(len(values), -1).astype(np.float32, copy=False)
         self.parts.append((columns, columns.shape[1]))
+        self.names.extend(names)
+
+    def add_places(self, places: NDArray[np.int32], names: Sequence[str]) -> None:
+        """Append features of which one is 1 in each row, or none where the place is -1."""
+        self.parts.append((places, len(names)))
         self.names.extend(names)
 
 
@@ -64,35 +76,24 @@ def side_by_side(parts: Sequence[Part]) -> NDArray[np.float32]:
     return x
 
 
-def learned_rules(
+def encoded_columns(
     table: Table,
-    names: Sequence[str],
-    notes: list[str],
-    *,
-    standardize: bool,
-    max_categories: int,
-) -> list[ColumnRule]:
-    """How each column becomes features; those that do not are noted."""
-    rules = []
-    check_feature_count(table, len(names))
-    for name in names:
-        rule = _learned_rule(table, name, standardize, max_categories)
-        if rule is None:
-            notes.append(f"column {name}: empty, left out")
-        else:
-            rules.append(rule)
-    return rules
-
-
-def encoded_columns(table: Table, rules: Iterable[ColumnRule]) -> EncodedColumns:
-    """The features of a table by given rules."""
-    encoded = EncodedColumns()
+    rules: Iterable[ColumnRule],
+    problems: Problems | None = None,
+    new_array: NewArray = np.zeros,
+) -> EncodedColumns:
+    """The features of a table by given rules; what is wrong is raised, or left to ``problems``."""
+    encoded, found = EncodedColumns(new_array=new_array), problems or Problems()
     for rule in rules:
         name = rule["name"]
-        if name not in table.columns:
-            raise DataError(f"{table.origin}: no column '{name}', which the model was trained with")
-        _ENCODERS[rule["kind"]](table, rule, encoded)
+        with found.noted():
+            if name not in table.columns:
+                lacks = f"no column '{name}', which the model was trained with"
+                raise DataError(f"{table.origin}: {lacks}")
+            _ENCODERS[rule["kind"]](table, rule, encoded)
         check_feature_count(table, len(encoded.names))
+    if problems is None:
+        found.tell()
     return encoded
 
 
@@ -102,71 +103,17 @@ def check_feature_count(table: Table, count: int) -> None:
         raise DataError(f"{table.origin}: the columns become more than {_MOST_FEATURES} features")
 
 
-def _learned_rule(
-    table: Table, name: str, standardize: bool, max_categories: int
-) -> ColumnRule | None:
-    first = next(table.present(name), (0, None))[1]
-    if first is None:
-        return None
-    if isinstance(first, list | tuple | np.ndarray):
-        return {"name": name, "kind": "vector", "size": len(first)}
-    for kind in _READERS:
-        values = _numbers(table, name, kind)
-        if values is not None:
-            return _number_rule(name, kind, values, standardize and kind == "number")
-    return _category_rule(table, name, max_categories)
+# ---- cells -------------------------------------------------------------------------------------
 
 
-def _number_rule(name: str, kind: str, values: Numbers, standardize: bool) -> ColumnRule | None:
-    known = values[~np.isnan(values)]
-    if not len(known):  # words such as "none" only
-        return None
-    mean, deviation = float(known.mean()), float(known.std())
-    return {
-        "name": name,
-        "kind": kind,
-        "mean": mean,
-        "indicator": len(known) < len(values),
-        "center": mean if standardize else 0.0,
-        "scale": deviation if standardize and deviation > 0 else 1.0,
-    }
+def is_no_number(cell: object) -> bool:
+    """Whether a cell is missing in a column of numbers or dates."""
+    return is_missing(cell) or (isinstance(cell, str) and cell.lower() in _NO_NUMBER)
 
 
-def _category_rule(table: Table, name: str, max_categories: int) -> ColumnRule:
-    words = set()
-    for row, cell in table.present(name):
-        if not isinstance(cell, str | bool | int | float):
-            kind = type(cell).__name__
-            problem = f"a value of type {kind} cannot become a feature; drop the column"
-            raise table.error(row, name, problem)
-        words.add(str(cell))
-    categories = sorted(words)
-    if len(categories) > max_categories:
-        raise DataError(
-            f"{table.origin}, column {name}: {len(categories)} different words, more than the "
-            f"{max_categories} that become features; drop the column (got {shown(categories[0])}, "
-            f"{shown(categories[1])}, ...)"
-        )
-    return {"name": name, "kind": "category", "categories": categories}
-
-
-def _numbers(table: Table, name: str, kind: str) -> Numbers | None:
-    """The cells as numbers, missing ones as NaN; None if any cell is not of this kind."""
-    cells, (read, types, _) = table.columns[name], _READERS[kind]
-    if cells.dtype.kind in types:
-        values = cells.astype(np.float64)
-    elif cells.dtype.kind != "O":
-        return None
-    else:
-        try:
-            values = np.fromiter(map(read, cells.tolist()), np.float64, len(cells))
-        except _NOT_OF_THE_KIND:
-            return None
-    too_large = np.flatnonzero(np.abs(values) > LARGEST)
-    if len(too_large):
-        row = int(too_large[0])
-        raise table.error(row, name, f"{shown(cells[row])} is too large for a feature")
-    return values
+def is_no_word(cell: object) -> bool:
+    """Whether a cell is missing in a column of words."""
+    return is_missing(cell) or (isinstance(cell, str) and cell.lower() in _NO_WORD)
 
 
 def _truth(cell: object) -> float:
@@ -179,73 +126,175 @@ def _truth(cell: object) -> float:
     return math.nan
 
 
-def _number(cell: object) -> float:
-    if is_missing(cell) or (isinstance(cell, str) and cell.lower() in _NO_NUMBER):
+def _number(cell: object, way: Writing | None) -> float:
+    if is_no_number(cell):
         return math.nan
-    if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
+    if isinstance(cell, bool | bytes) or (isinstance(cell, str) and "_" in cell):
         raise ValueError(cell)  # Python reads 1_0 as ten
-    return float(cell)  # type: ignore[arg-type]
+    return way.read(cell) if way is not None and isinstance(cell, str) else float(cell)  # type: ignore[arg-type]
 
 
-_NOT_OF_THE_KIND = (TypeError, ValueError, OverflowError)
-#: How a cell of a column is read, which numpy types need no reading, and what a cell must be.
-_READERS: Mapping[str, tuple[Callable[[object], float], str, str]] = {
-    "boolean": (_truth, "b", "true or false"),
-    "number": (_number, "iuf", "a number"),
+def _date(cell: object, order: str) -> float:
+    return math.nan if is_no_number(cell) else read_date(cell, order)
+
+
+NOT_OF_THE_KIND = (TypeError, ValueError, OverflowError)
+#: Which numpy types need no reading, and what a cell must be.
+_KINDS = {
+    "boolean": ("b", "true or false"),
+    "number": ("iuf", "a number"),
+    "date": ("", "a date"),
 }
+_ORDER_WORDS = {"ymd": "year, month, day", "dmy": "day, month, year", "mdy": "month, day, year"}
+
+
+def _reader(rule: Mapping[str, Any]) -> Callable[[object], float]:
+    """How a cell of a column becomes a number; NaN if it is missing."""
+    if rule["kind"] == "boolean":
+        return _truth
+    if rule["kind"] == "date":
+        return partial(_date, order=rule["order"])
+    way = Writing(rule["decimal"], tuple(rule["unit"])) if "decimal" in rule else None
+    return partial(_number, way=way)
+
+
+def cell_numbers(table: Table, rule: Mapping[str, Any]) -> Numbers | None:
+    """The cells as numbers, missing ones as NaN; None if any cell does not fit the rule."""
+    name, cells = rule["name"], table.columns[rule["name"]]
+    if cells.dtype.kind in _KINDS[rule["kind"]][0]:
+        values = cells.astype(np.float64)
+    elif cells.dtype.kind != "O":
+        return None
+    else:
+        try:
+            values = np.fromiter(map(_reader(rule), cells.tolist()), np.float64, len(cells))
+        except NOT_OF_THE_KIND:
+            return None
+    too_large = np.flatnonzero(np.abs(values) > LARGEST)
+    if len(too_large):
+        row = int(too_large[0])
+        raise table.error(row, name, f"{shown(cells[row])} is too large for a feature")
+    return values
+
+
+def _required_numbers(table: Table, rule: ColumnRule) -> Numbers:
+    """The cells as numbers, which all must be."""
+    values = cell_numbers(table, rule)
+    if values is not None:
+        return values
+    name, kind = rule["name"], rule["kind"]
+    row = _first_misfit(table, rule)
+    written = f" written as {_ORDER_WORDS[rule['order']]}" if kind == "date" else ""
+    if "decimal" in rule:
+        written = f" with '{rule['decimal']}' before decimals" + _unit_words(rule)
+    cell = shown(table.columns[name][row])
+    raise table.error(row, name, f"{cell} must be {_KINDS[kind][1]}{written}")
+
+
+def _first_misfit(table: Table, rule: ColumnRule) -> int:
+    """Row of the first cell that does not fit the rule."""
+    read = _reader(rule)
+    for row, cell in enumerate(table.columns[rule["name"]].tolist()):
+        try:
+            read(cell)
+        except NOT_OF_THE_KIND:
+            return row
+    return 0
+
+
+# ---- features ----------------------------------------------------------------------------------
 
 
 def _encode_number(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
-    name, kind = rule["name"], rule["kind"]
-    values = _numbers(table, name, kind)
-    if values is None:
-        row = _first_misfit(table, name, kind)
-        cell = shown(table.columns[name][row])
-        raise table.error(row, name, f"{cell} must be {_READERS[kind][2]}")
-    missing = np.isnan(values)
+    _add_scaled(rule, _required_numbers(table, rule), [rule["name"]], encoded)
+
+
+def _encode_date(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
+    seconds = _required_numbers(table, rule)
+    numbers = date_numbers(seconds, rule["reference"], has_time=rule["time"])
+    names = date_names(rule["name"], day_of(rule["reference"]), has_time=rule["time"])
+    _add_scaled(rule, numbers[:, 0], names[:1], encoded)
+    encoded.add(numbers[:, 1:], names[1:])
+
+
+def _add_scaled(
+    rule: ColumnRule, values: Numbers, names: Sequence[str], encoded: EncodedColumns
+) -> None:
+    """Add numbers, missing ones as the mean, and where asked for the places of these."""
+    name, missing = rule["name"], np.isnan(values)
     filled = np.where(missing, rule["mean"], values)
     if missing.any():
         where = ", marked in a feature of its own" if rule["indicator"] else ""
         what = f"{int(missing.sum())} missing values became the mean"
         encoded.notes.append(f"column {name}: {what}{where}")
     with np.errstate(over="ignore"):  # infinity is refused later, when the graph is assembled
-        encoded.add((filled - rule["center"]) / rule["scale"], [name])
+        encoded.add((filled - rule["center"]) / rule["scale"], names)
     if rule["indicator"]:
         encoded.add(missing.astype(np.float64), [f"{name} is missing"])
 
 
-def _first_misfit(table: Table, name: str, kind: str) -> int:
-    """Row of the first cell that is not of this kind."""
-    for row, cell in enumerate(table.columns[name].tolist()):
-        try:
-            _READERS[kind][0](cell)
-        except _NOT_OF_THE_KIND:
-            return row
-    return 0
-
-
 def _encode_category(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
-    name, categories = rule["name"], rule["categories"]
+    categories = rule["categories"]
     place = {category: index for index, category in enumerate(categories)}
-    places = np.full(len(table), -1, dtype=np.int32)
-    missing, unknown = len(table), set()
-    for row, cell in table.present(name):
-        missing -= 1
-        places[row] = place.get(str(cell), -1)
-        if places[row] < 0:
-            unknown.add(str(cell))
-    encoded.parts.append((places, len(categories)))
-    encoded.names.extend(f"{name} = {category}" for category in categories)
-    if missing:
-        encoded.notes.append(f"column {name}: {missing} missing words became zeros")
+    unknown: set[str] = set()
+
+    def find(word: str) -> int:
+        found = place.get(word, -1)
+        unknown.update([word] if found < 0 else [])
+        return found
+
+    # A model from before these words were missing values may know them as categories.
+    places = _places(table, rule, find, encoded.notes, kept=place)
+    encoded.add_places(places, [f"{rule['name']} = {category}" for category in categories])
     if unknown:
         what = f"{len(unknown)} unknown words became zeros ({shown(min(unknown))} for one)"
-        encoded.notes.append(f"column {name}: {what}")
+        encoded.notes.append(f"column {rule['name']}: {what}")
+
+
+def _encode_hashed(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
+    name, size = rule["name"], rule["size"]
+    places = _places(table, rule, cache(partial(hash_of_word, size=size)), encoded.notes)
+    encoded.add_places(places, [f"{name}: hash {index}" for index in range(size)])
+
+
+def _places(
+    table: Table,
+    rule: ColumnRule,
+    find: Callable[[str], int],
+    notes: list[str],
+    kept: Container[str] = (),
+) -> NDArray[np.int32]:
+    """The number of the feature that each cell sets to 1, -1 for none."""
+    places, missing = np.full(len(table), -1, dtype=np.int32), []
+    for row, cell in enumerate(table.columns[rule["name"]].tolist()):
+        if is_no_word(cell) and (is_missing(cell) or cell not in kept):
+            missing.append(cell)
+        else:
+            places[row] = find(str(cell))
+    _note_missing(rule["name"], missing, notes)
+    return places
+
+
+def _note_missing(name: str, cells: Sequence[Any], notes: list[str]) -> None:
+    if cells:
+        words = sorted({cell for cell in cells if isinstance(cell, str) and not is_missing(cell)})
+        such = f" (also {listed([shown(word) for word in words])})" if words else ""
+        notes.append(f"column {name}: {len(cells)} missing words became zeros{such}")
+
+
+def _encode_text(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
+    name, weights = rule["name"], rule["idf"]
+    cells = table.columns[name].tolist()
+    _note_missing(name, [cell for cell in cells if is_no_word(cell)], encoded.notes)
+    texts = ["" if is_no_word(cell) else str(cell) for cell in cells]
+    x = encoded.new_array((len(texts), len(weights)), np.float32)
+    encode_texts(texts, weights, x)
+    encoded.add(x, [f"{name}: hash {index}" for index in range(len(weights))])
 
 
 def _encode_vector(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
     name, size = rule["name"], rule["size"]
-    values = np.empty((len(table), size))
+    values = encoded.new_array((len(table), size), np.float32)
     for row, cell in enumerate(table.columns[name].tolist()):
         try:
             vector = np.asarray(cell, dtype=np.float64)
@@ -262,9 +311,15 @@ def _encode_vector(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> N
 _ENCODERS = {
     "number": _encode_number,
     "boolean": _encode_number,
+    "date": _encode_date,
     "category": _encode_category,
+    "hashed": _encode_hashed,
+    "text": _encode_text,
     "vector": _encode_vector,
 }
+
+
+# ---- words -------------------------------------------------------------------------------------
 
 
 def described(rule: Mapping[str, Any]) -> str:
@@ -278,9 +333,32 @@ def described(rule: Mapping[str, Any]) -> str:
         return f"words, one feature for each of {len(rule['categories'])}"
     if rule["kind"] == "vector":
         return f"lists of {rule['size']} numbers"
-    kind = _READERS[rule["kind"]][2]
-    scaled = ", standardized" if rule["scale"] != 1 or rule["center"] != 0 else ""
-    return kind + scaled + (", with a mark where it is missing" if rule["indicator"] else "")
+    if rule["kind"] == "hashed":
+        return f"words, {rule['different']} different ones hashed to {rule['size']} features"
+    if rule["kind"] == "text":
+        return f"text, its words hashed to {len(rule['idf'])} features (TF-IDF)"
+    words = _KINDS[rule["kind"]][1]
+    if rule["kind"] == "date":
+        parts = "year, week and day" if rule["time"] else "year and week"
+        words += f": years before {day_of(rule['reference'])}, place in the {parts}"
+    if "decimal" in rule:
+        words += (" with decimal comma" if rule["decimal"] == "," else "") + _unit_words(rule)
+    scaled = ", standardized" if _is_scaled(rule) else ""
+    return words + scaled + (", with a mark where it is missing" if rule["indicator"] else "")
+
+
+def _unit_words(rule: Mapping[str, Any]) -> str:
+    unit = "".join(rule["unit"])
+    return f" in {unit}" if unit else ""
+
+
+def _is_scaled(rule: Mapping[str, Any]) -> bool:
+    return bool(rule.get("scale", 1) != 1 or rule.get("center", 0) != 0)
+
+
+def is_standardized(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema shifts or scales numbers."""
+    return schema.get("scale") is not None or any(map(_is_scaled, schema["columns"] or ()))
 
 
 def feature_count(rule: Mapping[str, Any]) -> int:
@@ -290,6 +368,10 @@ def feature_count(rule: Mapping[str, Any]) -> int:
         >>> feature_count({"kind": "category", "categories": ["blue", "red"]})
         2
     """
-    if rule["kind"] == "category":
-        return len(rule["categories"])
-    return int(rule["size"]) if rule["kind"] == "vector" else 1 + rule["indicator"]
+    wide = {"category": "categories", "text": "idf"}
+    if rule["kind"] in wide:
+        return len(rule[wide[rule["kind"]]])
+    if rule["kind"] in ("vector", "hashed"):
+        return int(rule["size"])
+    more = len(date_names("", "", has_time=rule["time"])) if rule["kind"] == "date" else 1
+    return more + int(rule["indicator"])

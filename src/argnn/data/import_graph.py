@@ -13,9 +13,10 @@ from torch_geometric.data import Data
 
 from argnn.data import targets
 from argnn.data.assemble import arranged_edges, without_weightless_edges
-from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, learned_rules
+from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns
 from argnn.data.edge_times import read_times
 from argnn.data.import_options import ImportOptions, no_features
+from argnn.data.learned_columns import learned_rules
 from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_nodes, shown
 from argnn.data.schema import SCHEMA_VERSION, Schema
 from argnn.data.structural_features import Structure, learned_structure, structural_features
@@ -27,7 +28,7 @@ from argnn.data.target_values import (
     learned_targets,
     task_of_table,
 )
-from argnn.errors import DataError
+from argnn.errors import DataError, Problems
 
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
 _WEIGHT = "weight"
@@ -71,23 +72,18 @@ def import_tables(
     if schema is None:
         check_asked(tables, options)
     id_column = None if nodes is None else column_of_ids(nodes, options, schema)
-    node_ids, edge_index, weight = _read_edges(tables, id_column, options, notes)
-    data = Data(edge_index=edge_index, **weight)
-    notes += without_weightless_edges(data, edges.origin)
+    data, problems = Data(), Problems()
+    with problems.noted():
+        node_ids, data.edge_index, weight = _read_edges(tables, id_column, options, notes)
+        data.update(weight)
+        notes += without_weightless_edges(data, edges.origin)
+    label, taken = None if schema is None else schema["label"], {id_column}
+    if nodes is not None:
+        label = read_label(data, nodes, options, schema, taken, notes, problems)
+    rules = column_rules(tables, taken, options, schema, notes, problems)
+    encoded = EncodedColumns() if nodes is None else encoded_columns(nodes, rules, problems)
+    problems.tell()
     edge_index = data.edge_index
-    label, taken = None, {id_column}
-    if schema is not None:
-        label = schema["label"]
-    elif nodes is not None:
-        label, columns = learned_label(nodes, options, notes)
-        taken |= columns
-    if nodes is not None and label is not None:
-        # A split that is replaced may be wrong, too.
-        read_targets(data, nodes, label, schema is not None or options.folds is not None, notes)
-    if nodes is not None and options.groups is not None:
-        taken.add(read_groups(data, nodes, options.groups, taken))
-    rules = column_rules(tables, taken, options, schema, notes)
-    encoded = EncodedColumns() if nodes is None else encoded_columns(nodes, rules)
     directed = options.directed and not tables.undirected
     arranged = arranged_edges(edge_index, len(node_ids), directed)
     structure = structure_rule(options, schema, node_ids, directed, arranged)
@@ -287,6 +283,31 @@ def _weights(edges: Table, column: str) -> NDArray[np.float64]:
     return weights
 
 
+def read_label(
+    data: Data,
+    nodes: Table,
+    options: ImportOptions,
+    schema: Schema | None,
+    taken: set[str | None],
+    notes: list[str],
+    problems: Problems,
+) -> dict[str, Any] | None:
+    """The rule of the targets; adds their columns to ``taken``, targets and splits to ``data``."""
+    label: dict[str, Any] | None = None if schema is None else schema["label"]
+    with problems.noted():
+        if schema is None:
+            taken |= {options.label}  # should it be unusable, it is no feature
+            label, columns = learned_label(nodes, options, notes)
+            taken |= columns
+        if label is not None:
+            # A split that folds replace may be wrong, too.
+            read_targets(data, nodes, label, bool(schema or options.folds), notes)
+    if options.groups is not None:
+        with problems.noted():
+            taken.add(read_groups(data, nodes, options.groups, taken))
+    return label
+
+
 def learned_label(
     nodes: Table, options: ImportOptions, notes: list[str]
 ) -> tuple[dict[str, Any] | None, set[str | None]]:
@@ -332,6 +353,7 @@ def column_rules(
     options: ImportOptions,
     schema: Schema | None,
     notes: list[str],
+    problems: Problems,
 ) -> list[ColumnRule]:
     """How columns become features: all that are not taken, by the schema where there is one."""
     nodes = tables.nodes
@@ -346,5 +368,5 @@ def column_rules(
     if nodes is None:
         return []
     taken = taken | {*options.drop, *targets.target_columns(nodes)}
-    names, most = [name for name in nodes.columns if name not in taken], options.max_categories
-    return learned_rules(nodes, names, notes, standardize=options.standardize, max_categories=most)
+    names = [name for name in nodes.columns if name not in taken]
+    return learned_rules(nodes, names, notes, options.for_columns, problems)

@@ -4,11 +4,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from argnn.data.columns import is_standardized
+from argnn.data.hashed_words import WORD_FEATURES
+from argnn.data.learned_columns import ColumnOptions
 from argnn.data.structural_features import FEATURE_KINDS
 from argnn.data.target_values import NODE_TASKS
+from argnn.data.written_numbers import DECIMAL_SIGNS
 from argnn.errors import ConfigError, DataError
 
-MAX_CATEGORIES = 100
+#: More words would be more features than hashed ones are.
+MAX_CATEGORIES = WORD_FEATURES
 LEAST_FOLDS = 3
 
 
@@ -32,10 +37,12 @@ class Columns:
     node_id: str | None = None
     weight: str | None = None
     drop: tuple[str, ...] = ()
-    standardize: bool = False
+    standardize: bool | None = None
     time: str | None = None
     folds: int | None = None
     groups: str | None = None
+    decimal: str | None = None
+    month_first: bool = False
 
     def __post_init__(self) -> None:
         if self.folds is not None and not (type(self.folds) is int and self.folds >= LEAST_FOLDS):
@@ -45,21 +52,41 @@ class Columns:
             )
         if self.groups is not None and self.folds is None:
             raise ConfigError("groups (--groups) belong to folds: say how many (--folds)")
+        if self.decimal not in (None, *DECIMAL_SIGNS):
+            signs = " or ".join(DECIMAL_SIGNS)
+            raise ConfigError(f"decimal must be {signs} (got '{self.decimal}')")
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as plain JSON values."""
         values = asdict(self) | {"drop": list(self.drop)}
-        return {name: value for name, value in values.items() if value}
+        stated = {"standardize"} if self.standardize is not None else set()
+        return {name: value for name, value in values.items() if value or name in stated}
+
+    def recorded(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run that read a graph by these options has to know to read it again.
+
+        Whether numbers were standardized is recorded as it was done. A record that says nothing
+        about it, as those do from before this was the default for tables, means that they were not.
+        """
+        values = {name: value for name, value in self.given().items() if name != "standardize"}
+        return values | ({"standardize": True} if is_standardized(schema) else {})
 
     @classmethod
     def from_given(cls, values: Mapping[str, Any]) -> "Columns":
         """Rebuild what :meth:`given` gave."""
         return cls(**{**values, "drop": tuple(values.get("drop", ()))})
 
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> "Columns":
+        """Rebuild what :meth:`recorded` gave."""
+        return cls.from_given({"standardize": False, **values})
 
-def column_options(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said about the columns of a graph, by the names of the options that say it."""
-    return {"id" if name == "node_id" else name: value for name, value in columns.items()}
+
+def column_options(recorded: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run knows about the columns of a graph, by the names of the options that say it."""
+    words = {"id" if name == "node_id" else name: value for name, value in recorded.items()}
+    is_table = schema["columns"] is not None
+    return words | ({"no_standardize": True} if is_table and "standardize" not in words else {})
 
 
 @dataclass(frozen=True)
@@ -83,3 +110,12 @@ class ImportOptions(Columns):
             raise ConfigError(f"max_categories must be at least 1 (got {self.max_categories})")
         if self.seed < 0:
             raise ConfigError(f"seed must not be negative (got {self.seed})")
+
+    @property
+    def for_columns(self) -> ColumnOptions:
+        """What decides how columns of a table become features.
+
+        Numbers are standardized unless something else is asked for, such as rows of sum one.
+        """
+        scaled = not self.row_normalize if self.standardize is None else self.standardize
+        return ColumnOptions(scaled, self.max_categories, self.decimal, self.month_first)

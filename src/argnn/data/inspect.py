@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
+from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -32,6 +34,10 @@ _FEW_NODES = 5
 _DOMINANT = 0.9
 _UNEQUAL_SCALES = 1000.0
 _MOST_ROWS = 30
+#: Of a column that may be the label: nodes that are looked at, share of them that it must tell,
+#: fewest of them in a leaf of a tree of numbers, and most classes.
+_MOST_COMPARED, _NEARLY_ALL, _LEAST_IN_LEAF, _MOST_CLASSES = 5000, 0.95, 5, 20
+_LABEL_WORDS = ("label", "class", "target", "status", "category", "type", "group", "kind")
 
 
 def inspect_graph(
@@ -108,7 +114,7 @@ def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
     }
     report["warnings"] = [
         *_feature_warnings(graph, has_features),
-        *_leak_warnings(graph),
+        *leak_warnings(graph),
         *class_warnings(graph),
         *_edge_warnings(report),
         *_twin_warnings(report["twins"]),
@@ -226,7 +232,7 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     # A few columns at a time: a copy of all would take twice the memory of the graph.
     parts = (part.double().std(dim=0, correction=0) for part in graph.x.split(64, dim=1))
     deviation = torch.cat([*parts])
-    constant = _named(graph.feature_names, deviation == 0)
+    constant = _named(graph.feature_names, (deviation == 0) & ~_hashed(graph))
     varying = deviation[deviation > 0]
     warnings = [f"features that are the same for all nodes: {constant}"] if constant else []
     if len(varying) and float(varying.max() / varying.min()) > _UNEQUAL_SCALES:
@@ -235,27 +241,72 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     return warnings
 
 
-def _leak_warnings(graph: Data) -> list[str]:
-    """Warn of columns with few values from which the class follows, such as a copy of it."""
-    known = graph.y >= 0
-    y, start, warnings = graph.y[known], 0, []
+def _column_features(graph: Data) -> Iterator[tuple[Mapping[str, Any], slice]]:
+    """The rule of each column of a table, and which features it made."""
+    start = 0
+    for rule in graph.schema["columns"] or []:
+        stop = start + feature_count(rule)
+        yield rule, slice(start, stop)
+        start = stop
+
+
+def _hashed(graph: Data) -> Tensor:
+    """Which features are hashes, of which some are always 0."""
+    hashed = torch.zeros(graph.x.size(1), dtype=torch.bool)
+    for rule, place in _column_features(graph):
+        hashed[place] = rule["kind"] in ("hashed", "text")
+    return hashed
+
+
+def leak_warnings(graph: Data) -> list[str]:
+    """Warn of columns from which the class of nearly every node follows, such as a copy of it."""
+    known = (graph.y >= 0).nonzero().squeeze(1)
+    rows = known[:: 1 + len(known) // _MOST_COMPARED]
+    y, warnings = graph.y[rows], []
     if len(y.unique()) < 2:
         return []
-    for rule in graph.schema["columns"] or []:
-        width = feature_count(rule)
-        if rule["kind"] != "vector" and _tells(graph.x[:, start : start + width][known], y):
-            told = f"column {rule['name']} tells the class of every labelled node"
-            warnings.append(f"{told}: drop it if it is the label again")
-        start += width
+    for rule, place in _column_features(graph):
+        share = 0.0 if rule["kind"] == "vector" else _told_share(graph.x[rows, place], y)
+        if share >= _NEARLY_ALL:
+            which = "every" if share == 1 else "nearly every"
+            told = f"column {rule['name']} tells the class of {which} labelled node"
+            warnings.append(f"{told}: --drop {quote(rule['name'])} if it is the label again")
     return warnings
 
 
-def _tells(values: Tensor, y: Tensor) -> bool:
+def _told_share(values: Tensor, y: Tensor) -> float:
+    """How many classes follow from the features of a column, of those a constant does not tell."""
     kinds, which = values.unique(dim=0, return_inverse=True)
     if len(kinds) > len(y) // 2:  # with so many values, the class follows by chance
-        return False
-    pairs = torch.stack([which, y]).unique(dim=1)
-    return bool(pairs.size(1) == len(kinds))
+        leaves = {"max_leaf_nodes": 2 * len(y.unique()), "min_samples_leaf": _LEAST_IN_LEAF}
+        tree = DecisionTreeClassifier(**leaves, random_state=0).fit(values.numpy(), y.numpy())
+        which = torch.from_numpy(tree.apply(values.numpy()))
+    counts = torch.zeros(int(which.max()) + 1, int(y.max()) + 1, dtype=torch.int64)
+    counts.index_put_((which, y), torch.tensor(1), accumulate=True)
+    usual, told = int(counts.sum(0).max()), int(counts.max(1).values.sum())
+    return (told - usual) / (len(y) - usual)
+
+
+def label_hint(graph: Data) -> str:
+    """For a table without labels, which of its columns could hold them."""
+    likely = [
+        rule["name"]
+        for rule, place in _column_features(graph)
+        if _is_likely_label(rule, graph.x[:_MOST_COMPARED, place.start])
+    ]
+    likely.sort(key=lambda name: not any(word in name.lower() for word in _LABEL_WORDS))
+    if not likely:
+        return ""
+    return f"; the column of the classes could be {listed(likely, 3)} (--label {quote(likely[0])})"
+
+
+def _is_likely_label(rule: Mapping[str, Any], values: Tensor) -> bool:
+    if rule["kind"] == "category":
+        return 2 <= len(rule["categories"]) <= _MOST_CLASSES
+    return rule["kind"] == "boolean" or (
+        rule["kind"] == "number"
+        and 2 <= len(values.unique()) <= min(_MOST_CLASSES, len(values) // 2)
+    )
 
 
 def _named(names: list[str], chosen: Tensor) -> str:
@@ -268,7 +319,8 @@ def class_warnings(graph: Data) -> list[str]:
         return []
     classes, splits = _classes(graph), _splits(graph)
     if not classes:
-        return ["the graph has no labels: only links can be learned (--task link)"]
+        only = "the graph has no labels: only links can be learned (--task link)"
+        return [only + label_hint(graph)]
     if len(classes) == 1:
         return [f"there is only one class, {classes[0]['name']}: nothing can be learned"]
     small = [row["name"] for row in classes if row["nodes"] < _FEW_NODES]

@@ -30,14 +30,14 @@ from argnn.csv_cells import is_number
 from argnn.data.import_graph import ImportedGraph
 from argnn.data.import_options import NoFeaturesError
 from argnn.data.tables import too_large
-from argnn.errors import ConfigError, DataError
+from argnn.errors import ConfigError, DataError, ProblemsError
 
 #: Bytes of memory for any file, and how many more for each byte of the file.
 _BASE, _PER_BYTE = 1 << 30, 50
 _SECONDS_PER_GIB = 120
 _VARIABLE = "ARGNN_READ_GIB"
 _REST = ("node_ids", "feature_names", "schema", "notes", "undirected")
-_ERRORS = {kind.__name__: kind for kind in (DataError, ConfigError, NoFeaturesError)}
+_ERRORS = {kind.__name__: kind for kind in (DataError, ConfigError, NoFeaturesError, ProblemsError)}
 
 
 def allowed_memory(path: Path) -> int:

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from argnn.data.assemble import assemble
 from argnn.data.benchmarks import check_counts, load_benchmark
-from argnn.data.columns import side_by_side
+from argnn.data.columns import is_standardized, side_by_side
 from argnn.data.digits_graph import digits
 from argnn.data.formats import objects
 from argnn.data.formats.graphml import read_graphml
@@ -53,7 +53,9 @@ def load(
     weight: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
-    standardize: bool = False,
+    standardize: bool | None = None,
+    decimal: str | None = None,
+    month_first: bool = False,
     max_categories: int = MAX_CATEGORIES,
     seed: int = 0,
     folds: int | None = None,
@@ -85,8 +87,13 @@ def load(
         time: Edge column of time stamps, kept as ``edge_time``: numbers, or ISO dates, which become
             seconds since 1970. Of duplicates the first in time counts.
         drop: Node columns to leave out.
-        standardize: Shift and scale every number column to mean 0 and deviation 1.
-        max_categories: Most different words in a column that becomes one feature per word.
+        standardize: Shift and scale every number column to mean 0 and deviation 1. If not given,
+            columns of tables are, unless rows are normalized, and arrays are not.
+        decimal: The sign before decimals, ``"."`` or ``","``, for columns in which both fit. If not
+            given, it is that of the other columns, else a point.
+        month_first: Read dates such as 03/04/2024 with the month first, where both fit.
+        max_categories: Most different words in a column that becomes one feature per word; more
+            are hashed.
         seed: Seed of random features.
         folds: Divide the labelled nodes into so many folds in place of any other split: in split k
             fold k is tested, the next one validates, and the others train. Folds are drawn with a
@@ -130,6 +137,8 @@ def load(
         time=time,
         drop=tuple(drop),
         standardize=standardize,
+        decimal=decimal,
+        month_first=month_first,
         max_categories=max_categories,
         seed=seed,
         folds=folds,
@@ -166,9 +175,8 @@ def load(
 
 def made_feature_rule(schema: Schema) -> str:
     """How features were scaled or made, in words that are added to the feature rule."""
-    columns = schema["columns"] or []
-    scaled = any(rule.get("scale", 1) != 1 or rule.get("center", 0) != 0 for rule in columns)
-    words = ", numbers standardized" if scaled else ""
+    has_columns = schema["columns"] is not None
+    words = ", numbers standardized" if has_columns and is_standardized(schema) else ""
     structure = schema["structure"]
     return words if structure is None else f"{words}, with {structure['kind']} features"
 

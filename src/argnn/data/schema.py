@@ -7,7 +7,7 @@ that decides about memory or enters a computation is checked first.
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Len
 from pydantic import Discriminator
 from typing_extensions import TypedDict
 
@@ -24,6 +24,9 @@ Schema = Mapping[str, Any]
 _Size = Annotated[int, Ge(0), Le(1_000_000)]
 _Number = Annotated[float, Ge(-LARGEST), Le(LARGEST)]
 _Scale = Annotated[float, Gt(0), Le(LARGEST)]
+#: Seconds from 1970 to the last year of a date, and back to before the first.
+_LATEST = 1e12
+_MOST_TEXT_FEATURES = 10_000
 
 
 class _NumberColumn(TypedDict):
@@ -33,6 +36,33 @@ class _NumberColumn(TypedDict):
     indicator: bool
     center: _Number
     scale: _Scale
+    decimal: NotRequired[Literal[".", ","]]
+    unit: NotRequired[Annotated[list[str], Len(2, 2)]]
+
+
+class _DateColumn(TypedDict):
+    kind: Literal["date"]
+    name: str
+    order: Literal["ymd", "dmy", "mdy"]
+    reference: Annotated[float, Ge(-_LATEST), Le(_LATEST)]
+    time: bool
+    mean: _Number
+    indicator: bool
+    center: _Number
+    scale: _Scale
+
+
+class _HashedColumn(TypedDict):
+    kind: Literal["hashed"]
+    name: str
+    size: Annotated[_Size, Ge(1)]
+    different: Count
+
+
+class _TextColumn(TypedDict):
+    kind: Literal["text"]
+    name: str
+    idf: Annotated[list[_Scale], Len(1, _MOST_TEXT_FEATURES)]
 
 
 class _CategoryColumn(TypedDict):
@@ -67,7 +97,10 @@ class _Label(TypedDict):
     names: NotRequired[list[str]]
 
 
-_Column = Annotated[_NumberColumn | _CategoryColumn | _VectorColumn, Discriminator("kind")]
+_Column = Annotated[
+    _NumberColumn | _DateColumn | _CategoryColumn | _HashedColumn | _TextColumn | _VectorColumn,
+    Discriminator("kind"),
+]
 _Structure = Annotated[_Degrees | _SizedStructure, Discriminator("kind")]
 
 

@@ -14,7 +14,9 @@ from torch_geometric.data import Data
 from argnn.data import load, split_masks
 from argnn.data.graph_store.opening import graph_digest
 from argnn.data.import_options import Columns
+from argnn.data.inspect import label_hint
 from argnn.data.links import NUM_LINK_SPLITS, RATIOS, SPLITS_BY, parse_ratio
+from argnn.data.loading import as_store
 from argnn.errors import ConfigError, DataError, RunError
 from argnn.nn import model_class
 from argnn.runs.batch_sources import check_parts
@@ -115,7 +117,7 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
         graph=graph_facts(graph),
         device=device,
         threads=threads_for(workers),
-        columns=used_columns(request),
+        columns=used_columns(request).recorded(graph.schema),
     )
     config = settle([base or trial_start(request)])
     logger.debug("settings: %s", json.dumps(config.to_json()))
@@ -242,7 +244,7 @@ def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Pla
         data_root=data_root,
         directed=config.directed,
         row_normalize=config.row_normalize,
-        columns=Columns.from_given(config.columns),
+        columns=_columns_of_record(config),
     )
     graph = load_graph(config.data, request)
     found = graph_facts(graph)
@@ -260,19 +262,22 @@ def load_graph(data: str, request: Request) -> Data:
         directed=request.directed,
         row_normalize=request.row_normalize,
         task="node" if request.task == "link" else request.task,
-        **used_columns(request),
+        **used_columns(request).given(),
     )
     if request.task != "link" and graph.class_count < 1 and graph.get("targets") is None:
-        raise DataError(f"{data}: the graph has no labels to train on")
+        raise DataError(f"{data}: the graph has no labels to train on{label_hint(graph)}")
     return graph
 
 
-def used_columns(request: Request) -> dict[str, Any]:
+def used_columns(request: Request) -> Columns:
     """What the user says about columns, without weights that are to be ignored."""
-    columns = request.columns.given()
-    if request.ignore_weights:
-        columns.pop("weight", None)
-    return columns
+    return replace(request.columns, weight=None) if request.ignore_weights else request.columns
+
+
+def _columns_of_record(config: RunConfig) -> Columns:
+    columns = Columns.from_record(config.columns)
+    # Numbers in a store are as they were converted, also where an old record says nothing.
+    return replace(columns, standardize=None) if as_store(config.data) is not None else columns
 
 
 def chosen_splits(text: str, graph: Data, task: str = "node") -> tuple[int, ...]:

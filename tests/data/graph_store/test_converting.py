@@ -142,7 +142,9 @@ def test_a_model_reads_the_store_as_its_source(tmp_path, table_folder, same_grap
         ({"label": "color"}, "was converted without this --label"),
         ({"node_id": "color"}, "was converted without this --id"),
         ({"drop": ("color",)}, "was converted without this --drop"),
-        ({"standardize": True}, "was converted without this --standardize"),
+        ({"standardize": False}, "was converted with standardized numbers; convert the source ag"),
+        ({"decimal": ","}, "was converted without this --decimal"),
+        ({"month_first": True}, "was converted without this --month-first"),
         ({"weight": "strength"}, "no edge weights 'strength'; convert with --weight"),
         ({"time": "day"}, "no times of edges; convert the source with --time"),
         ({"task": "regression"}, "holds no targets of --task regression"),
@@ -153,6 +155,13 @@ def test_option_that_the_store_cannot_honour_is_refused(tmp_path, table_folder, 
     store = convert(table_folder, tmp_path / "store")
     with pytest.raises((ConfigError, DataError), match=f"store: {message}"):
         load(store.path, **options)
+
+
+def test_store_of_numbers_as_they_were(tmp_path, table_folder):
+    store = convert(table_folder, tmp_path / "store", standardize=False)
+    with pytest.raises(ConfigError, match="was converted without this --standardize"):
+        load(store.path, standardize=True)
+    assert load(store.path).feature_rule == load(store.path, standardize=False).feature_rule
 
 
 def test_options_of_the_conversion_may_be_said_again(tmp_path, table_folder, same_graph):

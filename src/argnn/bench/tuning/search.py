@@ -29,6 +29,7 @@ from argnn.bench.tuning.study import SearchStudy, TrialRecord, open_study
 from argnn.data import features_and_edges
 from argnn.data.graph_store.opening import graph_digest
 from argnn.data.import_options import Columns, column_options
+from argnn.data.schema import Schema
 from argnn.errors import ConfigError, RunError, naming
 from argnn.files import require_writable
 from argnn.runs.machine import git_state, threads_for
@@ -171,7 +172,7 @@ def plan_search(request: Request, trials: int, *, splits: str | None = None) -> 
         graph=graph,
         space=space,
         trials=trials,
-        command=_command(request, config, trials, splits),
+        command=_command(request, config, plan.graph.schema, trials, splits),
     )
 
 
@@ -207,7 +208,7 @@ def without_test_labels(graph: Data, config: RunConfig) -> Data:
 
 
 def _command(
-    request: Request, config: RunConfig, trials: int, splits: str | None
+    request: Request, config: RunConfig, schema: Schema, trials: int, splits: str | None
 ) -> tuple[str, ...]:
     """A command that asks for a search, without what does not change its result."""
     usual = Request(data=request.data)
@@ -217,7 +218,7 @@ def _command(
         options |= {name: value} if value != getattr(usual, name) else {}
     options["split"] = splits
     options |= {n: getattr(request, n) for n in ("directed", "row_normalize", "spanning_forest")}
-    options |= column_options(config.columns)
+    options |= column_options(config.columns, schema)
     changes = [word for text in request.overrides for word in ("--set", text)]
     return ("argnn", "tune", config.data, *option_words(options), *changes)
 
@@ -374,7 +375,7 @@ def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> TunedSetti
         validation=ValidationScore(search.score_name, best.value, list(config.splits), config.seed),
         trials=TrialCounts(search.trials, **counts(records)),
         link=config.link,
-        columns=Columns.from_given(config.columns) if config.columns else None,
+        columns=Columns.from_record(config.columns) if config.columns else None,
     )
 
 

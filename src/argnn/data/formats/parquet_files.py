@@ -138,12 +138,9 @@ def _cells(column: Any, name: str, path: Path) -> Cells:
     is_plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     if is_plain and not column.null_count:
         return column.to_numpy()  # type: ignore[no-any-return]
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    of = kind.value_type if is_list else None
-    is_vector = is_list and (types.is_integer(of) or types.is_floating(of))
-    is_text = types.is_string(kind) or types.is_large_string(kind)
-    if is_plain or is_text or is_vector or types.is_null(kind):
-        return object_cells(column.to_pylist())
+    if types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us", kind.tz), safe=False)  # as Python has them
+    values = column.to_pylist()
     if types.is_decimal(kind):
-        return object_cells([float(value) for value in column.to_pylist()])
-    raise DataError(f"{path}, column {name}: values of type {kind} are not supported")
+        values = [None if value is None else float(value) for value in values]
+    return object_cells(values)

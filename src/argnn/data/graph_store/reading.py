@@ -17,6 +17,7 @@ from argnn.data.assemble import (
     folded,
     known_labels,
 )
+from argnn.data.columns import is_standardized
 from argnn.data.graph_store.opening import GraphStore
 from argnn.data.import_options import ImportOptions
 from argnn.data.schema import Schema
@@ -75,9 +76,14 @@ def _check_options(store: GraphStore, options: ImportOptions) -> None:
             f"so say {'--directed' if store.directed else 'no --directed'} here, or convert again"
         )
     structure, label = rules["structure"] or {}, rules["label"] or {}
-    scaled = rules.get("scale") is not None or any(
-        rule.get("scale", 1) != 1 or rule.get("center", 0) != 0 for rule in rules["columns"] or ()
-    )
+    scaled = is_standardized(rules)
+    if options.standardize is False and scaled:
+        raise ConfigError(
+            f"{store.path}: was converted with standardized numbers; convert the source again with "
+            "--no-standardize"
+        )
+    decimals = {".", *(rule.get("decimal") for rule in rules["columns"] or ())}
+    orders = {rule.get("order") for rule in rules["columns"] or ()}
     names = [label.get("column"), ",".join(label.get("columns") or ())]
     settled: dict[str, tuple[Any, bool]] = {
         "row-normalize": (options.row_normalize, rules["row_normalize"]),
@@ -86,6 +92,8 @@ def _check_options(store: GraphStore, options: ImportOptions) -> None:
         "id": (options.node_id, options.node_id == rules["id"]),
         "drop": (options.drop, set(options.drop) <= set(rules.get("drop", ()))),
         "standardize": (options.standardize, scaled),
+        "decimal": (options.decimal, options.decimal in decimals),
+        "month-first": (options.month_first, "mdy" in orders),
     }
     for name, (asked, agrees) in settled.items():
         if asked and not agrees:

@@ -41,7 +41,7 @@ from argnn.data.formats.text_files import (
     read_csv_parts,
     read_edge_list_parts,
 )
-from argnn.data.graph_store.array_files import Tell, read_array, write_array
+from argnn.data.graph_store.array_files import Tell, array_beside_memory, read_array, write_array
 from argnn.data.graph_store.header import GraphFacts
 from argnn.data.graph_store.node_rows import FoundNodes, Ids, IntegerRows, NodeRows, rows_of_table
 from argnn.data.graph_store.opening import NODE_ARRAYS
@@ -52,9 +52,7 @@ from argnn.data.import_graph import (
     column_rules,
     edge_values,
     end_columns,
-    learned_label,
-    read_groups,
-    read_targets,
+    read_label,
     written_schema,
 )
 from argnn.data.import_options import ImportOptions, no_features
@@ -68,7 +66,7 @@ from argnn.data.structural_features import (
     structural_features,
 )
 from argnn.data.tables import GraphTables, Table
-from argnn.errors import DataError, error_prefix, naming
+from argnn.errors import DataError, Problems, error_prefix, naming
 
 #: Features from the edges that can be made of a graph that is not in memory.
 _STREAMED_FEATURES = ("degree", "random")
@@ -165,17 +163,16 @@ class Streaming:
         if nodes is None and options.features is None:
             raise no_features(first.origin)  # before a large file is read to its end
         id_column = None if nodes is None else column_of_ids(nodes, options, None)
-        writer, node_ids = self._read_edges(nodes, id_column)
+        problems = Problems()
+        with problems.noted():
+            writer, node_ids = self._read_edges(nodes, id_column)
         label, taken, data = None, {id_column}, Data()
         if nodes is not None:
-            label, columns = learned_label(nodes, options, self.notes)
-            taken |= columns
-            if label is not None:
-                read_targets(data, nodes, label, options.folds is not None, self.notes)
-            if options.groups is not None:
-                taken.add(read_groups(data, nodes, options.groups, taken))
-        rules = column_rules(GraphTables(first, nodes), taken, options, None, self.notes)
-        encoded = EncodedColumns() if nodes is None else self._encoded(nodes, rules)
+            label = read_label(data, nodes, options, None, taken, self.notes, problems)
+        tables = GraphTables(first, nodes)
+        rules = column_rules(tables, taken, options, None, self.notes, problems)
+        encoded = EncodedColumns() if nodes is None else self._encoded(nodes, rules, problems)
+        problems.tell()
         edges = writer.sort_edges(self.tell)
         structure = self._structure()
         width = len(encoded.names) + made_width(structure)
@@ -319,11 +316,13 @@ class Streaming:
         if zeros:
             self.notes.append(f"{zeros} edges of weight 0 left out")
 
-    def _encoded(self, nodes: Table, rules: list[dict[str, Any]]) -> EncodedColumns:
+    def _encoded(
+        self, nodes: Table, rules: list[dict[str, Any]], problems: Problems
+    ) -> EncodedColumns:
         """Features of the columns, which wait on the disk."""
         encoded = EncodedColumns()
         for done, rule in enumerate(rules):
-            column = encoded_columns(nodes, [rule])
+            column = encoded_columns(nodes, [rule], problems, array_beside_memory)
             for values, width in column.parts:
                 name = f"part-{len(encoded.parts)}"
                 write_array(self.folder, name, values)
