@@ -18,7 +18,7 @@ from argnn.runs import trial
 from argnn.runs.machine import using_threads
 from argnn.runs.parallel import SilentWatcher, run_splits
 from argnn.runs.prepare import Request, prepare, reopen
-from argnn.runs.run import run_cell, trained_model
+from argnn.runs.run import convergence_epoch, run_cell, trained_model
 from argnn.settings.run_config import RunConfig
 from argnn.store.run_folder import RunFolder, create_run
 from argnn.train import fit
@@ -347,6 +347,10 @@ def test_cell_is_the_row_of_a_run_without_its_history(finished):
     with using_threads(row["threads"]):
         cell = run_cell(prepare_config(finished[0]), load("mixed"), 3)
     assert row.keys() - cell.keys() == {"history", "resumed_from_epoch"}
+    course = cell.pop("course")
+    losses = [record["loss"] for record in row["history"]]
+    assert (course["first_loss"], course["last_loss"]) == (losses[0], losses[-1])
+    assert course["converged_at"] == convergence_epoch(row["history"])
     for key in cell.keys() - {"seconds", "peak_memory_mib"}:
         assert cell[key] == row[key], key
 
