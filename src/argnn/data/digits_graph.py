@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
 from torch_geometric.data import Data
 
 from argnn.data.assemble import assemble
@@ -21,6 +20,8 @@ def digits(num_neighbors: int = 8, num_splits: int = 10, seed: int = 0) -> Data:
         num_splits: How many splits to draw.
         seed: Fixes the splits; the graph itself has no randomness.
     """
+    from sklearn.datasets import load_digits
+
     images, labels = load_digits(return_X_y=True)
     y = torch.from_numpy(labels).long()
     train, val, test = stratified_splits(y, FRACTIONS, num_splits, seed)
