@@ -50,6 +50,22 @@ def test_columns_are_understood_and_stored(argnn, shop):
     assert config["graph"]["features"] == 2 + 3 + 18
 
 
+def test_record_that_says_nothing_means_numbers_as_they_are(argnn, shop):
+    """As records did before numbers of tables were standardized by default."""
+    done = argnn("train", shop, *CHOICE, "--no-standardize", *QUICK)
+    assert (done.code, done.err) == (0, "")
+    config = config_of()
+    assert "standardize" not in config["columns"]
+    assert "standardized" not in config["graph"]["feature_rule"]
+    Path("run/split-0/result.json").unlink()
+    done = argnn("train", "--resume=run", "--json")
+    assert (done.code, done.err) == (0, "")
+    argnn("train", shop, *CHOICE, *QUICK[:2], "--out=other")
+    usual = config_of("other")
+    assert usual["columns"] == config["columns"] | {"standardize": True}
+    assert usual["graph"]["digest"] != config["graph"]["digest"]
+
+
 def test_run_is_continued_with_the_same_columns(argnn, shop):
     argnn("train", shop, *CHOICE, *QUICK)
     Path("run/split-0/result.json").unlink()
@@ -189,6 +205,7 @@ def test_columns_of_a_file_without_names(argnn, small_npz):
 def test_commands_know_the_same_options_of_columns(argnn, command):
     shown = argnn(command, "--help").out
     flags = ("features", "label", "id", "weight", "time", "drop", "standardize", "directed")
+    flags += ("no-standardize", "decimal", "month-first")
     assert [flag for flag in flags if f"--{flag} " not in shown] == []
 
 
@@ -216,6 +233,15 @@ def test_search_with_other_columns_is_another_search(argnn, shop):
     done = argnn("tune", shop, *CHOICE, "--no-standardize", *quick, "--force")
     assert (done.code, done.out) == (2, "")
     assert "columns" in done.err
+
+
+def test_search_says_how_to_train_without_scaling(argnn, shop):
+    quick = ("--model=mlp", "--trials=1", "--epochs=1", "--split=0", "--out=found.yaml")
+    done = argnn("tune", shop, *CHOICE, "--no-standardize", *quick)
+    assert (done.code, done.err) == (0, "")
+    assert yaml.safe_load(Path("found.yaml").read_text())["columns"]["standardize"] is False
+    [command] = [line for line in done.out.splitlines() if line.startswith("Use them: ")]
+    assert command.endswith("--no-standardize")
 
 
 def test_search_ignores_weights_on_request(argnn, shop):

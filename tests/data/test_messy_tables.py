@@ -463,3 +463,37 @@ def test_columns_that_could_be_the_label_are_named():
     )
     (warning,) = class_warnings(load(table))
     assert warning.endswith("the column of the classes could be status, town (--label status)")
+
+
+# ---- targets, labels and weights ---------------------------------------------------------------
+
+
+def test_targets_with_decimal_commas():
+    cells = ["1,5", "2", "1.000,25", "", "3", "4"]
+    for options in ({"task": "auto"}, {"task": "regression"}):
+        graph = load(graph_of(x=range(6), label=cells), **options)
+        assert graph.targets[:3].flatten().tolist() == [1.5, 2, 1000.25]
+    same = load(graph_of(x=range(6), label=cells), schema=graph.schema)
+    torch.testing.assert_close(same.targets, graph.targets, equal_nan=True)
+
+
+def test_words_for_no_label():
+    labels = [*"uvuvuvuvuv", "?", "N/A"]
+    graph = load(graph_of(x=range(12), label=labels))
+    assert graph.class_names == ["u", "v"]
+    assert graph.y.tolist()[-2:] == [-1, -1]
+    assert "column label: '?', 'N/A' count as no label" in graph.notes
+    known = copy.deepcopy(graph.schema)
+    known["label"]["classes"] = ["?", "u", "v"]
+    assert load(graph_of(x=range(3), label=["?", "u", "-"]), schema=known).y.tolist() == [0, 1, -1]
+
+
+def test_weights_with_decimal_commas():
+    edges, nodes = graph_of(x=range(3))
+    edges["weight"] = ["1,5", "2,5", "0,5"]
+    with pytest.raises(
+        DataError, match="row 0, column weight: .* .got '1,5'.; --decimal , reads it"
+    ):
+        load((edges, nodes), weight="weight")
+    graph = load((edges, nodes), weight="weight", decimal=",", directed=True)
+    assert sorted(graph.edge_weight.tolist()) == [0.5, 1.5, 2.5]

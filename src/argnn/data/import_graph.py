@@ -28,6 +28,7 @@ from argnn.data.target_values import (
     learned_targets,
     task_of_table,
 )
+from argnn.data.written_numbers import Writing, looks_like_number
 from argnn.errors import DataError, Problems
 
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
@@ -244,7 +245,7 @@ def edge_values(
     others = [name for name in edges.columns if name not in (*ends, weight, time)]
     asked: dict[str, Any] = {}
     if weight is not None:
-        values = _weights(edges, edges.require(weight, "edge weights"))
+        values = _weights(edges, edges.require(weight, "edge weights"), options.decimal)
         asked |= {"edge_weight": torch.from_numpy(values), "keep_weight": True}
     if time is not None:
         moments = read_times(edges, edges.require(time, "times of edges"))
@@ -269,15 +270,25 @@ def end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _weights(edges: Table, column: str) -> NDArray[np.float64]:
-    weights = np.empty(len(edges))
+def _weights(edges: Table, column: str, decimal: str | None) -> NDArray[np.float64]:
+    """Finite numbers; edges come in parts, so that only the user can say which decimals they have.
+
+    Args:
+        edges: The table.
+        column: Of the weights.
+        decimal: The sign before decimals, a point if not given.
+    """
+    weights, way = np.empty(len(edges)), None if decimal is None else Writing(decimal)
     for row, cell in enumerate(edges.columns[column].tolist()):
         try:
-            weights[row] = np.nan if is_missing(cell) else float(cell)
+            read = way.read if way is not None and isinstance(cell, str) else float
+            weights[row] = np.nan if is_missing(cell) else read(cell)
         except (TypeError, ValueError, OverflowError):
             weights[row] = np.nan
         if not np.isfinite(weights[row]):
-            raise edges.error(row, column, f"a weight must be a finite number (got {shown(cell)})")
+            hint = "; --decimal , reads it" if way is None and looks_like_number(cell) else ""
+            wrong = f"a weight must be a finite number (got {shown(cell)}){hint}"
+            raise edges.error(row, column, wrong)
         if weights[row] < 0:
             raise edges.error(row, column, f"a weight must not be negative (got {shown(cell)})")
     return weights
@@ -314,7 +325,7 @@ def learned_label(
     """The rule of the targets, and the columns that are no features for it."""
     task = task_of_table(nodes, options.label) if options.task == "auto" else options.task
     if task in TARGET_TASKS:
-        rule = learned_targets(nodes, options.label, task)
+        rule = learned_targets(nodes, options.label, task, options.decimal)
         if options.task == "auto":
             notes.append(f"column {listed(rule['columns'])}: read for --task {task}")
         return rule, set(rule["columns"])

@@ -27,6 +27,8 @@ _Scale = Annotated[float, Gt(0), Le(LARGEST)]
 #: Seconds from 1970 to the last year of a date, and back to before the first.
 _LATEST = 1e12
 _MOST_TEXT_FEATURES = 10_000
+_Decimal = Literal[".", ","]
+_Unit = Annotated[list[str], Len(2, 2)]
 
 
 class _NumberColumn(TypedDict):
@@ -36,8 +38,8 @@ class _NumberColumn(TypedDict):
     indicator: bool
     center: _Number
     scale: _Scale
-    decimal: NotRequired[Literal[".", ","]]
-    unit: NotRequired[Annotated[list[str], Len(2, 2)]]
+    decimal: NotRequired[_Decimal]
+    unit: NotRequired[_Unit]
 
 
 class _DateColumn(TypedDict):
@@ -95,6 +97,8 @@ class _Label(TypedDict):
     columns: NotRequired[list[str]]
     separator: NotRequired[str | None]
     names: NotRequired[list[str]]
+    decimal: NotRequired[_Decimal]
+    unit: NotRequired[_Unit]
 
 
 _Column = Annotated[

@@ -3,7 +3,9 @@
 A graph holds them as ``targets`` ``[N, T]``, NaN in the rows of nodes without any.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from torch import Tensor
 from argnn.csv_cells import is_number
 from argnn.data.node_ids import shown
 from argnn.data.tables import Table, listed
+from argnn.data.written_numbers import Writing, ways_of_writing
 from argnn.errors import DataError
 
 #: Tasks whose targets are no classes.
@@ -127,8 +130,9 @@ def task_of_table(table: Table, asked: str | None) -> str:
     if len(columns) > 1:
         return "multilabel" if all(_truth(cell) is not None for cell in cells) else "regression"
     words = [str(cell) for cell in cells]
-    if words and all(map(is_number, words)):
-        fractions = any(float(word) % 1 for word in words)
+    way = _way_of_writing(words, None)
+    if words and (way is not None or all(map(is_number, words))):
+        fractions = any((float(word) if way is None else way.read(word)) % 1 for word in words)
         return "regression" if fractions else "node"
     separator = _separator(words, _SURE_SEPARATORS)
     if separator is None:
@@ -137,7 +141,15 @@ def task_of_table(table: Table, asked: str | None) -> str:
     return "multilabel" if len(labels) < len(set(words)) else "node"
 
 
-def learned_targets(table: Table, asked: str | None, task: str) -> TargetRule:
+def _way_of_writing(words: Sequence[str], decimal: str | None) -> Writing | None:
+    """How numbers are written that Python does not read; None for others and for words."""
+    ways = [] if all(map(is_number, words)) else ways_of_writing(words)
+    return min(ways, key=lambda way: way.decimal != decimal, default=None)
+
+
+def learned_targets(
+    table: Table, asked: str | None, task: str, decimal: str | None = None
+) -> TargetRule:
     """How the targets of a table are read, for the schema."""
     columns = label_columns(table, asked)
     if not columns:
@@ -147,7 +159,12 @@ def learned_targets(table: Table, asked: str | None, task: str) -> TargetRule:
         words = [str(cell) for _, cell in table.present(columns[0])]
         separator = _separator(words, _SEPARATORS) or _SEPARATORS[0]
         names = sorted({label for word in words for label in _split(word, separator)})
+    way = None
+    if task == "regression":
+        present = [str(cell) for name in columns for _, cell in table.present(name)]
+        way = _way_of_writing(present, decimal)
     return {
+        **({} if way is None else {"decimal": way.decimal, "unit": list(way.unit)}),
         "column": columns[0],
         "classes": [],
         "kind": task,
@@ -164,7 +181,8 @@ def encoded_targets(table: Table, rule: Mapping[str, Any], notes: list[str]) -> 
         return None
     if rule["separator"] is not None:
         return torch.from_numpy(_label_sets(table, rule, notes)).float()
-    read = _truth_cell if rule["kind"] == "multilabel" else _number_cell
+    way = Writing(rule["decimal"], tuple(rule["unit"])) if "decimal" in rule else None
+    read = _truth_cell if rule["kind"] == "multilabel" else partial(_number_cell, way=way)
     values = np.stack([_column(table, name, read) for name in columns], axis=1)
     missing = np.isnan(values)
     for row in np.flatnonzero(missing.any(1) & ~missing.all(1))[:1]:
@@ -180,11 +198,14 @@ def _column(table: Table, name: str, read: Any) -> Numbers:
     return values
 
 
-def _number_cell(table: Table, row: int, name: str, cell: Any) -> float:
-    fits = not isinstance(cell, bool) and is_number(str(cell))
-    if not fits or not np.isfinite(float(cell)):
+def _number_cell(table: Table, row: int, name: str, cell: Any, way: Writing | None) -> float:
+    try:
+        number = way.read(cell) if way is not None and isinstance(cell, str) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(cell, bool) or not math.isfinite(number):
         raise table.error(row, name, f"a target must be a finite number (got {shown(cell)})")
-    return float(cell)
+    return number
 
 
 def _truth_cell(table: Table, row: int, name: str, cell: Any) -> float:

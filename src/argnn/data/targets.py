@@ -1,15 +1,16 @@
 """Classes and splits from the columns of a node table."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argnn.csv_cells import is_number
+from argnn.data.columns import is_no_word
 from argnn.data.node_ids import shown
 from argnn.data.splits import MASK_NAMES
-from argnn.data.tables import Table, is_missing
+from argnn.data.tables import Table, is_missing, listed
 from argnn.errors import DataError
 
 SPLIT_COLUMN = "split"
@@ -76,17 +77,27 @@ def encoded_labels(table: Table, rule: Mapping[str, Any], notes: list[str]) -> I
         return labels
     number = {name: index for index, name in enumerate(rule["classes"])}
     unknown = set()
-    for row, cell in _labelled(table, column):
+    labelled = _labelled(table, column, kept=number)
+    for row, cell in labelled:
         name = str(_class(cell, table, row, column))
         labels[row] = number.get(name, -1)
         unknown.update({name} - number.keys())
     if unknown:
         notes.append(f"column {column}: {len(unknown)} unknown classes left out")
+    words = {cell for _, cell in table.present(column) if is_no_word(cell) and cell not in number}
+    if words:
+        which = listed([shown(word) for word in sorted(words)])
+        notes.append(f"column {column}: {which} count as no label")
     return labels
 
 
-def _labelled(table: Table, column: str) -> list[tuple[int, Any]]:
-    return [(row, cell) for row, cell in table.present(column) if _whole(cell) != -1]
+def _labelled(table: Table, column: str, kept: Container[str] = ()) -> list[tuple[int, Any]]:
+    """Cells that hold a class; words for missing values are none, unless a model knows them."""
+    return [
+        (row, cell)
+        for row, cell in table.present(column)
+        if _whole(cell) != -1 and (not is_no_word(cell) or cell in kept)
+    ]
 
 
 def _class(cell: Any, table: Table, row: int, column: str) -> int | str:

@@ -17,6 +17,7 @@ _UNIT = re.compile(
     rf"(?P<sign>[+-]?)(?P<before>[{_CURRENCY}]?) ?(?P<number>[+-]?[0-9.,][0-9 .,']*?"
     rf"(?:[eE][+-]?[0-9]+)?) ?(?P<after>|%|‰|[{_CURRENCY}]|°?[^\W\d_]{{1,6}}[²³]?)"
 )
+_CLEAR_UNIT = re.compile(rf"^[{_CURRENCY}] ?| ?[%‰{_CURRENCY}]$| [^\W\d_]{{1,6}}[²³]?$")
 
 
 def _pattern(decimal: str) -> re.Pattern[str]:
@@ -62,8 +63,8 @@ class Writing:
 
 
 def looks_like_number(cell: object) -> bool:
-    """Whether a cell is a number in any way of writing, without a unit."""
-    text = _plain(str(cell))
+    """Whether a cell is a number in any way of writing; 12A is none, unlike 12 %, 12€ and 12 kg."""
+    text = _CLEAR_UNIT.sub("", _plain(str(cell)))
     return any(pattern.fullmatch(text) for pattern in _PATTERNS.values())
 
 

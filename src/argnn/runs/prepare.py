@@ -250,7 +250,8 @@ def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Pla
     found = graph_facts(graph)
     changed = [name for name, value in config.graph.items() if found.get(name) != value]
     if changed:
-        raise RunError(f"{config.data}: the graph has changed since the run began ({changed[0]})")
+        why = f"the graph has changed since the run began ({changed[0]})"
+        raise RunError(f"{config.data}: {why}, or this version of argnn reads it in another way")
     return Plan(config, graph, worker_count(workers, len(config.splits), config.device))
 
 
