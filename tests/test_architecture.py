@@ -27,6 +27,7 @@ BOTTOM = {
     "registry",
     "tables",
     "version",
+    "waiting",
     "wording",
     "yaml_files",
 }
@@ -44,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "version": set(),
     "csv_cells": set(),
     "names_on_use": set(),
+    "waiting": set(),
     "wording": set(),
     "tables": set(),
     "folders": {"errors"},
@@ -65,7 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": _RUNS | {"runs", "estimators", "argnn"},
     "cli": _RUNS | {"runs", "estimators", "outputs", "bench", "argnn"},
     "__main__": {"cli"},
-    "argnn": _RUNS | {"estimators", "bench", "kernels"},
+    "argnn": _RUNS | {"estimators", "bench", "kernels", "outputs"},
 }
 
 #: ImportedGraph inside the functions that need them.

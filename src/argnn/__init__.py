@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING
 
 from argnn.names_on_use import names_on_use
 from argnn.version import __version__
+from argnn.waiting import let_waiting_threads_sleep
+
+let_waiting_threads_sleep()
 
 if TYPE_CHECKING:
     from argnn import data, estimators, functional, kernels, nn, train

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from argnn.nn.models.base import require_weights_taken
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.layerwise import is_large, layerwise_outputs, pieces_of
 from argnn.runs.machine import versions
+from argnn.runs.progress import FitProgress, console_for
 from argnn.runs.train_one import train_one
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import Overrides
@@ -44,10 +46,33 @@ from argnn.store.model_folder import Checkpoint, write_folder
 from argnn.train import Task, TrainConfig, scores_and_metrics
 from argnn.train.calibration import Calibration
 from argnn.train.devices import resolve_device
+from argnn.waiting import short_waits
 
 NodeTask = TypeVar("NodeTask", bound=Task)
 
+Fitted = TypeVar("Fitted", bound="GraphEstimator")
+Given = ParamSpec("Given")
+
 _LARGEST_SEED = 2**31 - 1
+
+
+def whole_or_not(
+    fit: Callable[Concatenate[Fitted, Given], Fitted],
+) -> Callable[Concatenate[Fitted, Given], Fitted]:
+    """Let a ``fit`` that fails, or that Ctrl-C ends, leave the estimator as it was."""
+
+    @wraps(fit)
+    def fitted(self: Fitted, /, *args: Given.args, **kwargs: Given.kwargs) -> Fitted:
+        before = dict(self.__dict__)
+        try:
+            with short_waits():
+                return fit(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return fitted
 
 
 class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -70,6 +95,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     row_normalize: bool
     device: str
     random_state: Any
+    verbose: bool | None
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Keep what ``__init__`` was given, each under its own name, as scikit-learn wants it."""
@@ -159,18 +185,22 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         if not sees_parts(config.train):
             visible = visible.to(config.device)
         task = make_task(config.device)
-        if base is None and self.trial:
-            job = TrialJob(config, 0, is_directed(request), self._changes())
-            config = self._resolved(request, graph, sizes, job.settings(visible, task))
-        self._train(visible, task, config)
+        with FitProgress(console_for(self.verbose)) as progress:
+            if base is None and self.trial:
+                job = TrialJob(config, 0, is_directed(request), self._changes())
+                chosen = job.settings(visible, task, progress.trying(job))
+                progress.tried(chosen)
+                config = self._resolved(request, graph, sizes, chosen)
+            self._train(visible, task, config, progress)
         self._keep_graph_facts(graph)
         outputs, metrics = self._outputs(visible)
         self.metric_field_ = [g.numpy() for g in metrics]
         return task, outputs
 
-    def _train(self, visible: Data, task: Task, config: RunConfig) -> None:
+    def _train(self, visible: Data, task: Task, config: RunConfig, progress: FitProgress) -> None:
         """Train, and keep what can be said without labels."""
-        trained = train_one(config, visible, task)
+        trained = train_one(config, visible, task, on_epoch=progress.training(config))
+        progress.trained(config, trained)
         self.model_, self.settings_ = trained.model, config
         self.n_features_in_ = visible.x.size(1)
         self.history_ = [asdict(record) for record in trained.result.history]
@@ -329,6 +359,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
 
     def _stored_params(self) -> dict[str, Any]:
         params = dict(self.get_params(deep=False))
+        del params["verbose"]  # says nothing about the model
         if not isinstance(self.model, str):
             params["model"] = model_name(self.model)
         if not isinstance(params["random_state"], int | None):

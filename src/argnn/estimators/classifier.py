@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
-from argnn.estimators.base import drawn_seed
+from argnn.estimators.base import drawn_seed, whole_or_not
 from argnn.estimators.labels import (
     as_objects,
     as_weights,
@@ -67,6 +67,8 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         load_options: Further arguments of :func:`argnn.data.load`.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         random_state: Seed of weights, dropout and drawn splits; None for new ones each time.
+        verbose: Whether ``fit`` shows how far it is: bars on a terminal and in a notebook, lines
+            elsewhere. None shows bars where somebody is watching, and nothing elsewhere.
 
     Attributes:
         target_: What the outputs mean, where nodes have several labels; else None.
@@ -117,9 +119,11 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         load_options: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = 0,
+        verbose: bool | None = None,
     ) -> None:
         self._keep_parameters(locals())
 
+    @whole_or_not
     def fit(
         self,
         graph: Any,

@@ -15,9 +15,10 @@ from torch_geometric.data import Data
 from argnn.data import LinkSplit, features_and_edges, with_edges
 from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
-from argnn.estimators.base import GraphEstimator, drawn_seed
+from argnn.estimators.base import GraphEstimator, drawn_seed, whole_or_not
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.runs.problems import divided_links
+from argnn.runs.progress import FitProgress, console_for
 from argnn.settings.resolve import PRESET, base_settings
 from argnn.settings.run_config import check_split_by
 from argnn.store.model_folder import Checkpoint
@@ -47,6 +48,8 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         load_options: Further arguments of :func:`argnn.data.load`.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         random_state: Seed of the split, weights, dropout and non-edges; None for new ones.
+        verbose: Whether ``fit`` shows how far it is: bars on a terminal and in a notebook, lines
+            elsewhere. None shows bars where somebody is watching, and nothing elsewhere.
 
     Attributes:
         classes_: 0 for no link and 1 for a link.
@@ -89,9 +92,11 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         load_options: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = 0,
+        verbose: bool | None = None,
     ) -> None:
         self._keep_parameters(locals())
 
+    @whole_or_not
     def fit(self, graph: Any, y: Any = None) -> "ARGNNLinkPredictor":
         """Hold some pairs out, learn from the others, and choose the epoch by held-out ones.
 
@@ -115,7 +120,8 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         task = LinkPrediction(
             split.train.to(device), split.val.to(device), split.val_negatives.to(device), nodes
         )
-        self._train(observed, task, config)
+        with FitProgress(console_for(self.verbose)) as progress:
+            self._train(observed, task, config, progress)
         self._keep_graph_facts(read)
         self.schema_ = seen.get("schema")
         self.classes_ = np.array([0, 1])

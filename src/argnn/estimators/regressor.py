@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from torch_geometric.data import Data
 
-from argnn.estimators.base import drawn_seed
+from argnn.estimators.base import drawn_seed, whole_or_not
 from argnn.estimators.labels import scored_nodes
 from argnn.estimators.reading import given_targets
 from argnn.estimators.targets import TargetEstimator
@@ -37,6 +37,7 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
         load_options: Further arguments of :func:`argnn.data.load`.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         random_state: Seed of weights, dropout and drawn splits; None for new ones each time.
+        verbose: Whether ``fit`` shows how far it is.
 
     Attributes:
         target_: Names, mean and standard deviation of the targets.
@@ -71,9 +72,11 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
         load_options: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = 0,
+        verbose: bool | None = None,
     ) -> None:
         self._keep_parameters(locals())
 
+    @whole_or_not
     def fit(
         self,
         graph: Any,
