@@ -62,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
     "settings": _SETTINGS,
     "store": _STORE,
     "runs": _RUNS | {"argnn"},
-    "estimators": _RUNS | {"runs"},
+    "estimators": _RUNS | {"runs", "argnn"},
     "outputs": _RUNS | {"runs", "estimators", "argnn"},
     "bench": _RUNS | {"runs", "estimators", "argnn"},
     "cli": _RUNS | {"runs", "estimators", "outputs", "bench", "argnn"},

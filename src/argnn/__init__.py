@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from argnn.bench.comparison.compare import compare
     from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load
     from argnn.nn import ARGNN, ARConv
+    from argnn.outputs.report import report
 
 __all__ = [
     "ARGNN",
@@ -28,6 +29,7 @@ __all__ = [
     "kernels",
     "load",
     "nn",
+    "report",
     "train",
 ]
 
@@ -42,6 +44,7 @@ __getattr__, __dir__ = names_on_use(
         "argnn.functional": ["functional"],
         "argnn.kernels": ["kernels"],
         "argnn.nn": ["ARGNN", "ARConv", "nn"],
+        "argnn.outputs.report": ["report"],
         "argnn.train": ["train"],
     },
 )

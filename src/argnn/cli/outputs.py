@@ -22,6 +22,12 @@ def predict(
     pairs: Annotated[
         Path | None, typer.Option(help="For links: CSV file with columns source,target.")
     ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="For links: suggest so many new ones instead.")
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option(help="With --top: only links of the node with this id.")
+    ] = None,
     new_nodes: Annotated[
         Path | None,
         typer.Option(help="Predict nodes that the graph does not have: .csv, .parquet or .npz."),
@@ -33,7 +39,7 @@ def predict(
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the class, labels or numbers of every node, or the links of given pairs."""
+    """Predict the class, labels or numbers of every node, or links: of given pairs, or new ones."""
     from argnn.outputs import predict as work
 
     report = work.predict(
@@ -42,6 +48,8 @@ def predict(
         data=data,
         split=split,
         pairs=pairs,
+        top=top,
+        node=node,
         new_nodes=new_nodes,
         new_edges=new_edges,
         force=force,

@@ -145,9 +145,9 @@ def given_targets(source: Any, y: Any, graph: Data, task: str) -> tuple[Tensor, 
     names = holder.get("target_names")
     if y is None and holder.get("targets") is not None:
         return holder.targets, list(names)
-    y = holder.get("y") if y is None else y
-    if y is None or (holder is graph and bool((torch.as_tensor(y) == -1).all())):
+    if y is None and not has_targets(source, graph):
         raise DataError("the graph has no targets: give y")
+    y = holder.get("y") if y is None else y
     if hasattr(y, "columns"):  # a pandas table
         names = [str(name) for name in y.columns]
     try:
@@ -156,6 +156,14 @@ def given_targets(source: Any, y: Any, graph: Data, task: str) -> tuple[Tensor, 
         raise DataError(f"y must hold numbers ({error})") from error
     targets = array_targets(values, task, graph.x.size(0))
     return targets, target_names(names, targets.size(1))
+
+
+def has_targets(source: Any, graph: Data) -> bool:
+    """Whether a source, or the graph that was read from it, knows targets of its own."""
+    holder = source if isinstance(source, Data) else graph
+    y = holder.get("y")
+    read = holder is graph and y is not None and bool((torch.as_tensor(y) == -1).all())
+    return holder.get("targets") is not None or (y is not None and not read)
 
 
 def is_multilabel(source: Any, y: Any) -> bool:

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from torch_geometric.data import Data
 
-from argnn.estimators.base import drawn_seed, whole_or_not
+from argnn.estimators.base import Columns, drawn_seed, ids_of, whole_or_not
 from argnn.estimators.labels import scored_nodes
 from argnn.estimators.reading import given_targets
 from argnn.estimators.targets import TargetEstimator
@@ -123,6 +123,19 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
         assert self.target_ is not None
         found: NDArray[np.float64] = self.target_.finished(outputs.double()).numpy()
         return found
+
+    def columns(self, graph: Data) -> Columns:
+        """The numbers of each node, by column."""
+        assert self.target_ is not None
+        found = zip(self.target_.names, self.values(graph).T, strict=True)
+        return [("id", list(ids_of(graph))), *found]
+
+    def _known_columns(self, graph: Data) -> Columns:
+        columns = zip(graph.target_names, graph.targets.double().numpy().T, strict=True)
+        return [(f"known_{name}", values) for name, values in columns]
+
+    def _score_of(self, graph: Data, nodes: NDArray[np.bool_]) -> float:
+        return float(r2_score(graph.targets.numpy()[nodes], self.values(graph)[nodes]))
 
     def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
         """R² on the nodes with targets, the mean over targets.

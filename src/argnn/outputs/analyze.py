@@ -77,7 +77,7 @@ def analyze(
     rows = {n: row for n in config.splits if (row := finished_row(folder, n)) is not None}
     graph = reopen(replace(config, device="cpu"), data_root, 1).graph
     graph = observed_graph(graph, split, config.link)
-    subject = _subject(run, config, estimator, graph, split, rows, seed)
+    subject = run_subject(run, config, estimator, graph, split, rows, seed)
     found = _tables(run, subject, ollivier) if paths else {}
     content = document(subject)
     written = page(content)
@@ -115,7 +115,7 @@ def _tables(run: Path, subject: Subject, ollivier: bool) -> Mapping[str, Any]:
     )
 
 
-def _subject(
+def run_subject(
     run: Path,
     config: RunConfig,
     estimator: GraphEstimator,
@@ -124,6 +124,17 @@ def _subject(
     rows: Mapping[int, Row],
     seed: int,
 ) -> Subject:
+    """What a page shows of one split of a run, or of an estimator in memory.
+
+    Args:
+        run: Its folder, or what stands for it in error messages.
+        config: Its configuration.
+        estimator: The model of the split.
+        graph: The graph that it sees, with labels and splits.
+        split: Number of the split.
+        rows: The results of all splits that are finished.
+        seed: Fixes drawing and rewiring.
+    """
     row = rows.get(split)
     if row is None:
         raise RunError(f"{run}: split {split} has no result; is the run finished?")
@@ -210,7 +221,7 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
         "Chosen epoch": f"{row['chosen_epoch']} of {row['epochs_run']}",
         "Settings": config.source,
         "Device": str(row["device"]),
-        "Seconds": f"{float(row['seconds']):.1f}",
+        **({"Seconds": f"{float(row['seconds']):.1f}"} if row["seconds"] else {}),
         "Version": ", ".join(f"{n} {row['versions'].get(n, '?')}" for n in ("argnn", "torch")),
     }
     return [[name, str(value)] for name, value in facts.items()]
