@@ -10,6 +10,9 @@ from rich.console import Console
 from argnn.cli.app import app, keeping, output_console, print_json, say
 from argnn.cli.options import AsJson, DataRoot, Force, Run, Split
 
+#: How many importances are printed; the table has all.
+_MOST_COLUMNS = 20
+
 
 @app.command()
 def predict(
@@ -165,6 +168,42 @@ def _waiting() -> AbstractContextManager[Any]:
     console = Console(stderr=True)
     text = "Layers, messages, rewiring, positions: up to two minutes for 20,000 nodes"
     return console.status(text) if console.is_terminal else nullcontext()
+
+
+@app.command()
+def importances(
+    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
+    out: Annotated[Path, typer.Option(help="The table to write.")] = Path("importances.csv"),
+    split: Split = None,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each column is shuffled.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the shuffling.")] = 0,
+    force: Force = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Shuffle each column of the nodes, and say by how much the validation score falls."""
+    from argnn.outputs import importances as work
+
+    report = work.importances(
+        run,
+        out,
+        split=split,
+        repeats=repeats,
+        seed=seed,
+        force=force,
+        data_root=data_root,
+        verbose=False if as_json else None,
+    )
+    _show(
+        report,
+        as_json,
+        f"{report['data']}: {report['model']}, fall of the validation score",
+        *(
+            f"  {row['column']}: {row['importance']:.4f} (deviation {row['deviation']:.4f})"
+            for row in report["columns"][:_MOST_COLUMNS]
+        ),
+        f"Table: {out}",
+    )
 
 
 @app.command()

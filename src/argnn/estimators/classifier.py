@@ -140,7 +140,8 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         Args:
             graph: The graph.
             y: Label of each node, texts or numbers; None, NaN and -1 mean that there is none.
-                Those of the graph where not given. A matrix ``[N, L]`` of 0 and 1 means that a
+                Those of the graph where not given. A pandas column whose index holds ids of nodes
+                need not be in order. A matrix ``[N, L]`` of 0 and 1 means that a
                 node may have several labels.
             train_mask: Nodes to learn from, as a mask or as indices; else the masks of the graph,
                 else all labelled nodes.

@@ -25,7 +25,10 @@ def column_groups(graph: Data) -> dict[str, range]:
 
     Features that were made from the edges are one group.
     """
-    schema = graph.get("schema") or {}
+    # Of a graph that was loaded before, the table that it came from.
+    schema = graph.get("column_schema") or graph.get("schema") or {}
+    if schema.get("num_features") != graph.x.size(1):
+        schema = {}
     made = made_width(schema.get("structure"))
     own = graph.x.size(1) - made
     rules = schema.get("columns")

@@ -14,7 +14,7 @@ from argnn.data import load, stratified_splits
 from argnn.data.splits import MASK_NAMES
 from argnn.data.target_values import array_targets, target_names
 from argnn.errors import ArgnnError, ConfigError, DataError
-from argnn.estimators.labels import as_mask, as_objects
+from argnn.estimators.labels import as_mask, as_objects, by_id
 from argnn.registry import suggestion
 from argnn.wording import shortened
 
@@ -52,9 +52,13 @@ class Reading:
 
     def graph(self, source: Any) -> Data:
         """The graph, checked by ``argnn.data.load``; of a ``Data`` no label is looked at."""
-        if isinstance(source, Data):
-            source = Data(**{k: v for k, v in source.to_dict().items() if k not in _LABELS})
-        return self._loaded(source)
+        if not isinstance(source, Data):
+            return self._loaded(source)
+        graph = self._loaded(
+            Data(**{k: v for k, v in source.to_dict().items() if k not in _LABELS})
+        )
+        graph.column_schema = source.get("column_schema") or source.get("schema")
+        return graph
 
     def _loaded(self, source: Any) -> Data:
         unknown = sorted(set(self.options) - _LOAD_OPTIONS)
@@ -105,7 +109,7 @@ def read_labelled(source: Any, y: Any, reading: Reading) -> LabelledGraph:
     graph = reading.graph(source)
     nodes = graph.x.size(0)
     holder = source if isinstance(source, Data) else graph
-    labels = _labels(holder, nodes) if y is None else as_objects(y, nodes)
+    labels = _labels(holder, nodes) if y is None else as_objects(by_id(y, graph), nodes)
     masks = _own_masks(holder, nodes)
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
     return LabelledGraph(graph, labels, masks, rule)
@@ -131,7 +135,7 @@ def read_targets(source: Any, y: Any, reading: Reading) -> TargetGraph:
     graph = replace(reading, task="node" if y is not None else reading.task).graph(source)
     nodes = graph.x.size(0)
     holder = source if isinstance(source, Data) else graph
-    targets, names = given_targets(source, y, graph, reading.task)
+    targets, names = given_targets(source, by_id(y, graph), graph, reading.task)
     labels = np.empty(nodes, dtype=object)
     labels[~targets.isnan().any(1).numpy()] = 0
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
