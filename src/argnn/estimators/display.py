@@ -9,8 +9,9 @@ import torch
 
 from argnn.analysis.layers import metric_kind
 from argnn.nn import LinkModel
+from argnn.runs.progress import live_score
 from argnn.runs.summary import SELECTION
-from argnn.runs.tables import SCORE_NAMES, score_text
+from argnn.runs.tables import SCORE_NAMES
 
 #: Larger graphs have no picture: to draw it would take longer than a moment.
 _MOST_NODES = 20_000
@@ -36,7 +37,7 @@ def _facts(estimator: Any) -> list[tuple[str, str]]:
     graph, config = estimator.graph_facts_, estimator.settings_
     sizes = f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} features"
     name = config.train.select or SELECTION[estimator.task]
-    score = score_text(name, abs(estimator.val_score_) if name == "loss" else estimator.val_score_)
+    score = live_score(config, estimator.val_score_)
     epochs = f"epoch {estimator.best_epoch_} of {estimator.n_iter_}"
     model = estimator.model_
     encoder = model.encoder if isinstance(model, LinkModel) else model

@@ -117,11 +117,11 @@ class ComparisonProgress(SplitProgress):
 
 def _epoch_text(config: "RunConfig", loss: float, val_score: float | None) -> str:
     """How an epoch went."""
-    score = "" if val_score is None else f", validation {_live_score(config, val_score)}"
+    score = "" if val_score is None else f", validation {live_score(config, val_score)}"
     return f"loss {loss:.3f}{score}"
 
 
-def _live_score(config: "RunConfig", value: float) -> str:
+def live_score(config: "RunConfig", value: float) -> str:
     """A validation score while training goes on; a loss has a minus there."""
     from argnn.runs.tables import score_text
     from argnn.train.selection import selection_of
@@ -191,7 +191,7 @@ class FitProgress(ProgressPrinter):
     def trained(self, config: "RunConfig", trained: "TrainedModel") -> None:
         """Show that the training is over."""
         found = trained.result
-        score = _live_score(config, found.val_score)
+        score = live_score(config, found.val_score)
         self._over(found.epochs_run, f"chosen epoch {found.best_epoch}, validation {score}")
 
     def _epochs(self, what: str, config: "RunConfig", most: int) -> "OnEpoch":
