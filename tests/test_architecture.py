@@ -27,6 +27,7 @@ BOTTOM = {
     "registry",
     "tables",
     "version",
+    "waiting",
     "wording",
     "yaml_files",
 }
@@ -44,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "version": set(),
     "csv_cells": set(),
     "names_on_use": set(),
+    "waiting": set(),
     "wording": set(),
     "tables": set(),
     "folders": {"errors"},
@@ -60,12 +62,12 @@ ALLOWED: dict[str, set[str]] = {
     "settings": _SETTINGS,
     "store": _STORE,
     "runs": _RUNS | {"argnn"},
-    "estimators": _RUNS | {"runs"},
+    "estimators": _RUNS | {"runs", "argnn"},
     "outputs": _RUNS | {"runs", "estimators", "argnn"},
     "bench": _RUNS | {"runs", "estimators", "argnn"},
     "cli": _RUNS | {"runs", "estimators", "outputs", "bench", "argnn"},
     "__main__": {"cli"},
-    "argnn": _RUNS | {"estimators", "bench", "kernels"},
+    "argnn": _RUNS | {"estimators", "bench", "kernels", "outputs"},
 }
 
 #: ImportedGraph inside the functions that need them.

@@ -4,12 +4,16 @@ from typing import TYPE_CHECKING
 
 from argnn.names_on_use import names_on_use
 from argnn.version import __version__
+from argnn.waiting import let_waiting_threads_sleep
+
+let_waiting_threads_sleep()
 
 if TYPE_CHECKING:
     from argnn import data, estimators, functional, kernels, nn, train
     from argnn.bench.comparison.compare import compare
     from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load, nodes
     from argnn.nn import ARGNN, ARConv
+    from argnn.outputs.report import report
 
 __all__ = [
     "ARGNN",
@@ -26,6 +30,7 @@ __all__ = [
     "load",
     "nn",
     "nodes",
+    "report",
     "train",
 ]
 
@@ -41,6 +46,7 @@ __getattr__, __dir__ = names_on_use(
         "argnn.functional": ["functional"],
         "argnn.kernels": ["kernels"],
         "argnn.nn": ["ARGNN", "ARConv", "nn"],
+        "argnn.outputs.report": ["report"],
         "argnn.train": ["train"],
     },
 )

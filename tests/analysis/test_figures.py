@@ -123,13 +123,13 @@ class TestHull:
         graph, layer = ring()
         flat = Layer(layer.h, 0.5 + spread * layer.g)
         assert ("hardly varies" in words(hull_figure(graph, flat))) == (spread < 0.01)
-        assert ("hardly varies" in words(metric_figure(graph, [flat]))) == (spread < 0.01)
+        assert ("hardly varies" in words(metric_figure(graph, [flat.g]))) == (spread < 0.01)
 
 
 class TestMetric:
     def test_one_panel_per_layer(self):
         graph, layer = ring()
-        figure = metric_figure(graph, [layer] * 6)
+        figure = metric_figure(graph, [layer.g] * 6)
         assert "Layer 6: log g" in words(figure)
         assert "Layer 2: log g" not in words(figure)
         assert has_something_on_it(figure)
@@ -138,14 +138,14 @@ class TestMetric:
         graph, _ = ring()
         graph.y = graph.y.flip(0)
         g = (1.0 + graph.y.double()).unsqueeze(-1).expand(-1, 4)
-        figure = metric_figure(graph, [Layer(g.clone(), g.clone())])
+        figure = metric_figure(graph, [g])
         rows = figure.axes[1].images[0].get_array()[:, 0]
         np.testing.assert_allclose(rows, np.repeat(np.log([1, 2, 3]), 8))
 
     @pytest.mark.parametrize("kind", POOR)
     def test_draws_poor_graphs(self, kind):
         graph, layer = poor(kind)
-        assert figure_bytes(metric_figure(graph, [layer]), "png")
+        assert figure_bytes(metric_figure(graph, [layer.g]), "png")
 
     def test_without_a_metric_there_is_nothing_to_draw(self):
         with pytest.raises(DataError, match="no metric to draw"):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 import argnn
 from argnn.bench.comparison.board import (
@@ -18,19 +19,20 @@ from argnn.bench.comparison.board import (
 from argnn.bench.comparison.compare import compared, default_out
 from argnn.bench.comparison.methods import (
     MethodRun,
-    SilentComparison,
     plan_comparison,
     run_comparison,
 )
 from argnn.errors import ConfigError, RunError
 from argnn.runs import trial
 from argnn.runs.prepare import Request
+from argnn.runs.progress import ComparisonProgress
 from argnn.runs.trial import TrialJob
 from argnn.settings.resolve import AUTO
 from argnn.store.results import read_rows
 from argnn.store.run_folder import open_run
 
 METHODS = ("mlp", "gcn", "argnn")
+SILENT = ComparisonProgress(Console(quiet=True))
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +55,7 @@ def planned(small_npz, tmp_path):
 
 
 def run(plan, watcher=None):
-    return compared(plan, watcher or SilentComparison())
+    return compared(plan, watcher or SILENT)
 
 
 def choices(found):
@@ -127,10 +129,11 @@ def test_informative_features_beat_random_edges(planned, small_npz):
     assert found.rows[0]["test"]["mean"] > 1 / 3 + 4 * math.sqrt(2 / 9 / 75)
 
 
-class Interrupting(SilentComparison):
+class Interrupting(ComparisonProgress):
     """Ends the comparison when a split is over, or after some epochs of the trials."""
 
     def __init__(self, epochs=None):
+        super().__init__(Console(quiet=True))
         self.epochs = epochs
 
     def tried(self, done, total):
@@ -313,7 +316,7 @@ def test_compare_in_memory(tmp_path, monkeypatch, capsys):
         graph, ["gcn", "mlp"], recipes=1, splits=[0], settings=["epochs=2"], workers=1, verbose=True
     )
     assert found.out.parent.name == "runs"
-    assert capsys.readouterr().out.count("split 0: validation accuracy ") == 2
+    assert capsys.readouterr().out.count("split 0: test accuracy ") == 2
     table = found.leaderboard
     assert list(table["method"]) == [row["method"] for row in found.rows]
     assert table["val_accuracy"].tolist() == [row["val"]["mean"] for row in found.rows]
@@ -411,5 +414,5 @@ def test_average_precision_is_that_of_the_rarer_class():
 
 
 def test_rows_are_json(planned):
-    runs = run_comparison(planned(("mlp",), splits="0"), SilentComparison())
+    runs = run_comparison(planned(("mlp",), splits="0"), SILENT)
     assert json.loads(json.dumps(board_row(runs[0]), allow_nan=False))["method"] == "mlp"

@@ -48,6 +48,32 @@ def test_one_split_of_an_embedded_graph(argnn):
     assert len(shown) == 7
 
 
+def test_best_new_links(argnn, small_npz):
+    path = small_npz()
+    assert argnn("train", path, *TINY, "--split=0", "--out=run").code == 0
+    done = argnn("predict", "run", "--top=5", "--out=top.csv")
+    assert (done.code, done.err) == (0, "")
+    assert "5 pairs with argnn" in done.out
+    header, *rows = Path("top.csv").read_text().splitlines()
+    assert header == "source,target,link,probability"
+    edges = {frozenset(edge) for edge in np.load(path)["edge_index"].T.tolist()}
+    found = [frozenset(map(int, row.split(",")[:2])) for row in rows]
+    # Those that were held out from training are no news.
+    assert not edges & set(found)
+    assert len(set(found)) == 5
+    assert argnn("predict", "run", "--top=2", "--node=7", "--out=node.csv").code == 0
+    assert [line.split(",")[0] for line in Path("node.csv").read_text().splitlines()[1:]] == [
+        "7"
+    ] * 2
+    for words, message in {
+        (): "needs --pairs FILE, with columns source and target, or --top K",
+        ("--top=2", "--node=x"): "--node: unknown node 'x'",
+        ("--pairs=p.csv", "--node=7"): "--node needs --top K",
+    }.items():
+        refused = argnn("predict", "run", *words, "--out=no.csv")
+        assert (refused.code, message in refused.err) == (2, True), refused.err
+
+
 def test_json_is_one_document(argnn, small_npz):
     done = argnn("train", small_npz(), *TINY, "--split=0,1", "--out=run", "--json")
     assert (done.code, done.err) == (0, "")

@@ -1,7 +1,6 @@
 """The application every command joins, and what all of them share."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -16,12 +15,6 @@ from argnn.runs.progress import remarks as remarks  # commands take these two fr
 from argnn.runs.progress import say as say
 from argnn.version import __version__
 from argnn.wording import one_line, printable, without_middle
-
-# Waiting threads must sleep, not spin: beside another busy process two spinning threads are twenty
-# times slower than one thread alone. Must be set before torch is imported, which none of the
-# imports above does. `argnn perf` measures with the user's own policy.
-USER_WAIT_POLICY = os.environ.get("OMP_WAIT_POLICY")
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PLAIN_WIDTH = 120
 _LONGEST_ERROR = 900

@@ -1,20 +1,14 @@
 """``argnn compare``: all methods with the same small budget, one leaderboard, one winner."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from argnn.cli import completion, options
 from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
-from argnn.runs.progress import SplitProgress, finished_text, job_label
-
-if TYPE_CHECKING:
-    from rich.progress import TaskID
-
-    from argnn.runs.parallel import Job
-    from argnn.store.results import Row
+from argnn.runs.progress import ComparisonProgress
 
 
 @command("Train", "argnn compare cora --models argnn,gcn,gat", options.TRAINING, options.GRAPH)
@@ -85,30 +79,3 @@ def compare(
             complain(f"{row['method']} failed: {row['error']}")
         if failed:
             raise typer.Exit(1)
-
-
-class ComparisonProgress(SplitProgress):
-    """A bar for all trials with the time left, then one for each split that is trained."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
-        self.trials: TaskID | None = None
-
-    def tried(self, done: int, total: int) -> None:
-        """Move the bar of the trials."""
-        if self.trials is None:
-            self.trials = self.progress.add_task("epochs of all trials", total=total, state="")
-        self.progress.update(self.trials, completed=done)
-
-    def finished(self, job: "Job", row: "Row") -> None:
-        """Replace the bar of a split by a line: there may be too many for one screen."""
-        from argnn.runs.summary import SELECTION
-
-        super().finished(job, row)
-        bar = self.bars.pop(job_label(job), None)
-        if bar is not None:
-            self.progress.remove_task(bar)
-        if self.is_live:
-            error = row.get("error")
-            text = finished_text(row, SELECTION[row["task"]]) if error is None else "failed"
-            say(self.console, f"{job_label(job)}: {text}")

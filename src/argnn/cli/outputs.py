@@ -10,6 +10,9 @@ from argnn.cli.completion import graphs, one_of
 from argnn.cli.options import AsJson, DataRoot, Device, Force, Run, Split
 from argnn.runs.progress import StepBar
 
+#: How many importances are printed; the table has all.
+_MOST_COLUMNS = 20
+
 
 @command("Use a trained model", "argnn predict runs/cora-argnn --out predictions.csv")
 def predict(
@@ -25,6 +28,12 @@ def predict(
     pairs: Annotated[
         Path | None, typer.Option(help="For links: CSV file with columns source,target.")
     ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="For links: suggest so many new ones instead.")
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option(help="With --top: only links of the node with this id.")
+    ] = None,
     new_nodes: Annotated[
         Path | None,
         typer.Option(help="Predict nodes that the graph does not have: .csv, .parquet or .npz."),
@@ -37,7 +46,7 @@ def predict(
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the class, labels or numbers of every node, or the links of given pairs."""
+    """Predict the class, labels or numbers of every node, or links: of given pairs, or new ones."""
     from argnn.outputs import predict as work
 
     with StepBar("predict") as tell:
@@ -47,6 +56,8 @@ def predict(
             data=data,
             split=split,
             pairs=pairs,
+            top=top,
+            node=node,
             new_nodes=new_nodes,
             new_edges=new_edges,
             force=force,
@@ -167,6 +178,42 @@ def analyze(
         *(f"Note: {note}" for note in report["notes"]),
         *(f"Table: {file}" for file in report["tables"]),
         f"Page: {out} ({report['size'] / 1e6:.1f} MB)",
+    )
+
+
+@command("Use a trained model", "argnn importances runs/shop-argnn")
+def importances(
+    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
+    out: Annotated[Path, typer.Option(help="The table to write.")] = Path("importances.csv"),
+    split: Split = None,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each column is shuffled.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the shuffling.")] = 0,
+    force: Force = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Shuffle each column of the nodes, and say by how much the validation score falls."""
+    from argnn.outputs import importances as work
+
+    report = work.importances(
+        run,
+        out,
+        split=split,
+        repeats=repeats,
+        seed=seed,
+        force=force,
+        data_root=data_root,
+        verbose=False if as_json else None,
+    )
+    _show(
+        report,
+        as_json,
+        f"{report['data']}: {report['model']}, fall of the validation score",
+        *(
+            f"  {row['column']}: {row['importance']:.4f} (deviation {row['deviation']:.4f})"
+            for row in report["columns"][:_MOST_COLUMNS]
+        ),
+        f"Table: {out}",
     )
 
 

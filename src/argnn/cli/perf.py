@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import USER_WAIT_POLICY, command, output_console, print_json, say
+from argnn.cli.app import command, output_console, print_json, say
 from argnn.cli.options import Device, Force
 from argnn.runs.progress import StepBar
+from argnn.waiting import USER_WAIT_POLICY
 
 
 @command("Tables and speed", "argnn perf --nodes 20000 --edges 400000")

@@ -1,9 +1,12 @@
 """What the two estimators share: settings, training, embedding, saving."""
 
-from collections.abc import Callable, Mapping
+import copy
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -13,10 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
+from argnn.analysis.tables import require_pandas
 from argnn.data import adjacency_of, features_and_edges
 from argnn.data.graph_parts import GraphParts
 from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
+from argnn.estimators.display import summary_html
+from argnn.estimators.importances import chosen_groups, column_groups, shuffled_scores
 from argnn.estimators.labels import scored_nodes
 from argnn.estimators.new_nodes import Context, joined_part, prepared
 from argnn.estimators.node_selection import NodeSelection, selected_rows
@@ -28,6 +34,7 @@ from argnn.nn.models.base import require_weights_taken
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.layerwise import is_large, layerwise_outputs, pieces_of
 from argnn.runs.machine import versions
+from argnn.runs.progress import CountingBar, FitProgress, console_for
 from argnn.runs.train_one import train_one
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import Overrides
@@ -47,10 +54,37 @@ from argnn.store.seen_nodes import SeenNodes
 from argnn.train import Task, TrainConfig, scores_and_metrics
 from argnn.train.calibration import Calibration
 from argnn.train.devices import resolve_device
+from argnn.waiting import short_waits
+
+logger = logging.getLogger(__name__)
 
 NodeTask = TypeVar("NodeTask", bound=Task)
 
+#: Names and values of the columns of a table.
+Columns = list[tuple[str, Any]]
+Fitted = TypeVar("Fitted", bound="GraphEstimator")
+Given = ParamSpec("Given")
+
 _LARGEST_SEED = 2**31 - 1
+
+
+def whole_or_not(
+    fit: Callable[Concatenate[Fitted, Given], Fitted],
+) -> Callable[Concatenate[Fitted, Given], Fitted]:
+    """Let a ``fit`` that fails, or that Ctrl-C ends, leave the estimator as it was."""
+
+    @wraps(fit)
+    def fitted(self: Fitted, /, *args: Given.args, **kwargs: Given.kwargs) -> Fitted:
+        before = dict(self.__dict__)
+        try:
+            with short_waits():
+                return fit(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return fitted
 
 
 class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -75,6 +109,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     random_state: Any
     # The nodes that were learned from; None of a folder that does not say it, and for links.
     seen_: SeenNodes | None = None
+    verbose: bool | None
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Keep what ``__init__`` was given, each under its own name, as scikit-learn wants it."""
@@ -164,24 +199,29 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         if not sees_parts(config.train):
             visible = visible.to(config.device)
         task = make_task(config.device)
-        if base is None and self.trial:
-            job = TrialJob(config, 0, is_directed(request), self._changes())
-            config = self._resolved(request, graph, sizes, job.settings(visible, task))
-        self._train(visible, task, config)
+        with FitProgress(console_for(self.verbose)) as progress:
+            if base is None and self.trial:
+                job = TrialJob(config, 0, is_directed(request), self._changes())
+                chosen = job.settings(visible, task, progress.trying(job))
+                progress.tried(chosen)
+                config = self._resolved(request, graph, sizes, chosen)
+            self._train(visible, task, config, progress)
         self._keep_graph_facts(graph)
         outputs, metrics = self._outputs(visible)
         self.metric_field_ = [g.numpy() for g in metrics]
         return task, outputs
 
-    def _train(self, visible: Data, task: Task, config: RunConfig) -> None:
+    def _train(self, visible: Data, task: Task, config: RunConfig, progress: FitProgress) -> None:
         """Train, and keep what can be said without labels."""
-        trained = train_one(config, visible, task)
+        trained = train_one(config, visible, task, on_epoch=progress.training(config))
+        progress.trained(config, trained)
         self.model_, self.settings_ = trained.model, config
         self.n_features_in_ = visible.x.size(1)
         self.history_ = [asdict(record) for record in trained.result.history]
         self.best_epoch_ = trained.result.best_epoch
         self.n_iter_ = trained.result.epochs_run
         self.val_score_ = trained.result.val_score
+        self.fit_seconds_ = trained.result.seconds
 
     def _keep_graph_facts(self, graph: Data) -> None:
         self.schema_ = graph.get("schema")
@@ -215,6 +255,13 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             )
         return graph
 
+    def _fitted_graph(self) -> Data:
+        check_is_fitted(self, "model_")
+        if not hasattr(self, "graph_"):
+            raise ConfigError("a model from disk does not know its graph: give graph=")
+        graph: Data = self.graph_
+        return graph
+
     def context(self, graph: Any) -> Context:
         """Prepare a graph that new nodes will be joined to, once for many requests.
 
@@ -246,6 +293,18 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         if new_edges is not None:
             raise ConfigError("new_edges needs a context, the graph that new nodes belong to")
         return self.read(graph)
+
+    def told(self, graph: Any = None) -> Data:
+        """A graph with all that is known of it: labels, and the part of each node in training.
+
+        Args:
+            graph: Whatever ``fit`` takes; the graph of ``fit`` where not given.
+        """
+        return self._fitted_graph() if graph is None else self.read(graph)
+
+    def outputs(self, graph: Data) -> Tensor:
+        """The raw outputs of the model on a graph that :meth:`read` gave, ``[N, C]``."""
+        return self._outputs(graph, metrics=False)[0]
 
     @torch.no_grad()
     def _outputs(self, graph: Data, *, metrics: bool = True) -> tuple[Tensor, list[Tensor]]:
@@ -332,6 +391,84 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             )
         return held_out
 
+    def importances(
+        self,
+        graph: Any = None,
+        *,
+        mask: Any = None,
+        columns: Sequence[str] | None = None,
+        repeats: int = 5,
+        most: int = 200,
+        random_state: Any = 0,
+    ) -> Any:
+        """How much the score falls when a column of the input is shuffled, as a pandas table.
+
+        All features of one column of a table are shuffled together, among all nodes. The score is
+        that of :meth:`score`, for links the AUROC. It is computed on the validation nodes or pairs
+        of ``fit``, which no weight was learned from. Test labels are not read: who leaves out a
+        column because of this table has not looked at them.
+
+        Args:
+            graph: Whatever ``fit`` takes, with labels; the graph of ``fit`` where not given.
+            mask: Nodes to score, as a mask or as indices; those of validation where not given, and
+                all labelled ones of a graph whose validation nodes are not known.
+            columns: Names of columns; all where not given.
+            repeats: How often each column is shuffled.
+            most: More columns are refused: each costs as many predictions as there are repeats.
+            random_state: Seed of the shuffling.
+
+        Returns:
+            For each ``column`` the mean fall of the score, ``importance``, its ``deviation`` over
+            the repeats, and its number of ``features``; the most important first.
+        """
+        read, score = self._judging(graph, mask)
+        groups = chosen_groups(column_groups(read), columns, most)
+
+        def scored(x: Tensor) -> float:
+            shuffled = copy.copy(read)
+            shuffled.x = x
+            return score(shuffled)
+
+        seed = drawn_seed(random_state)
+        with CountingBar(console_for(self.verbose), "shuffled columns") as tell, short_waits():
+            falls = shuffled_scores(self, read.x, groups, scored, repeats, seed, tell)
+        table = frame(
+            [
+                ("column", list(groups)),
+                ("importance", falls.mean(1)),
+                ("deviation", falls.std(1)),
+                ("features", [len(group) for group in groups.values()]),
+            ]
+        )
+        return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
+
+    def _judging(self, graph: Any, mask: Any) -> tuple[Data, Callable[[Data], float]]:
+        """A graph with what is known of it, and what scores the model on it."""
+        raise NotImplementedError
+
+    def report(
+        self, out: str | Path = "report.html", graph: Any = None, *, force: bool = False
+    ) -> Path:
+        """Write the page of ``argnn analyze`` about the fitted model: see :func:`argnn.report`.
+
+        Args:
+            out: The page to write.
+            graph: Whatever ``fit`` takes; the graph of ``fit`` where not given.
+            force: Whether an existing file may be replaced.
+        """
+        import argnn  # the page is made above the estimators
+
+        return argnn.report(self, out, graph, force=force)
+
+    def _html_repr(self) -> str:
+        """scikit-learn's box for notebooks; below it, what was learned."""
+        box = str(super()._html_repr())
+        try:
+            return box + (summary_html(self) if hasattr(self, "model_") else "")
+        except Exception:  # a display must not fail: the box alone is what others show
+            logger.debug("no summary of the estimator", exc_info=True)
+            return box
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted model to a folder that :func:`argnn.load` reads.
 
@@ -362,6 +499,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
 
     def _stored_params(self) -> dict[str, Any]:
         params = dict(self.get_params(deep=False))
+        del params["verbose"]  # says nothing about the model
         if not isinstance(self.model, str):
             params["model"] = model_name(self.model)
         if not isinstance(params["random_state"], int | None):
@@ -445,6 +583,20 @@ def _named_weights(weight: Any) -> Any:
     if not isinstance(weight, Mapping):
         return weight
     return {str(label): float(value) for label, value in weight.items()}
+
+
+def ids_of(graph: Data) -> Sequence[Any]:
+    """The ids of the nodes, or their numbers."""
+    ids: Sequence[Any] | None = graph.get("node_ids")
+    return range(graph.x.size(0)) if ids is None else ids
+
+
+def frame(columns: Columns) -> Any:
+    """A pandas table of named columns."""
+    pandas = require_pandas()
+    table = pandas.DataFrame(dict(enumerate(values for _, values in columns)))
+    table.columns = [name for name, _ in columns]
+    return table
 
 
 def drawn_seed(random_state: Any) -> int:

@@ -1,6 +1,6 @@
 """A classifier of nodes that follows the conventions of scikit-learn."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from sklearn.base import ClassifierMixin
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
-from argnn.estimators.base import drawn_seed
+from argnn.estimators.base import Columns, drawn_seed, ids_of, whole_or_not
+from argnn.estimators.known_answers import fitted_masks, with_answers
 from argnn.estimators.labels import (
     as_objects,
     as_weights,
@@ -68,6 +69,8 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         load_options: Further arguments of :func:`argnn.data.load`.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
         random_state: Seed of weights, dropout and drawn splits; None for new ones each time.
+        verbose: Whether ``fit`` shows how far it is: bars on a terminal and in a notebook, lines
+            elsewhere. None shows bars where somebody is watching, and nothing elsewhere.
 
     Attributes:
         target_: What the outputs mean, where nodes have several labels; else None.
@@ -118,9 +121,11 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         load_options: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = 0,
+        verbose: bool | None = None,
     ) -> None:
         self._keep_parameters(locals())
 
+    @whole_or_not
     def fit(
         self,
         graph: Any,
@@ -136,7 +141,8 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         Args:
             graph: The graph.
             y: Label of each node, texts or numbers; None, NaN and -1 mean that there is none.
-                Those of the graph where not given. A matrix ``[N, L]`` of 0 and 1 means that a
+                Those of the graph where not given. A pandas column whose index holds ids of nodes
+                need not be in order. A matrix ``[N, L]`` of 0 and 1 means that a
                 node may have several labels.
             train_mask: Nodes to learn from, as a mask or as indices; else the masks of the graph,
                 else all labelled nodes.
@@ -175,6 +181,9 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         self.classes_, self.target_, self.split_rule_ = classes, None, rule
         self.seen_ = SeenNodes.of(seen.graph, visible_nodes)
         self.counts_ = part_sizes(train, val)
+        known = torch.tensor([label is not None for label in seen.labels])
+        masks = fitted_masks(train, val, known, seen.masks)
+        self.graph_ = with_answers(seen.graph, masks, rule, self._label_answers(seen.labels))
         judged = logits[val], codes[val]
         self._keep_calibration(calibrate(*judged) if self.calibrate else None)
         self.rare_class_ = task.rare
@@ -242,6 +251,54 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         classes: NDArray[Any] = self.classes_[chosen]
         return classes
 
+    def columns(self, graph: Data) -> Columns:
+        """The class, or several labels in one text, and all probabilities, by column."""
+        proba = self.proba(graph)
+        chosen, names = self.decisions(proba), self._class_texts()
+        several = self.target_ is not None
+        said = ("labels", _joined(names, chosen)) if several else ("class", chosen)
+        chances = [(f"p_{name}", column) for name, column in zip(names, proba.T, strict=True)]
+        return [("id", list(ids_of(graph))), said, *chances]
+
+    def _known_columns(self, graph: Data) -> Columns:
+        if self.target_ is None:
+            return [("known", graph.labels)]
+        texts = _joined(self._class_texts(), (graph.targets == 1).numpy())
+        missing = graph.targets.isnan().any(1).tolist()
+        return [("known", [None if gap else t for t, gap in zip(texts, missing, strict=True)])]
+
+    def _answers(self, source: Any, graph: Data) -> dict[str, Any]:
+        if self.target_ is not None:
+            return super()._answers(source, graph)
+        holder = source if isinstance(source, Data) else graph
+        none = holder.get("y") is None
+        labels = np.full(graph.x.size(0), None) if none else read_labels(source, graph)
+        return self._label_answers(labels)
+
+    def _known_nodes(self, graph: Data) -> NDArray[np.bool_]:
+        if self.target_ is not None:
+            return super()._known_nodes(graph)
+        return np.array([label is not None for label in graph.labels])
+
+    def _score_of(self, graph: Data, nodes: NDArray[np.bool_]) -> float:
+        found = self.decisions(self.proba(graph))[nodes]
+        if self.target_ is not None:
+            return float((graph.targets.numpy()[nodes] == found).all(axis=1).mean())
+        return float((graph.labels[nodes] == found).mean())
+
+    def _label_answers(self, labels: NDArray[np.object_]) -> dict[str, Any]:
+        """Labels as they are, and as numbers of the classes, where it is one of them."""
+        everywhere = torch.ones(len(labels), dtype=torch.bool)
+        return {
+            "labels": labels,
+            "y": encode(labels, self.classes_, everywhere),
+            "class_count": len(self.classes_),
+            "class_names": self._class_texts(),
+        }
+
+    def _class_texts(self) -> list[str]:
+        return [str(label) for label in self.classes_.tolist()]
+
     @property
     def decision_rule_(self) -> dict[str, Any] | None:
         """The class whose probability decides and from where; None for the most probable class."""
@@ -283,3 +340,8 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         self.rare_class_ = int(checkpoint.facts.get("rare_class", 1))
         if not 0 <= self.rare_class_ < max(2, len(self.classes_)):
             raise ConfigError(f"rare_class {self.rare_class_} is no class")
+
+
+def _joined(names: Sequence[str], chosen: NDArray[Any]) -> list[str]:
+    """The names of the labels that each node has, in one text."""
+    return [";".join(name for name, has in zip(names, row, strict=True) if has) for row in chosen]

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
 
@@ -41,6 +42,25 @@ def as_objects(y: Any, num_nodes: int) -> NDArray[np.object_]:
             raise ConfigError(f"y must be flat, one label per node (got {value!r} at {node})")
         labels[node] = None if is_missing(value) else value
     return labels
+
+
+def by_id(y: Any, graph: Data) -> Any:
+    """A pandas column or table in the order of the nodes, where its index holds their ids.
+
+    Nodes without a row have no label. An index without ids says nothing: rows are in order.
+    """
+    ids = graph.get("node_ids")
+    if ids is None or not hasattr(y, "reindex"):
+        return y
+    index = y.index
+    known = index.isin(list(ids))
+    if not known.any() or list(index) == list(range(len(ids))):
+        return y
+    if not known.all():
+        raise ConfigError(f"y has a row for {index[~known][0]!r}, which is no node")
+    if not index.is_unique:
+        raise ConfigError(f"y has two rows for node {index[index.duplicated()][0]!r}")
+    return y.reindex(list(ids))
 
 
 def class_table(labels: NDArray[np.object_]) -> NDArray[Any]:

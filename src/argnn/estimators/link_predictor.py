@@ -1,6 +1,6 @@
 """A predictor of links that follows the conventions of scikit-learn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,15 +15,26 @@ from torch_geometric.data import Data
 from argnn.data import LinkSplit, features_and_edges, with_edges
 from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
-from argnn.estimators.base import GraphEstimator, drawn_seed
+from argnn.estimators.base import (
+    Columns,
+    GraphEstimator,
+    drawn_seed,
+    frame,
+    ids_of,
+    whole_or_not,
+)
+from argnn.estimators.known_answers import PART_NAMES
 from argnn.estimators.node_selection import NodeSelection
+from argnn.estimators.suggestions import best_new_pairs
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.runs.problems import divided_links
+from argnn.runs.progress import FitProgress, console_for
 from argnn.settings.resolve import PRESET, base_settings
 from argnn.settings.run_config import check_split_by
 from argnn.store.model_folder import Checkpoint
 from argnn.train import LinkPrediction, best_threshold, link_scores
 from argnn.train.calibration import calibrate, probabilities, two_class_logits
+from argnn.train.scores import area_under_roc
 
 
 class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc] # no types there
@@ -48,6 +59,8 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         load_options: Further arguments of :func:`argnn.data.load`.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
         random_state: Seed of the split, weights, dropout and non-edges; None for new ones.
+        verbose: Whether ``fit`` shows how far it is: bars on a terminal and in a notebook, lines
+            elsewhere. None shows bars where somebody is watching, and nothing elsewhere.
 
     Attributes:
         classes_: 0 for no link and 1 for a link.
@@ -90,9 +103,11 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         load_options: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = 0,
+        verbose: bool | None = None,
     ) -> None:
         self._keep_parameters(locals())
 
+    @whole_or_not
     def fit(self, graph: Any, y: Any = None) -> "ARGNNLinkPredictor":
         """Hold some pairs out, learn from the others, and choose the epoch by held-out ones.
 
@@ -121,11 +136,13 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         task = LinkPrediction(
             split.train.to(device), split.val.to(device), split.val_negatives.to(device), nodes
         )
-        self._train(observed, task, config)
+        with FitProgress(console_for(self.verbose)) as progress:
+            self._train(observed, task, config, progress)
         self._keep_graph_facts(read)
         self.schema_ = seen.get("schema")
         self.classes_ = np.array([0, 1])
-        self.split_, self.node_ids_ = split, _ids(read)
+        self.split_, self.node_ids_ = split, ids_of(read)
+        self.graph_ = seen
         drawn = "drawn" if self.split_by == SPLITS_BY[0] else "non-edges drawn"
         self.split_rule_ = f"{config.link.rule}, {drawn} with seed {seed}"
         self._judge(observed, split)
@@ -176,7 +193,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     def pair_logits(self, pairs: Any, graph: Data) -> NDArray[np.float32]:
         """As :meth:`decision_function`, for a graph that :meth:`read` gave."""
         embedding, _ = self._outputs(graph, metrics=False)
-        return self._logits(embedding, _rows(pairs, _ids(graph))).numpy()
+        return self._logits(embedding, _rows(pairs, ids_of(graph))).numpy()
 
     def predict_proba(self, pairs: Any, graph: Any = None) -> NDArray[np.float64]:
         """Probability of no link and of a link, ``[P, 2]``, where both are equally frequent.
@@ -202,6 +219,75 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         is_link = self.decision_function(pairs, graph) >= self.threshold_
         return is_link.astype(np.int64)
 
+    def pair_columns(self, pairs: Sequence[Any], logits: NDArray[np.float32]) -> Columns:
+        """Pairs of ids with what is predicted of them, by column."""
+        source, target = ([pair[end] for pair in pairs] for end in (0, 1))
+        links = (logits >= self.threshold_).astype(np.int64)
+        chances = self.proba(logits)[:, 1]
+        return [("source", source), ("target", target), ("link", links), ("probability", chances)]
+
+    def predict_frame(self, pairs: Any, graph: Any = None) -> Any:
+        """Predictions as a pandas table: the columns of ``argnn predict``, and what is known.
+
+        ``known`` is 1 where the pair is an edge, and ``split`` the part of that edge in training:
+        ``train``, ``val``, ``test``, or ``none``.
+
+        Args:
+            pairs: Two node ids per row, ``[P, 2]``.
+            graph: As for :meth:`decision_function`.
+        """
+        pairs = _listed(pairs)
+        columns = self.pair_columns(pairs, self.decision_function(pairs, graph))
+        ids, edges = self._ids_and_edges(graph)
+        asked = _keys(_rows(pairs, ids), len(ids))
+        part = np.full(len(asked), "none", dtype=object)
+        for name in PART_NAMES if graph is None else ():
+            part[np.isin(asked, _keys(getattr(self.split_, name), len(ids)))] = name
+        known = np.isin(asked, _keys(edges, len(ids))).astype(np.int64)
+        return frame([*columns, ("known", known), ("split", part)])
+
+    def suggest(self, graph: Any = None, k: int = 10, node: Any = None) -> Any:
+        """The most probable new links as a pandas table, the best first.
+
+        Edges of the graph, those that were held out from training among them, are not new, and a
+        pair comes once. Memory does not grow with the number of pairs.
+
+        Args:
+            graph: As for :meth:`decision_function`.
+            k: How many; fewer where there are not so many.
+            node: Id of a node: only its links. All nodes where not given.
+        """
+        read = None if graph is None else self.read(graph)
+        return frame(self.suggested(k, node, read))
+
+    def suggested(
+        self, k: int, node: Any = None, graph: Data | None = None, edges: Tensor | None = None
+    ) -> Columns:
+        """As :meth:`suggest`, by column, for a graph that :meth:`read` gave.
+
+        ``edges`` are those that are not new, where these are more than the graph has.
+        """
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ConfigError(f"k must be a whole number from 1 (got {k})")
+        ids, own = self._ids_and_edges(graph)
+        if node is not None and node not in ids:
+            raise ConfigError(f"unknown node {node!r}")
+        row = None if node is None else list(ids).index(node)
+        embedding = self.embedding_ if graph is None else self.outputs(graph)
+        assert isinstance(self.model_, LinkModel)
+        pairs = best_new_pairs(self.model_, embedding, own if edges is None else edges, k, row)
+        named = [(ids[a], ids[b]) for a, b in pairs.t().tolist()]
+        return self.pair_columns(named, self._logits(embedding, pairs).numpy())
+
+    def _ids_and_edges(self, graph: Any) -> tuple[Sequence[Any], Tensor]:
+        """Node ids, and all known edges of a graph, or of that of ``fit``."""
+        if graph is not None:
+            read = self.read(graph)
+            return ids_of(read), read.edge_index
+        self._fitted_graph()
+        edges = torch.cat([getattr(self.split_, name) for name in PART_NAMES], dim=1)
+        return self.node_ids_, edges
+
     def score(self, pairs: Any, y: Any, graph: Any = None) -> float:
         """Share of right decisions.
 
@@ -212,9 +298,22 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         """
         return float((self.predict(pairs, graph) == np.asarray(y)).mean())
 
+    def _judging(self, graph: Any, mask: Any) -> tuple[Data, Callable[[Data], float]]:
+        if graph is not None or mask is not None:
+            raise ConfigError("links are judged by the validation pairs of fit: no graph, no mask")
+        seen, split = self._fitted_graph(), self.split_
+        truth = torch.arange(split.val.size(1) + split.val_negatives.size(1)) < split.val.size(1)
+        pairs = torch.cat([split.val, split.val_negatives], dim=1)
+
+        def auroc(shown: Data) -> float:
+            logits = self._logits(self.outputs(shown), pairs)
+            return area_under_roc(logits, truth.float())
+
+        return seen, auroc
+
     def _embedding(self, graph: Data) -> Tensor:
         # Behind the points stands the metric, which is not part of the embedding.
-        return self._outputs(graph, metrics=False)[0][:, : self.model_.out_channels]
+        return self.outputs(graph)[:, : self.model_.out_channels]
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)
@@ -222,16 +321,9 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         self.threshold_ = checkpoint.threshold
 
 
-def _ids(graph: Data) -> Sequence[Any]:
-    ids: Sequence[Any] | None = graph.get("node_ids")
-    return range(graph.x.size(0)) if ids is None else ids
-
-
 def _rows(pairs: Any, ids: Sequence[Any]) -> Tensor:
     """Rows of the nodes that pairs of ids mean, ``[2, P]``."""
-    if hasattr(pairs, "to_numpy"):
-        pairs = pairs.to_numpy()
-    values = pairs.tolist() if hasattr(pairs, "tolist") else list(pairs)
+    values = _listed(pairs)
     place = {name: row for row, name in enumerate(ids)}
     rows = []
     for number, pair in enumerate(values):
@@ -242,3 +334,17 @@ def _rows(pairs: Any, ids: Sequence[Any]) -> Tensor:
             raise ConfigError(f"pairs, row {number}: unknown node {unknown[0]!r}")
         rows.append([place[node] for node in pair])
     return torch.tensor(rows, dtype=torch.int64).reshape(-1, 2).t()
+
+
+def _listed(pairs: Any) -> list[Any]:
+    """Pairs as a list, of a pandas table or an array, too."""
+    if hasattr(pairs, "to_numpy"):
+        pairs = pairs.to_numpy()
+    return pairs.tolist() if hasattr(pairs, "tolist") else list(pairs)
+
+
+def _keys(pairs: Tensor, num_nodes: int) -> NDArray[np.int64]:
+    """A number for each pair ``[2, P]``, whose order within the pair does not matter."""
+    low, high = pairs.sort(dim=0).values
+    found: NDArray[np.int64] = (low * num_nodes + high).numpy()
+    return found

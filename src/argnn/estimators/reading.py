@@ -14,7 +14,7 @@ from argnn.data import load, stratified_splits
 from argnn.data.splits import MASK_NAMES
 from argnn.data.target_values import array_targets, target_names
 from argnn.errors import ArgnnError, ConfigError, DataError
-from argnn.estimators.labels import as_mask, as_objects
+from argnn.estimators.labels import as_mask, as_objects, by_id
 from argnn.registry import suggestion
 from argnn.wording import shortened
 
@@ -54,9 +54,13 @@ class Reading:
 
     def graph(self, source: Any) -> Data:
         """The graph, checked by ``argnn.data.load``; of a ``Data`` no label is looked at."""
-        if isinstance(source, Data):
-            source = Data(**{k: v for k, v in source.to_dict().items() if k not in _LABELS})
-        return self._loaded(source)
+        if not isinstance(source, Data):
+            return self._loaded(source)
+        graph = self._loaded(
+            Data(**{k: v for k, v in source.to_dict().items() if k not in _LABELS})
+        )
+        graph.column_schema = source.get("column_schema") or source.get("schema")
+        return graph
 
     def _loaded(self, source: Any) -> Data:
         unknown = sorted(set(self.options) - _LOAD_OPTIONS)
@@ -107,7 +111,7 @@ def read_labelled(source: Any, y: Any, reading: Reading) -> LabelledGraph:
     graph = reading.graph(source)
     nodes = graph.x.size(0)
     holder = source if isinstance(source, Data) else graph
-    labels = _labels(holder, nodes) if y is None else as_objects(y, nodes)
+    labels = _labels(holder, nodes) if y is None else as_objects(by_id(y, graph), nodes)
     masks = _own_masks(holder, nodes)
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
     return LabelledGraph(graph, labels, masks, rule)
@@ -133,7 +137,7 @@ def read_targets(source: Any, y: Any, reading: Reading) -> TargetGraph:
     graph = replace(reading, task="node" if y is not None else reading.task).graph(source)
     nodes = graph.x.size(0)
     holder = source if isinstance(source, Data) else graph
-    targets, names = given_targets(source, y, graph, reading.task)
+    targets, names = given_targets(source, by_id(y, graph), graph, reading.task)
     labels = np.empty(nodes, dtype=object)
     labels[~targets.isnan().any(1).numpy()] = 0
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
@@ -147,9 +151,9 @@ def given_targets(source: Any, y: Any, graph: Data, task: str) -> tuple[Tensor, 
     names = holder.get("target_names")
     if y is None and holder.get("targets") is not None:
         return holder.targets, list(names)
-    y = holder.get("y") if y is None else y
-    if y is None or (holder is graph and bool((torch.as_tensor(y) == -1).all())):
+    if y is None and not has_targets(source, graph):
         raise DataError("the graph has no targets: give y")
+    y = holder.get("y") if y is None else y
     if hasattr(y, "columns"):  # a pandas table
         names = [str(name) for name in y.columns]
     try:
@@ -158,6 +162,14 @@ def given_targets(source: Any, y: Any, graph: Data, task: str) -> tuple[Tensor, 
         raise DataError(f"y must hold numbers ({error})") from error
     targets = array_targets(values, task, graph.x.size(0))
     return targets, target_names(names, targets.size(1))
+
+
+def has_targets(source: Any, graph: Data) -> bool:
+    """Whether a source, or the graph that was read from it, knows targets of its own."""
+    holder = source if isinstance(source, Data) else graph
+    y = holder.get("y")
+    read = holder is graph and y is not None and bool((torch.as_tensor(y) == -1).all())
+    return holder.get("targets") is not None or (y is not None and not read)
 
 
 def is_multilabel(source: Any, y: Any) -> bool:

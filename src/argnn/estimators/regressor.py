@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from torch_geometric.data import Data
 
-from argnn.estimators.base import drawn_seed
+from argnn.estimators.base import Columns, drawn_seed, ids_of, whole_or_not
 from argnn.estimators.node_selection import selected_fit, selected_rows, selected_score
 from argnn.estimators.reading import given_targets
 from argnn.estimators.targets import TargetEstimator
@@ -37,6 +37,7 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
         load_options: Further arguments of :func:`argnn.data.load`.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
         random_state: Seed of weights, dropout and drawn splits; None for new ones each time.
+        verbose: Whether ``fit`` shows how far it is.
 
     Attributes:
         target_: Names, mean and standard deviation of the targets.
@@ -71,9 +72,11 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
         load_options: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = 0,
+        verbose: bool | None = None,
     ) -> None:
         self._keep_parameters(locals())
 
+    @whole_or_not
     def fit(
         self,
         graph: Any,
@@ -123,6 +126,19 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
         assert self.target_ is not None
         found: NDArray[np.float64] = self.target_.finished(outputs.double()).numpy()
         return found
+
+    def columns(self, graph: Data) -> Columns:
+        """The numbers of each node, by column."""
+        assert self.target_ is not None
+        found = zip(self.target_.names, self.values(graph).T, strict=True)
+        return [("id", list(ids_of(graph))), *found]
+
+    def _known_columns(self, graph: Data) -> Columns:
+        columns = zip(graph.target_names, graph.targets.double().numpy().T, strict=True)
+        return [(f"known_{name}", values) for name, values in columns]
+
+    def _score_of(self, graph: Data, nodes: NDArray[np.bool_]) -> float:
+        return float(r2_score(graph.targets.numpy()[nodes], self.values(graph)[nodes]))
 
     def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
         """R² on held-out nodes, the mean over targets.

@@ -35,6 +35,13 @@ class AbstractDecoder(nn.Module, ABC):
                 ``[P, 1 + R, D]``; None if the model has no metric.
         """
 
+    def products(self, a: Tensor, b: Tensor) -> Tensor | None:
+        """Logits of all pairs, ``[M, N]``, of ``[M, D]`` and ``[N, D]`` by a product of matrices.
+
+        None where the decoder has no such form.
+        """
+        return None
+
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
         for part in self.children():
@@ -48,6 +55,10 @@ class DotProduct(AbstractDecoder):
         """Logit of each pair, ``[P]``."""
         return (a * b).sum(-1)
 
+    def products(self, a: Tensor, b: Tensor) -> Tensor:
+        """Logits of all pairs, ``[M, N]``."""
+        return a @ b.t()
+
 
 class Cosine(AbstractDecoder):
     r"""Cosine of the angle times a learned scale, as cosines alone would bound the logits."""
@@ -60,6 +71,10 @@ class Cosine(AbstractDecoder):
     def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
         """Logit of each pair, ``[P]``."""
         return self.scale * F.cosine_similarity(a, b, dim=-1)
+
+    def products(self, a: Tensor, b: Tensor) -> Tensor:
+        """Logits of all pairs, ``[M, N]``."""
+        return self.scale * (F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).t())
 
     def reset_parameters(self) -> None:
         """Start from a scale that turns a cosine of 1 into a probability of 0.99."""
@@ -200,6 +215,10 @@ class LinkModel(AbstractNodeModel):
             metric = mean_metric(self._metric(a[:, width:]), self._metric(b[:, width:]))
         logits: Tensor = self.decoder(a[:, :width], b[:, :width], metric)
         return logits
+
+    def product_scores(self, a: Tensor, b: Tensor) -> Tensor | None:
+        """As ``products`` of the decoder, for embeddings of :meth:`forward_with_metric`."""
+        return self.decoder.products(a[:, : self.out_channels], b[:, : self.out_channels])
 
     def _metric(self, rows: Tensor) -> Tensor:
         """The metrics of some nodes from the last columns of their embeddings."""

@@ -82,7 +82,7 @@ def analyze(
     graph = reopen(replace(config, device="cpu"), data_root, 1).graph
     graph = observed_graph(graph, split, config.link)
     tell(1, 5, "model")
-    subject = _subject(run, config, estimator, graph, split, rows, seed)
+    subject = run_subject(run, config, estimator, graph, split, rows, seed)
     tell(2, 5, "tables, with curvatures" if ollivier else "tables")
     found = _tables(run, subject, ollivier) if paths else {}
     content = document(subject, tell)
@@ -122,7 +122,7 @@ def _tables(run: Path, subject: Subject, ollivier: bool) -> Mapping[str, Any]:
     )
 
 
-def _subject(
+def run_subject(
     run: Path,
     config: RunConfig,
     estimator: GraphEstimator,
@@ -131,6 +131,17 @@ def _subject(
     rows: Mapping[int, Row],
     seed: int,
 ) -> Subject:
+    """What a page shows of one split of a run, or of an estimator in memory.
+
+    Args:
+        run: Its folder, or what stands for it in error messages.
+        config: Its configuration.
+        estimator: The model of the split.
+        graph: The graph that it sees, with labels and splits.
+        split: Number of the split.
+        rows: The results of all splits that are finished.
+        seed: Fixes drawing and rewiring.
+    """
     row = rows.get(split)
     if row is None:
         raise RunError(f"{run}: split {split} has no result; is the run finished?")
@@ -217,7 +228,7 @@ def _facts(config: RunConfig, graph: Data, row: Row) -> list[list[str]]:
         "Chosen epoch": f"{row['chosen_epoch']} of {row['epochs_run']}",
         "Settings": config.source,
         "Device": str(row["device"]),
-        "Seconds": f"{float(row['seconds']):.1f}",
+        **({"Seconds": f"{float(row['seconds']):.1f}"} if row["seconds"] else {}),
         "Version": ", ".join(f"{n} {row['versions'].get(n, '?')}" for n in ("argnn", "torch")),
     }
     return [[name, str(value)] for name, value in facts.items()]

@@ -141,7 +141,7 @@ def _of_run(run: _Run) -> _Figures:
         figures = {
             "map": lambda: plots.map_figure(graph, last, trained=run.trained, jobs=jobs),
             "hull": lambda: plots.hull_figure(graph, last, jobs=jobs),
-            "metric": lambda: plots.metric_figure(graph, run.layers),
+            "metric": lambda: plots.metric_figure(graph, [layer.g for layer in run.layers]),
         }
     return {f"{run.name}-{name}": draw for name, draw in {**figures, "training": training}.items()}
 

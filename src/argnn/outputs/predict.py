@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.csv_cells import plain_cell, safe_cell
 from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, DataError
-from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor, load
-from argnn.estimators.base import GraphEstimator
+from argnn.estimators import ARGNNLinkPredictor, ARGNNRegressor, load
+from argnn.estimators.base import GraphEstimator, ids_of
 from argnn.estimators.new_nodes import prepared
+from argnn.estimators.targets import TargetEstimator
 from argnn.files import require_writable, write_output
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
@@ -24,6 +26,8 @@ from argnn.store.run_folder import RunFolder, open_run
 from argnn.train.devices import resolve_device
 
 _PAIR_COLUMNS = ["source", "target"]
+#: The columns of what was decided.
+_DECISIONS = ("class", "labels", "link")
 _MAX_PAIRS_FILE = 2**30
 
 
@@ -34,6 +38,8 @@ def predict(
     data: str | None = None,
     split: int | None = None,
     pairs: Path | None = None,
+    top: int | None = None,
+    node: str | None = None,
     new_nodes: Path | None = None,
     new_edges: Path | None = None,
     force: bool = False,
@@ -50,6 +56,8 @@ def predict(
             the pairs that were held out.
         split: Of a run, the split whose model is used; the first where not given.
         pairs: For links, a CSV file with the columns ``source`` and ``target``.
+        top: For links, how many new ones are suggested instead.
+        node: With ``top``, the node whose links are suggested; all nodes where not given.
         new_nodes: For classes, a file of nodes that the graph does not have: a table with an id and
             the columns of the training table (``.csv``, ``.parquet``), or an ``.npz`` file with
             ``x`` and ``edge_index``. Then only these are predicted.
@@ -72,33 +80,43 @@ def predict(
     device = resolve_device(device, "--device")
     tell(0, 4, "reading the model")
     estimator: GraphEstimator = load(run, split=split, device=device)
-    if not isinstance(estimator, ARGNNLinkPredictor) and pairs is not None:
-        raise ConfigError("--pairs belongs to a model of links, and this one predicts classes")
-    if isinstance(estimator, ARGNNLinkPredictor) and pairs is None:
-        raise ConfigError("a model of links needs --pairs FILE, with columns source and target")
+    for option, given in {"--pairs": pairs, "--top": top}.items():
+        if given is not None and not isinstance(estimator, ARGNNLinkPredictor):
+            raise ConfigError(f"{option} belongs to a model of links, and this one has classes")
+    if isinstance(estimator, ARGNNLinkPredictor) and (pairs is None) == (top is None):
+        raise ConfigError(
+            "a model of links needs --pairs FILE, with columns source and target, or --top K"
+        )
+    if node is not None and top is None:
+        raise ConfigError("--node needs --top K, how many of its links are suggested")
     if isinstance(estimator, ARGNNLinkPredictor) and new_nodes is not None:
         raise ConfigError("--new-nodes belongs to a model of classes, and this one predicts links")
     if new_edges is not None and new_nodes is None:
         raise ConfigError("--new-edges needs --new-nodes FILE, the nodes that they belong to")
     tell(1, 4, "reading the graph")
     if data is None:
-        graph = _trained_graph(run, split, estimator, data_root)
+        graph, edges = _trained_graph(run, split, estimator, data_root)
     else:
         graph = estimator.read(data, root=data_root)
+        edges = graph.edge_index
     if new_nodes is not None:
         context = prepared(graph, graph, estimator.schema_)
         graph = estimator.read_new(new_nodes, new_edges, context)
     tell(2, 4, "predicting")
-    if isinstance(estimator, ARGNNRegressor):
-        header, rows, decisions = _values(estimator, graph)
-    elif isinstance(estimator, ARGNNClassifier):
-        header, rows, decisions = _classes(estimator, graph)
+    if not isinstance(estimator, ARGNNLinkPredictor):
+        assert isinstance(estimator, TargetEstimator)
+        columns = estimator.columns(graph)
+    elif pairs is not None:
+        asked = _read_pairs(pairs, graph)
+        columns = estimator.pair_columns(asked, estimator.pair_logits(asked, graph))
     else:
-        assert isinstance(estimator, ARGNNLinkPredictor)
-        assert pairs is not None
-        header, rows, decisions = _links(estimator, graph, pairs)
+        assert top is not None
+        columns = estimator.suggested(top, _named_node(node, graph), graph, edges)
+    decisions = [str(v) for name, values in columns if name in _DECISIONS for v in values]
+    digits = ".9g" if isinstance(estimator, ARGNNRegressor) else ".6f"
+    rows = zip(*(_cells(values, digits) for _, values in columns), strict=True)
     tell(3, 4, "writing the table")
-    write_output(out, _table(header, rows), force=force)
+    write_output(out, _table([name for name, _ in columns], rows), force=force)
     return {
         "out": str(out),
         "data": str(graph.name),
@@ -115,72 +133,23 @@ def predict(
 
 def _trained_graph(
     run: Path, split: int | None, estimator: GraphEstimator, data_root: str | None
-) -> Data:
-    """The graph that the model of a run was trained on."""
+) -> tuple[Data, Tensor]:
+    """The graph that the model of a run was trained on, and its edges with those held out."""
     if not RunFolder(run).config.exists():
         raise ConfigError(f"{run}: does not say which graph it is of; name it after the run")
     folder, stored = open_run(run)
     config = RunConfig.from_json(stored, str(folder.config))
     if config.link is None:
-        return estimator.read(config.data, root=data_root)
+        found = estimator.read(config.data, root=data_root)
+        return found, found.edge_index
     graph = reopen(replace(config, device="cpu"), data_root, 1).graph
     split = config.splits[0] if split is None else split
-    return estimator.read(observed_graph(graph, split, config.link))
+    return estimator.read(observed_graph(graph, split, config.link)), graph.edge_index
 
 
-_Rows = tuple[list[str], Iterable[Sequence[Any]], list[str]]
-
-
-def _classes(estimator: ARGNNClassifier, graph: Data) -> _Rows:
-    """Header, rows and decisions of a table of nodes; several labels stand in one cell."""
-    proba = estimator.proba(graph)
-    names = [str(label) for label in estimator.classes_.tolist()]
-    chosen = estimator.decisions(proba)
-    several = estimator.target_ is not None
-    decisions = (
-        [";".join(name for name, has in zip(names, row, strict=True) if has) for row in chosen]
-        if several
-        else [str(label) for label in chosen.tolist()]
-    )
-    rows = (
-        [name, decision, *_numbers(chances)]
-        for name, decision, chances in zip(_ids(graph), decisions, proba, strict=True)
-    )
-    kind = "labels" if several else "class"
-    return ["id", kind, *(f"p_{name}" for name in names)], rows, decisions
-
-
-def _values(estimator: ARGNNRegressor, graph: Data) -> _Rows:
-    """Header, rows and no decisions of a table of predicted numbers."""
-    assert estimator.target_ is not None
-    values = estimator.values(graph)
-    rows = (
-        [name, *(f"{value:.9g}" for value in row)]
-        for name, row in zip(_ids(graph), values, strict=True)
-    )
-    return ["id", *estimator.target_.names], rows, []
-
-
-def _links(estimator: ARGNNLinkPredictor, graph: Data, path: Path) -> _Rows:
-    """Header, rows and decisions of a table of pairs."""
-    pairs = _read_pairs(path, graph)
-    logits = estimator.pair_logits(pairs, graph)
-    proba = estimator.proba(logits)[:, 1:]
-    decisions = [str(int(logit >= estimator.threshold_)) for logit in logits]
-    rows = (
-        [*pair, decision, *_numbers(chances)]
-        for pair, decision, chances in zip(pairs, decisions, proba, strict=True)
-    )
-    return [*_PAIR_COLUMNS, "link", "probability"], rows, decisions
-
-
-def _ids(graph: Data) -> Sequence[Any]:
-    ids: Sequence[Any] | None = graph.get("node_ids")
-    return range(graph.x.size(0)) if ids is None else ids
-
-
-def _numbers(chances: Iterable[float]) -> list[str]:
-    return [f"{chance:.6f}" for chance in chances]
+def _cells(values: Iterable[Any], digits: str) -> list[Any]:
+    """A column as it is written."""
+    return [f"{value:{digits}}" if isinstance(value, float) else value for value in values]
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
@@ -190,9 +159,17 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
+def _named_node(name: str | None, graph: Data) -> Any:
+    """The id that a word of the command line means."""
+    known = {str(node): node for node in ids_of(graph)} if name is not None else {}
+    if name is not None and name not in known:
+        raise ConfigError(f"--node: unknown node '{name[:80]}'")
+    return None if name is None else known[name]
+
+
 def _read_pairs(path: Path, graph: Data) -> list[tuple[Any, Any]]:
     """Pairs of node ids from a CSV file; every one must be in the graph."""
-    place = {str(name): name for name in _ids(graph)}
+    place = {str(name): name for name in ids_of(graph)}
     pairs = []
     for line, row in _csv_rows(path):
         if len(row) != 2:

@@ -1,6 +1,8 @@
-"""What a user sees while work goes on: live bars on a terminal, single lines elsewhere."""
+"""What a user sees while work goes on: live bars for a person, single lines elsewhere."""
 
 import logging
+from multiprocessing import current_process
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
@@ -11,7 +13,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
 
     from argnn.runs.parallel import Job
+    from argnn.runs.train_one import OnEpoch, TrainedModel
+    from argnn.runs.trial import TrialJob
+    from argnn.settings.resolve import BaseSettings
+    from argnn.settings.run_config import RunConfig
     from argnn.store.results import Row
+    from argnn.train import EpochRecord
 
 
 def say(console: Console, *lines: str) -> None:
@@ -29,12 +36,25 @@ def remarks(console: Console) -> Console:
     return console if wanted else Console(quiet=True)
 
 
+def console_for(verbose: bool | None) -> Console:
+    """Where a function of Python shows its progress.
+
+    Args:
+        verbose: Whether to show it; None where somebody is watching: on a terminal or in a
+            notebook, but not in one of several processes or threads, whose bars would be mixed.
+    """
+    console = Console(highlight=False)
+    alone = current_process().name == "MainProcess" and current_thread() is main_thread()
+    watched = alone and (console.is_terminal or console.is_jupyter)
+    return console if (watched if verbose is None else verbose) else Console(quiet=True)
+
+
 class ProgressPrinter:
-    """Shows live bars on a terminal; elsewhere a printer says in single lines what is over."""
+    """Shows live bars to a person; elsewhere a printer says in single lines what is over."""
 
     def __init__(self, console: Console) -> None:
         self.console = console = remarks(console)
-        self.is_live = console.is_terminal and not console.quiet
+        self.is_live = not console.quiet and (console.is_terminal or console.is_jupyter)
         self.progress = progress_bars(console)
 
     def __enter__(self) -> Self:
@@ -43,7 +63,7 @@ class ProgressPrinter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.progress.live.is_started:
+        if self.is_live:
             self.progress.stop()
 
 
@@ -60,8 +80,7 @@ class SplitProgress(ProgressPrinter):
         if label not in self.bars:
             total = job.config.train.epochs
             self.bars[label] = self.progress.add_task(label, total=total, state="")
-        score = "" if val_score != val_score else f", validation {_live_score(job, val_score)}"
-        state = f"loss {loss:.3f}{score}"
+        state = _epoch_text(job.config, loss, None if val_score != val_score else val_score)
         self.progress.update(self.bars[label], completed=epoch, state=state)
 
     def finished(self, job: "Job", row: "Row") -> None:
@@ -79,12 +98,45 @@ class SplitProgress(ProgressPrinter):
             say(self.console, f"{job_label(job)}: {text}")
 
 
-def _live_score(job: "Job", value: float) -> str:
+class ComparisonProgress(SplitProgress):
+    """A bar for all trials with the time left, then one for each split that is trained."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self.trials: TaskID | None = None
+
+    def tried(self, done: int, total: int) -> None:
+        """Move the bar of the trials."""
+        if self.trials is None:
+            self.trials = self.progress.add_task("epochs of all trials", total=total, state="")
+        self.progress.update(self.trials, completed=done)
+
+    def finished(self, job: "Job", row: "Row") -> None:
+        """Replace the bar of a split by a line: there may be too many for one screen."""
+        from argnn.runs.summary import SELECTION
+
+        super().finished(job, row)
+        bar = self.bars.pop(job_label(job), None)
+        if bar is not None:
+            self.progress.remove_task(bar)
+        if self.is_live:
+            error = row.get("error")
+            text = finished_text(row, SELECTION[row["task"]]) if error is None else "failed"
+            say(self.console, f"{job_label(job)}: {text}")
+
+
+def _epoch_text(config: "RunConfig", loss: float, val_score: float | None) -> str:
+    """How an epoch went."""
+    score = "" if val_score is None else f", validation {live_score(config, val_score)}"
+    return f"loss {loss:.3f}{score}"
+
+
+def live_score(config: "RunConfig", value: float) -> str:
     """A validation score while training goes on; a loss has a minus there."""
     from argnn.runs.tables import score_text
     from argnn.train.selection import selection_of
 
-    name = selection_of(job.config.task, job.config.train.select)
+    name = selection_of(config.task, config.train.select)
     if name in ("loss", "r2"):
         return score_text(name, abs(value) if name == "loss" else value)
     return f"{100 * value:.1f} %"
@@ -119,6 +171,8 @@ def progress_bars(console: Console, *columns: "ProgressColumn") -> "Progress":
         TimeRemainingColumn,
     )
 
+    if console.is_jupyter:
+        from argnn.runs.notebook_bars import NotebookBars as Progress  # noqa: N811
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -126,6 +180,45 @@ def progress_bars(console: Console, *columns: "ProgressColumn") -> "Progress":
         *(columns or (TextColumn("{task.fields[state]}"), TimeRemainingColumn())),
         console=console,
     )
+
+
+class FitProgress(ProgressPrinter):
+    """The fit of an estimator: a bar for the epochs of its trial, and one for its training."""
+
+    def trying(self, job: "TrialJob") -> "OnEpoch":
+        """Show a trial that begins; gives what is to be told of its epochs."""
+        return self._epochs("trial", job.config, job.most_epochs())
+
+    def tried(self, settings: "BaseSettings") -> None:
+        """Show that the trial is over."""
+        assert settings.trial is not None  # it comes from one
+        self._over(settings.trial["epochs"], f"chosen: {settings.trial['chosen']}")
+
+    def training(self, config: "RunConfig") -> "OnEpoch":
+        """Show a training that begins; gives what is to be told of its epochs."""
+        return self._epochs("training", config, config.train.epochs)
+
+    def trained(self, config: "RunConfig", trained: "TrainedModel") -> None:
+        """Show that the training is over."""
+        found = trained.result
+        score = live_score(config, found.val_score)
+        self._over(found.epochs_run, f"chosen epoch {found.best_epoch}, validation {score}")
+
+    def _epochs(self, what: str, config: "RunConfig", most: int) -> "OnEpoch":
+        bar = self.progress.add_task(f"epochs of the {what}", total=most, state="")
+
+        def tell(record: "EpochRecord") -> None:
+            state = _epoch_text(config, record.loss, record.val_score)
+            self.progress.update(bar, completed=record.epoch, state=state)
+
+        return tell
+
+    def _over(self, epochs: int, state: str) -> None:
+        """Fill the last bar, as there may be fewer epochs than allowed, or print a line."""
+        bar = self.progress.tasks[-1]
+        self.progress.update(bar.id, total=epochs, completed=epochs, state=state)
+        if not self.is_live:
+            say(self.console, f"{bar.description}, {epochs}: {state}")
 
 
 class CountingBar(ProgressPrinter):

@@ -29,7 +29,7 @@ from argnn.store.model_folder import Checkpoint, read_folder, write_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
 from argnn.store.seen_nodes import SeenNodes
-from argnn.train import FitResult, Snapshot
+from argnn.train import Snapshot
 from argnn.train.calibration import calibrate, calibration_error, probabilities
 from argnn.train.devices import on_cuda
 
@@ -126,10 +126,10 @@ def _trained(
             board.finish(trained.model)
     model, result = trained.model, trained.result
     row = {
-        **_identity(config, split),
+        **identity(config, split),
         "config": config.to_json(),
-        **_scores(trained, problem, config),
-        **_selection(config, result),
+        **judged(problem.judge, model, trained.outputs(), config),
+        **chosen_by(config, result.val_score, result.val_loss),
         "oracle": None if observer is None else observer.best,
         "chosen_epoch": result.best_epoch,
         "epochs_run": result.epochs_run,
@@ -196,15 +196,15 @@ def _saved_state(path: Path, run: str) -> Snapshot | None:
     return Snapshot(*read_checkpoint(path, run)) if path.exists() else None
 
 
-def _identity(config: RunConfig, split: int) -> Row:
+def identity(config: RunConfig, split: int) -> Row:
+    """What a row is about."""
     names = ("task", "data", "directed", "model", "preset")
     return {**{name: getattr(config, name) for name in names}, "split": split, "seed": config.seed}
 
 
 @torch.no_grad()
-def _scores(trained: TrainedModel, problem: Problem, config: RunConfig) -> Row:
+def judged(judge: Judge, model: AbstractNodeModel, outputs: Tensor, config: RunConfig) -> Row:
     """Scores of the chosen epoch on test and validation set, in the precision it had."""
-    model, judge, outputs = trained.model, problem.judge, trained.outputs()
     threshold = judge.threshold(outputs, config.train)
     return {
         "test": judge.scores(model, outputs, "test", threshold),
@@ -216,12 +216,12 @@ def _scores(trained: TrainedModel, problem: Problem, config: RunConfig) -> Row:
     }
 
 
-def _selection(config: RunConfig, result: FitResult) -> Row:
+def chosen_by(config: RunConfig, val_score: float, val_loss: float) -> Row:
     """The score that chose the epoch, where the user named one."""
     select = config.train.select
     if select is None:
         return {}
-    value = result.val_loss if select == "loss" else result.val_score
+    value = val_loss if select == "loss" else val_score
     return {"selection": {"score": select, "val": value}}
 
 
@@ -251,7 +251,7 @@ def finished_row(folder: RunFolder, split: int) -> Row | None:
 
 def failed_row(config: RunConfig, split: int, error: Exception) -> Row:
     """The row of a split that ended with an error; with a traceback only for unexpected errors."""
-    row = {**_identity(config, split), "error": f"{type(error).__name__}: {error}"}
+    row = {**identity(config, split), "error": f"{type(error).__name__}: {error}"}
     if not isinstance(error, FORESEEN):
         row["traceback"] = "".join(traceback.format_exception(error))
     return row

@@ -140,9 +140,9 @@ class TrialJob:
         """The error: without settings there is nothing to run."""
         return error
 
-    def settings(self, visible: Data, task: Task) -> BaseSettings:
+    def settings(self, visible: Data, task: Task, on_epoch: OnEpoch | None = None) -> BaseSettings:
         """The settings that the trial chooses for a problem that is posed already."""
-        halving = Halving(self, visible, task)
+        halving = Halving(self, visible, task, on_epoch)
         halving.run()
         return self.chosen(halving.trials)
 

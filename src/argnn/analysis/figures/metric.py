@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from argnn import functional as AF
 from argnn.analysis.figures import style
 from argnn.analysis.geometry import metric_statistics
-from argnn.analysis.layers import Layer, learned_metrics, metric_kind
+from argnn.analysis.layers import learned_metrics, metric_kind
 from argnn.errors import DataError
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import AbstractNodeModel
@@ -31,7 +31,7 @@ _LEAST_SPAN = 0.05
 
 
 @style.styled
-def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
+def metric_figure(graph: Data, metrics: Sequence[Tensor]) -> "Figure":
     """Log g of every node and axis, one panel per layer with colours of its own.
 
     Rows are sorted by class, and within a class by their mean; columns by their mean. Of more
@@ -39,17 +39,17 @@ def metric_figure(graph: Data, layers: Sequence[Layer]) -> "Figure":
     """
     from matplotlib.ticker import MaxNLocator
 
-    if not layers:
+    if not metrics:
         raise DataError("the model has no metric to draw")
-    shown = list(enumerate(layers, start=1))[-_MAX_LAYERS:]
+    shown = list(enumerate(metrics, start=1))[-_MAX_LAYERS:]
     labels = style.label_array(graph)
     figure = style.new_figure(1.3 + 2.3 * len(shown), 4.4)
     widths = [0.09, *[1.0] * len(shown)]
     strip, *panels = figure.subplots(1, len(shown) + 1, width_ratios=widths, sharey=True)
-    order = np.lexsort((_log_axes(shown[-1][1].g).mean(-1), labels))
+    order = np.lexsort((_log_axes(shown[-1][1]).mean(-1), labels))
     _class_strip(strip, labels[order], style.shown_names(graph))
-    for ax, (number, layer) in zip(panels, shown, strict=True):
-        image, hardly_varies = _heat(ax, layer.g, order)
+    for ax, (number, g) in zip(panels, shown, strict=True):
+        image, hardly_varies = _heat(ax, g, order)
         for border in np.flatnonzero(np.diff(labels[order])):
             ax.axhline(border + 0.5, color="white", linewidth=0.9)
         ax.set_title(f"Layer {number}: log g" + (" hardly varies" if hardly_varies else ""))

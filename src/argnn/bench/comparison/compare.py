@@ -33,8 +33,6 @@ from argnn.bench.comparison.methods import (
     USUAL_RECIPES,
     ComparisonPlan,
     ComparisonWatcher,
-    MethodRun,
-    SilentComparison,
     plan_comparison,
     run_comparison,
 )
@@ -43,11 +41,10 @@ from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError
 from argnn.estimators import load as load_model
 from argnn.registry import suggestion
-from argnn.runs.parallel import Job
-from argnn.runs.tables import SCORE_NAMES, score_text
+from argnn.runs.progress import ComparisonProgress, console_for
 from argnn.settings.resolve import AUTO, IN_MEMORY, Request, data_name
-from argnn.store.results import Row
 from argnn.store.run_folder import default_run_path
+from argnn.waiting import short_waits
 from argnn.wording import file_stem
 
 _WIDTH = 120
@@ -162,7 +159,7 @@ def compare(
     ensemble: int | None = None,
     out: str | Path | None = None,
     settings: Sequence[str] = (),
-    verbose: bool = False,
+    verbose: bool | None = None,
     load_options: Mapping[str, Any] | None = None,
     **request: Any,
 ) -> Comparison:
@@ -182,7 +179,9 @@ def compare(
         out: Folder of the comparison; a new one in ``runs`` if not given. One that was stopped
             goes on where it is given again.
         settings: Texts such as ``"train.lr=0.01"``, for all methods.
-        verbose: Print a line for each split that is over.
+        verbose: Whether to show how far it is: bars on a terminal and in a notebook, elsewhere a
+            line for each split that is over. None shows bars where somebody is watching, and
+            nothing elsewhere.
         load_options: Further arguments of :func:`argnn.data.load`; those about columns for a path.
         **request: ``task``, ``seed``, ``device``, ``workers``, ``data_root``, ``directed``,
             ``row_normalize``, ``ignore_weights``; for links also ``ratio``, ``decoder``,
@@ -213,7 +212,8 @@ def compare(
     models = models.split(",") if isinstance(models, str) else models
     folder = default_run_path(name, "compare", "default") if out is None else Path(out)
     plan = plan_comparison(wanted, models, folder, splits=chosen, ensemble=ensemble, graph=graph)
-    return compared(plan, _PrintingWatcher() if verbose else SilentComparison())
+    with short_waits(), ComparisonProgress(console_for(verbose)) as watcher:
+        return compared(plan, watcher)
 
 
 def default_out(data: str) -> Path:
@@ -287,19 +287,3 @@ def _copy(run: Path, path: Path) -> None:
         if path.exists():
             shutil.rmtree(path)
         new.replace(path)
-
-
-class _PrintingWatcher(SilentComparison):
-    """Prints a line for each split that is over."""
-
-    def finished(self, job: Job, row: Row) -> None:
-        """Print its validation score, or its error."""
-        name = f"{job.config.model}, split {job.split}"
-        if "error" in row:
-            text = f"failed: {row['error']}"
-        else:
-            run = MethodRun(job.config.model, job.config, job.folder, [row])
-            found = board_row(run)
-            select = selection(run)
-            text = f"validation {SCORE_NAMES[select]} {score_text(select, found['val']['mean'])}"
-        Console(highlight=False).print(f"{name}: {text}", markup=False, soft_wrap=True)

@@ -17,7 +17,7 @@ from argnn.bench.tuning.search import USUAL_SPLITS
 from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import make_folder, read_checked, refuse_link, require_place, write_checked
 from argnn.nn import MODELS, model_name
-from argnn.runs.parallel import Job, SilentWatcher, Watcher, run_splits
+from argnn.runs.parallel import Job, Watcher, run_splits
 from argnn.runs.prepare import Draft, Plan, Request, draft, settling, worker_count
 from argnn.runs.run import failed_row
 from argnn.runs.train_one import precompute_curvature
@@ -113,13 +113,6 @@ class ComparisonWatcher(Watcher, Protocol):
 
     def tried(self, done: int, total: int) -> None:
         """So many epochs of all trials are over."""
-
-
-class SilentComparison(SilentWatcher):
-    """A watcher that ignores everything."""
-
-    def tried(self, done: int, total: int) -> None:
-        """Ignore it."""
 
 
 def plan_comparison(

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from argnn.bench.perf.config import PerfConfig
 from argnn.checked import checked
 from argnn.runs.machine import keep_freed_memory
+from argnn.waiting import let_threads_wait_as_usual
 
 
 def main(arguments: list[str]) -> None:
@@ -19,6 +20,7 @@ def main(arguments: list[str]) -> None:
     # Whatever a library prints goes to standard error: standard output holds our lines only.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as channel:
         os.dup2(2, 1)
+        let_threads_wait_as_usual()
         keep_freed_memory()  # as every process that trains does, so for all rows
         spec = json.loads(arguments[arguments.index("--spec") + 1])
         _say(channel, {"result": _result(spec, channel)})

@@ -34,7 +34,7 @@ def run_perf(
     Args:
         config: What to measure.
         on_progress: Is told how far it is.
-        wait_policy: ``OMP_WAIT_POLICY`` as the user had set it. The command line sets a policy
+        wait_policy: ``OMP_WAIT_POLICY`` as the user had set it. The package sets a policy
             of its own that suits training beside other processes, under which PyG's layers are
             up to twice as slow on small graphs: it must not decide this comparison.
     """

@@ -1,0 +1,61 @@
+"""Importances of the input columns of a finished run, as a table."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from argnn.csv_cells import safe_cell
+from argnn.data import split_masks
+from argnn.errors import ConfigError
+from argnn.estimators import load
+from argnn.files import require_writable, write_output
+from argnn.runs.prepare import reopen
+from argnn.settings.run_config import RunConfig
+from argnn.store.run_folder import open_run
+
+
+def importances(
+    run: Path,
+    out: Path,
+    *,
+    split: int | None = None,
+    repeats: int = 5,
+    seed: int = 0,
+    force: bool = False,
+    data_root: str | None = None,
+    verbose: bool | None = None,
+) -> dict[str, Any]:
+    """Shuffle each column of a run's graph, and write by how much its validation score falls.
+
+    Args:
+        run: Folder of a run of ``argnn train``.
+        out: The table to write, as CSV.
+        split: The split whose model is asked; the first where not given.
+        repeats: How often each column is shuffled.
+        seed: Of the shuffling.
+        force: Whether an existing table may be replaced.
+        data_root: Folder of the raw benchmark files.
+        verbose: As of the estimators.
+
+    Returns:
+        What was written: the rows of :meth:`argnn.ARGNNClassifier.importances`, and its path.
+    """
+    require_writable(out, force)
+    folder, stored = open_run(run)
+    config = RunConfig.from_json(stored, str(folder.config))
+    if config.link is not None:
+        raise ConfigError(f"{run}: importances are of models of nodes, and this one predicts links")
+    estimator = load(run, split=split).set_params(verbose=verbose)
+    graph = reopen(replace(config, device="cpu"), data_root, 1).graph
+    _, val, _ = split_masks(graph, config.splits[0] if split is None else split)
+    table = estimator.importances(
+        graph, mask=val, repeats=repeats, most=graph.x.size(1), random_state=seed
+    )
+    table["column"] = table["column"].map(safe_cell)
+    write_output(out, table.to_csv(index=False, lineterminator="\n").encode(), force=force)
+    return {
+        "out": str(out),
+        "data": config.data,
+        "model": config.model,
+        "columns": table.to_dict("records"),
+    }
