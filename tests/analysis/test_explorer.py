@@ -126,7 +126,7 @@ def usual_page():
 @needs_chromium
 def test_clicking_a_node(opened):
     seen = opened(subject(planted(), ARGNN(3, 8, 3, num_layers=2, preset="paper")))
-    assert "Confident and wrong" in seen.text("#detail")
+    assert "Most confident mistakes" in seen.text("#detail")
     seen.click_node(17)
     text = seen.text("#detail")
     assert seen.js("argnnExplorer.state().chosen") == 17

@@ -44,7 +44,12 @@ def shown(seen):
 def test_panel_is_filled_before_a_click_and_above_the_fold(opened):
     seen = opened(named_page())
     text = seen.text("#detail")
-    for title in ("Test nodes by class", "Confident and wrong", "Most unusual metric", "trusted?"):
+    for title in (
+        "Test nodes by class",
+        "Most confident mistakes",
+        "Most unusual metric",
+        "trusted?",
+    ):
         assert title in text
     bottom = "document.getElementById('{}').getBoundingClientRect().bottom"
     assert seen.js(bottom.format("map")) < 800
@@ -56,7 +61,7 @@ def test_panel_is_filled_before_a_click_and_above_the_fold(opened):
                    " return b.textContent; })()")  # fmt: skip
     assert f"Node {name}" in seen.text("#detail")
     seen.js("document.querySelector('#detail .back').click()")
-    assert "Confident and wrong" in seen.text("#detail")
+    assert "Most confident mistakes" in seen.text("#detail")
 
 
 def test_matrix_mistakes_and_unusual_nodes_are_right(opened):
@@ -72,10 +77,10 @@ def test_matrix_mistakes_and_unusual_nodes_are_right(opened):
     worst = wrong[about.probabilities.max(1)[wrong].argmax()]
     seen = opened(page(found))
     start = "[...document.querySelectorAll('#detail h3')].find((h) => h.textContent.startsWith("
-    listed = f"{start}'Confident')).nextElementSibling.querySelector('.link').textContent"
+    listed = f"{start}'Most confident')).nextElementSibling.querySelector('.link').textContent"
     assert seen.js(listed) == f"n{worst}"
     layer = found["layers"][found["start"][0]]
-    assert seen.js(listed.replace("Confident", "Most")) == f"n{layer['unusual'][0][0]}"
+    assert seen.js(listed.replace("confident", "unusual")) == f"n{layer['unusual'][0][0]}"
 
 
 def test_decisions_by_a_threshold_are_those_of_the_page():
@@ -164,7 +169,7 @@ def test_lasso_selects_what_lies_inside_and_compares_it(opened):
     inside = np.flatnonzero(places[:, 0] < middle)
     assert sorted(seen.js("argnnExplorer.state().selected")) == inside.tolist()
     text = seen.text("#detail")
-    for part in (f"{len(inside)} nodes selected", "test nodes right", "mean degree", "Classes"):
+    for part in (f"{len(inside)} nodes selected", "test nodes right", "degree", "Classes"):
         assert part in text
     seen.js(
         "window.made = []; URL.createObjectURL = (blob) => { blob.text().then((t) => made.push(t));"

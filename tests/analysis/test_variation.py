@@ -104,7 +104,7 @@ SENTENCES = {
     "fixed": (Findings("argnn", "fixed", Peak(0, "kappa", 0.0)), "is fixed: all nodes have the"),
     "nearly constant": (
         Findings("argnn", "learned", Peak(1, "kappa", 0.0312), HUBS),
-        "nearly the same at all nodes: no layer varies by more than 3.1 %.",
+        "nearly the same at all nodes: no layer varies by more than 3.12 %.",
     ),
     "contracts": (
         Findings("argnn", "learned", TOP, HUBS, 0.02),

@@ -228,7 +228,7 @@ def _overview(config: RunConfig, graph: Data, row: Row, rows: Sequence[Row]) -> 
         "protocol": found["protocol"],
         "interval": found["interval"],
         "scores": _scores(config.task, row, found),
-        **_class_scores(row),
+        **_class_scores(row, class_names(graph) if config.task == "node" else None),
         "curves": _curves(row),
         "chosen_epoch": int(row["chosen_epoch"]),
         "notes": [*_notes(config, graph, row, rows), *([sentence] if sentence else [])],
@@ -293,19 +293,22 @@ def _unit(score: str) -> dict[str, bool]:
     return {"plain": True} if score in PLAIN_SCORES else {}
 
 
-def _class_scores(row: Row) -> dict[str, Any]:
-    """Test scores of each class or label of this split; nothing where there are none."""
+def _class_scores(row: Row, names: Sequence[str] | None) -> dict[str, Any]:
+    """Test scores of each class or label of this split; nothing where there are none.
+
+    Classes have the ``names`` of the rest of the page; labels those of the result.
+    """
     found = row.get("classes")
     if not found or not found["test"]:
         return {}
-    test, names = found["test"], ("precision", "recall", "f1", "average_precision")
+    test, scores = found["test"], ("precision", "recall", "f1", "average_precision")
     lines = [
         {
             "name": str(name),
             "nodes": int(test["support"][label]),
-            "shares": [_number(test[score][label]) for score in names],
+            "shares": [_number(test[score][label]) for score in scores],
         }
-        for label, name in enumerate(found["names"][:_MOST_CLASSES])
+        for label, name in enumerate((names or found["names"])[:_MOST_CLASSES])
     ]
     return {"class_scores": lines}
 

@@ -26,7 +26,14 @@ from argnn.analysis.properties import (
     node_names,
 )
 from argnn.analysis.rewiring import rewire
-from argnn.analysis.variation import HARDLY, axis_variation, farthest_nodes, metric_variation, peak
+from argnn.analysis.variation import (
+    HARDLY,
+    MAIN_STATISTICS,
+    axis_variation,
+    farthest_nodes,
+    metric_variation,
+    peak,
+)
 from argnn.functional.factored import is_factored
 from argnn.functional.neighborhood import edges_of, neighborhood
 from argnn.nn import AbstractNodeModel
@@ -319,7 +326,9 @@ def _layers(
     for number in reversed(range(len(layers))):
         room -= len(sample.nodes) * layers[number].g.size(-1)
         whole = room >= 0 or not described
-        shown = _layer(subject.graph, layers[number], messages[number], whole, sample)
+        varies = max(variations[number][name] for name in MAIN_STATISTICS) >= HARDLY
+        both = layers[number], messages[number]
+        shown = _layer(subject.graph, *both, sample, whole=whole, varies=varies)
         nodes = sample.nodes.numpy()
         shown["number"], shown["variation"] = number + 1, variations[number]
         shown["statistics"] = {k: pack_floats(v[nodes]) for k, v in statistics[number].items()}
@@ -328,7 +337,7 @@ def _layers(
 
 
 def _layer(
-    graph: Data, layer: Layer, messages: Messages, whole: bool, sample: _Sample
+    graph: Data, layer: Layer, messages: Messages, sample: _Sample, *, whole: bool, varies: bool
 ) -> dict[str, Any]:
     attention, edges = messages.attention, sample.edges
     log_g = AF.metric_diagonal(layer.g[sample.nodes].double()).log()
@@ -339,7 +348,7 @@ def _layer(
         "log_metric": pack_columns(log_g.numpy()) if whole else None,
         "axis_variation": axes.round(4).tolist(),
         "best_axis": int(axes.argmax()),
-        "unusual": farthest_nodes(log_g, _MOST_UNUSUAL) if axes.max() >= HARDLY else [],
+        "unusual": farthest_nodes(log_g, _MOST_UNUSUAL) if varies else [],
         "tau": pack_floats(messages.tau[edges].numpy()),
         "attention": None if attention is None else pack_floats(attention[edges].numpy()),
         "weight": pack_floats(messages.weight[edges].numpy()),

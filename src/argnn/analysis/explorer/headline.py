@@ -137,7 +137,7 @@ def _learned(found: Findings) -> str:
     if found.peak.variation < HARDLY:
         return (
             "A metric was learned, but it is nearly the same at all nodes: no layer varies by more "
-            f"than {100 * found.peak.variation:.2g} %."
+            f"than {100 * found.peak.variation:.3g} %."
         )
     words = _related(found) + _classes(found.class_share)
     return f"{words}."

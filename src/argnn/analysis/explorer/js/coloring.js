@@ -144,5 +144,6 @@ function chosenColoring() {
   if (found) return found();
   if (!MEANINGS[state.color]) return targetColoring(state.color);
   const { statistics, variation } = layers[state.layer];
-  return fieldColoring(statistics[state.color](), MEANINGS[state.color][0], variation[state.color]);
+  const [name, meaning] = MEANINGS[state.color];
+  return { ...fieldColoring(statistics[state.color](), name, variation[state.color]), meaning };
 }

@@ -52,13 +52,15 @@ function toggleGroup(group, all, alone) {
 }
 
 function fieldItems() {
-  const { title, low, high, colors, missing, isFlat, change } = scene.coloring;
+  const { title, low, high, colors, missing, isFlat, change, meaning } = scene.coloring;
   if (isFlat) return flatItems(title, low, high, change);
   const stops = colors.slice(0, STEPS).filter((_, k) => k % 6 === 0 || k === STEPS - 1);
   const bar = make("span", null, "ramp");
   bar.style.background = `linear-gradient(90deg, ${stops.join(",")})`;
   const items = [make("b", title), make("b", number(low)), bar, make("b", number(high))];
-  return missing ? [...items, legendItem(GREY, `not defined (${whole(missing)})`)] : items;
+  if (missing) items.push(legendItem(GREY, `not defined (${whole(missing)})`));
+  if (meaning) items.push(make("small", meaning));
+  return items;
 }
 
 function flatItems(title, low, high, change) {

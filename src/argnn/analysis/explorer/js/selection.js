@@ -43,7 +43,7 @@ function selectionPart() {
     makeButton("Let go", () => select(null)),
   );
   const table = make("table");
-  fillTable(table, "", ["", "selected", "all"], comparedMeans(has));
+  fillTable(table, "", ["Mean", "selected", "all"], comparedMeans(has));
   const parts = [make("h3", `${whole(chosen.size)} nodes selected`), buttons, inScroll(table)];
   if (nodes.label) parts.push(...classShares(has));
   return parts;
@@ -59,11 +59,12 @@ function comparedMeans(has) {
   for (const target of targets ? targets.lines : []) {
     columns.push([target.name, target.known()], [`${target.name}, predicted`, target.predicted()]);
   }
-  const means = columns.map(([name, values]) => [
-    `mean ${name}`,
-    number(meanWhere(values, has)),
-    number(meanWhere(values, () => true)),
-  ]);
+  // The mean of what is centred is not exactly zero in rounded numbers.
+  const mean = (values, keep) => {
+    const found = meanWhere(values, keep);
+    return number(Math.abs(found) < 1e-5 ? 0 : found);
+  };
+  const means = columns.map(([name, values]) => [name, mean(values, has), mean(values, () => true)]);
   return [...accuracyLine(has), ...means];
 }
 

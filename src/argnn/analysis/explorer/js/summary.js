@@ -1,7 +1,7 @@
 // The panel beside the map while no node is chosen: what the model confuses, its worst mistakes,
 // and the nodes whose metric is most unusual.
 
-const MOST_LISTED = 6;
+const MOST_LISTED = 5;
 const TEST = 2;
 
 function summaryParts() {
@@ -80,7 +80,7 @@ function mistakePart() {
     `${percent(chance)} %`,
   ]);
   return [
-    make("h3", "Confident and wrong, test nodes"),
+    make("h3", "Most confident mistakes, test nodes"),
     nameTable(["Node", "is", "predicted", "sure"], lines, [2, 3]),
   ];
 }
@@ -116,7 +116,8 @@ function targetWords(value) {
 function unusualPart() {
   const layer = layers[state.layer];
   if (!layer || !layer.unusual.length) return [];
-  const lines = layer.unusual.slice(0, MOST_LISTED).map(([node, distance]) => {
+  const most = data.confusion || targets ? MOST_LISTED : layer.unusual.length;
+  const lines = layer.unusual.slice(0, most).map(([node, distance]) => {
     const label = nodes.label ? [classOf(nodes.label[node])] : [];
     return [nodeLink(node), ...label, whole(nodes.degree[node]), number(distance, 2)];
   });
