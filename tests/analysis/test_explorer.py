@@ -503,5 +503,24 @@ def test_a_large_graph_is_thinned_and_says_so(monkeypatch):
     for layer in thinned["layers"]:
         assert len(unpacked(layer["tau"])) == len(unpacked(layer["weight"])) == 10
         assert all(len(unpacked(found)) == 20 for found in layer["statistics"].values())
-    assert unpacked(thinned["rewired"]["high"]).max(initial=0) < 20
-    assert thinned["rewired"]["length"] == whole["rewired"]["length"], "of the whole graph"
+        for name in ("tau", "weight"):  # those of the same pairs of the whole graph
+            all_pairs = dict(
+                zip(pair_names(whole), unpacked(whole_layer(whole, layer)[name]), strict=True)
+            )
+            for pair, value in zip(pair_names(thinned), unpacked(layer[name]), strict=True):
+                assert value == pytest.approx(all_pairs[pair], abs=1e-3)
+    low, high = (unpacked(thinned["rewired"][name]) for name in ("low", "high"))
+    pairs = {frozenset(pair) for pair in zip(source.tolist(), target.tolist(), strict=True)}
+    before = np.bincount([node for pair in pairs for node in pair], minlength=20)
+    np.testing.assert_array_equal(np.bincount([*low, *high], minlength=20), before)
+
+
+def pair_names(shown):
+    """Names of source and target of each ordered pair of a page."""
+    source = unpacked(shown["neighbors"]["source"])
+    target = np.repeat(np.arange(shown["count"]), unpacked(shown["neighbors"]["count"]))
+    return [(shown["ids"][s], shown["ids"][t]) for s, t in zip(source, target, strict=True)]
+
+
+def whole_layer(shown, layer):
+    return shown["layers"][layer["number"] - 1]

@@ -181,11 +181,11 @@ def document(subject: Subject) -> dict[str, Any]:
             "count": pack_integers(torch.bincount(target, minlength=len(sample.nodes)).numpy()),
             "source": pack_integers(source.numpy()),
         },
-        "rewired": _rewired(subject, layers, sample),
+        "rewired": _rewired(subject, layers, pairs, sample),
         "metric": kind,
         "hardly": HARDLY,
         "start": None if top is None or top.variation < HARDLY else [top.layer, top.statistic],
-        "layers": _layers(subject, layers, statistics, variations, sample),
+        "layers": _layers(subject, layers, statistics, variations, pairs[:, sample.edges], sample),
     }
 
 
@@ -222,7 +222,7 @@ def _left_out(sample: _Sample, pairs: Tensor) -> list[str]:
         f"The graph is too large for a page: it shows {nodes:,} of {len(sample.place):,} nodes, "
         f"drawn at random, and {edges:,} of {pairs.size(1):,} edges, counted in both directions. "
         "Scores, the sentence on top, the matrix of classes and the calibration are those of the "
-        "whole graph, lists and means those of the nodes shown."
+        "whole graph, lists, means and rewiring those of the nodes shown."
     ]
 
 
@@ -286,22 +286,24 @@ def _confusion(subject: Subject, labels: NDArray[Any]) -> list[list[int]] | None
     return found.tolist() if tested.any() else None
 
 
-def _rewired(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> dict[str, Any] | None:
-    graph = subject.graph
-    num_pairs = neighborhood(graph.edge_index, graph.num_nodes).num_pairs
+def _rewired(
+    subject: Subject, layers: Sequence[Layer], pairs: Tensor, sample: _Sample
+) -> dict[str, Any] | None:
+    """The rewired edges between the nodes that are shown: each keeps its degree in the page."""
+    nodes = sample.nodes
+    edges = sample.place[pairs[:, sample.edges]]
+    num_pairs = neighborhood(edges, len(nodes)).num_pairs
     if not layers or num_pairs < 2:
         return None
-    labels, masks = labels_of(graph), subject.masks
+    labels, masks = labels_of(subject.graph)[nodes], subject.masks
     rounds = _ALL_ROUNDS if num_pairs <= _MOST_PAIRS_FOR_ALL_ROUNDS else _FEW_ROUNDS
-    last = layers[-1]
-    done = rewire(last.h, last.g, graph.edge_index, y=labels, seed=subject.seed, max_rounds=rounds)
-    ends = sample.place[neighborhood(done.edge_index, graph.num_nodes).pairs]
-    low, high = ends[:, (ends >= 0).all(dim=0)].numpy()  # of which both nodes are shown
+    h, g = layers[-1].h[nodes], layers[-1].g[nodes]
+    done = rewire(h, g, edges, y=labels, seed=subject.seed, max_rounds=rounds)
+    low, high = neighborhood(done.edge_index, len(nodes)).pairs.numpy()
     held_out = None
-    if masks is not None:  # homophily between nodes that were not trained on
-        hidden = torch.where(masks[0], -1, labels)
-        both = (graph.edge_index, done.edge_index)
-        held_out = [_plain(AF.edge_homophily(edges, hidden)) for edges in both]
+    if masks is not None and subject.decided is not None:  # between nodes not trained on
+        hidden = torch.where(masks[0][nodes], -1, labels)
+        held_out = [_plain(AF.edge_homophily(each, hidden)) for each in (edges, done.edge_index)]
     return {
         "low": pack_integers(low),
         "high": pack_integers(high),
@@ -317,9 +319,10 @@ def _layers(
     layers: Sequence[Layer],
     statistics: Sequence[_Statistics],
     variations: Sequence[Mapping[str, float]],
+    pairs: Tensor,
     sample: _Sample,
 ) -> list[dict[str, Any]]:
-    messages = layer_messages(subject.model, subject.graph)
+    messages = layer_messages(subject.model, subject.graph, pairs)
     room = _MOST_METRIC_ENTRIES
     described: list[dict[str, Any]] = []
     # Predictions depend on the last layer first, so that it is always shown in full.
@@ -339,7 +342,7 @@ def _layers(
 def _layer(
     graph: Data, layer: Layer, messages: Messages, sample: _Sample, *, whole: bool, varies: bool
 ) -> dict[str, Any]:
-    attention, edges = messages.attention, sample.edges
+    attention = messages.attention
     log_g = AF.metric_diagonal(layer.g[sample.nodes].double()).log()
     axes = axis_variation(log_g.numpy())
     return {
@@ -349,9 +352,9 @@ def _layer(
         "axis_variation": axes.round(4).tolist(),
         "best_axis": int(axes.argmax()),
         "unusual": farthest_nodes(log_g, _MOST_UNUSUAL) if varies else [],
-        "tau": pack_floats(messages.tau[edges].numpy()),
-        "attention": None if attention is None else pack_floats(attention[edges].numpy()),
-        "weight": pack_floats(messages.weight[edges].numpy()),
+        "tau": pack_floats(messages.tau.numpy()),
+        "attention": None if attention is None else pack_floats(attention.numpy()),
+        "weight": pack_floats(messages.weight.numpy()),
     }
 
 
