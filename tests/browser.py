@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 _OPTIONS = (
     "--headless",
@@ -201,9 +204,28 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def drag(self, places: list[list[float]], *, shift: bool = False) -> None:
+        """Drag the mouse over places of the map."""
+        self.js("document.getElementById('map').scrollIntoView({block: 'center'})")
+        left, top = self.js(
+            "(({left, top}) => [left, top])(document.getElementById('map').getBoundingClientRect())"
+        )
+        kinds = ["mousePressed", *["mouseMoved"] * (len(places) - 1), "mouseReleased"]
+        for kind, (x, y) in zip(kinds, [*places, places[-1]], strict=True):
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=left + x,
+                y=top + y,
+                button="left",
+                buttons=1,
+                clickCount=1,
+                modifiers=8 if shift else 0,
+            )
+
     def key(self, key: str) -> None:
         """Press a key where the focus is."""
-        text = key if len(key) == 1 else ""
+        text = "\r" if key == "Enter" else key if len(key) == 1 else ""
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 

@@ -26,7 +26,7 @@ import pytest
 from adversarial.process import ONE_THREAD
 
 PRELOADED = (
-    *("argnn.cli.train", "argnn.runs.demo", "argnn.runs.parallel", "argnn.runs.train_one"),
+    *("argnn.cli.train", "argnn.outputs.demo", "argnn.runs.parallel", "argnn.runs.train_one"),
     *("argnn.bench.experiments.cells", "argnn.bench.perf", "argnn.bench.tuning.search"),
     *("argnn.data.inspect", "argnn.outputs.analyze", "argnn.outputs.export"),
     *("argnn.outputs.figures", "argnn.outputs.predict", "argnn.estimators"),

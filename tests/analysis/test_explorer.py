@@ -1,7 +1,6 @@
 """The interactive page: what is packed into it, and how it behaves in a browser."""
 
 import base64
-import contextlib
 import csv
 import functools
 import json
@@ -13,76 +12,15 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
-from argnn.analysis.explorer import Subject, document, page
+from argnn.analysis.explorer import document, page
 from argnn.analysis.explorer.html_page import SCRIPTS
 from argnn.analysis.explorer.packing import pack_columns, pack_floats, pack_integers
 from argnn.nn import ARGNN, GCN
-from browser import CHROMIUM, WITHOUT_WEBGL, Browser
+from browser import needs_chromium
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-
-EVIL = "</script><img src=x onerror=\"console.error('run')\"><b>&amp;"
-PAINTER_SCRIPTS = {
-    "canvas": WITHOUT_WEBGL,
-    "refused shaders": "WebGL2RenderingContext.prototype.getProgramParameter = () => false;",
-}
-TYPES = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32}
-
-
-def unpacked(packed):
-    codes = np.frombuffer(base64.b64decode(packed["bytes"]), TYPES[packed["type"]])
-    if "shift" in packed:
-        return codes.astype(np.int64) + packed["shift"]
-    nothing = np.iinfo(codes.dtype).max
-    return np.where(codes == nothing, np.nan, packed["low"] + packed["step"] * codes)
-
-
-def planted(num_nodes=48, pairs=True):
-    """A ring of three classes with chords."""
-    torch.manual_seed(0)
-    y = torch.arange(num_nodes) * 3 // num_nodes
-    nodes = torch.arange(num_nodes)
-    steps = (1, 5) if pairs else ()
-    edges = [torch.stack([nodes, (nodes + step) % num_nodes]) for step in steps]
-    edge_index = (
-        torch.cat([e for pair in edges for e in (pair, pair.flip(0))], 1) if edges else None
-    )
-    x = torch.nn.functional.one_hot(y, 3).float() + 0.5 * torch.randn(num_nodes, 3)
-    empty = torch.empty(2, 0, dtype=torch.int64)
-    graph = Data(x=x, y=y, edge_index=empty if edge_index is None else edge_index)
-    graph.node_ids = [f"n{node}" for node in range(num_nodes)]
-    return graph
-
-
-def subject(graph, model=None, names=("red", EVIL, "blue"), **changes):
-    model = (model or ARGNN(3, 8, 3, num_layers=2)).eval()
-    with torch.no_grad():
-        outputs = model(graph.x, graph.edge_index)
-    part = torch.arange(graph.num_nodes) % 3
-    overview = {
-        "notes": ["a note"],
-        "facts": [["Data", EVIL]],
-        "protocol": "none",
-        "interval": "interval",
-        "scores": [{"name": "test F1", "here": 0.5, "mean": 0.5, "interval": None, "n": 1}],
-        "curves": {"epoch": [1, 2, 3], "loss": [3.0, 2.0, 1.0], "val_score": [None, 0.5, 0.6]},
-        "chosen_epoch": 2,
-    }
-    fields = {
-        "title": EVIL,
-        "graph": graph,
-        "model": model,
-        "embedding": outputs.numpy(),
-        "probabilities": outputs.softmax(-1).double().numpy(),
-        "class_names": names,
-        "masks": tuple(part == number for number in range(3)),
-        "overview": overview,
-    }
-    return Subject(**{**fields, **changes})
-
+from .conftest import PAINTER_SCRIPTS
+from .pages import EVIL, planted, subject, unpacked
 
 # ---- packing ------------------------------------------------------------------------------------
 
@@ -185,39 +123,10 @@ def usual_page():
 # ---- in a browser -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    """Open the page of a subject; afterwards nothing may have gone wrong or out."""
-    path = tmp_path / "page.html"
-    browser.problems.clear()
-    browser.requests.clear()
-
-    with contextlib.ExitStack() as stack:
-
-        def open_page(about, width=1280, *, dark=False, ratio=1, painter="webgl"):
-            path.write_bytes(about if isinstance(about, bytes) else page(document(about)))
-            browser.size(width, dark=dark, ratio=ratio)
-            if painter in PAINTER_SCRIPTS:
-                stack.enter_context(browser.injected(PAINTER_SCRIPTS[painter]))
-            browser.open(path)
-            return browser
-
-        yield open_page
-    browser.js("1")  # events that are still on their way
-    assert browser.problems == []
-    assert {url for url in browser.requests if not url.startswith("blob:")} == {path.as_uri()}
-
-
 @needs_chromium
 def test_clicking_a_node(opened):
     seen = opened(subject(planted(), ARGNN(3, 8, 3, num_layers=2, preset="paper")))
-    assert "No node chosen" in seen.text("#detail")
+    assert "Most confident mistakes" in seen.text("#detail")
     seen.click_node(17)
     text = seen.text("#detail")
     assert seen.js("argnnExplorer.state().chosen") == 17
@@ -282,24 +191,38 @@ def around(seen, place):
     return pixels(seen, x, y, 2 * REACH + 1, 2 * REACH + 1)
 
 
-def dot(seen, place, color):
+def dot(seen, place, color, within=2):
     """Number and center of the pixels around a place that have a color."""
-    ys, xs = np.nonzero(np.abs(around(seen, place) - color).max(-1) <= 2)
+    ys, xs = np.nonzero(np.abs(around(seen, place) - color).max(-1) <= within)
     corner = np.floor(place) - REACH
     return len(xs), corner + [xs.mean() + 0.5, ys.mean() + 0.5] if len(xs) else None
 
 
 @needs_chromium
 @both_painters
-@pytest.mark.parametrize("view", ["2-D", "3-D"])
-def test_nodes_have_the_color_of_their_class(opened, painter, view):
+def test_nodes_have_the_color_of_their_class(opened, painter):
     seen = opened(usual_page(), painter=painter)
-    seen.select("view", view)
     labels = planted().y
     for node, place in lonely_nodes(seen):
         size, center = dot(seen, place, CLASS_COLORS[labels[node]])
         assert 40 <= size <= 86  # a circle of radius 5 with a rim that may be soft
         np.testing.assert_allclose(center, place, atol=0.5)
+
+
+@needs_chromium
+@both_painters
+def test_in_space_far_nodes_are_smaller_and_paler(opened, painter):
+    seen = opened(usual_page(), painter=painter)
+    seen.select("view", "3-D")
+    labels, found = planted().y, []
+    for node, place in lonely_nodes(seen):
+        far = seen.js(f"argnnExplorer.depth({node})")
+        mist = 0.6 * np.clip((far + 1) / 2, 0, 1)
+        # A canvas draws 16 shades: 0.6 / 16 / 2 of the way to white is less than 5 of 255.
+        size, _ = dot(seen, place, CLASS_COLORS[labels[node]] * (1 - mist) + 255 * mist, within=6)
+        found.append((far, size))
+    assert min(size for _, size in found) > 15
+    assert np.corrcoef(*np.transpose(found))[0, 1] < -0.9
 
 
 @needs_chromium
@@ -580,5 +503,24 @@ def test_a_large_graph_is_thinned_and_says_so(monkeypatch):
     for layer in thinned["layers"]:
         assert len(unpacked(layer["tau"])) == len(unpacked(layer["weight"])) == 10
         assert all(len(unpacked(found)) == 20 for found in layer["statistics"].values())
-    assert unpacked(thinned["rewired"]["high"]).max(initial=0) < 20
-    assert thinned["rewired"]["length"] == whole["rewired"]["length"], "of the whole graph"
+        for name in ("tau", "weight"):  # those of the same pairs of the whole graph
+            all_pairs = dict(
+                zip(pair_names(whole), unpacked(whole_layer(whole, layer)[name]), strict=True)
+            )
+            for pair, value in zip(pair_names(thinned), unpacked(layer[name]), strict=True):
+                assert value == pytest.approx(all_pairs[pair], abs=1e-3)
+    low, high = (unpacked(thinned["rewired"][name]) for name in ("low", "high"))
+    pairs = {frozenset(pair) for pair in zip(source.tolist(), target.tolist(), strict=True)}
+    before = np.bincount([node for pair in pairs for node in pair], minlength=20)
+    np.testing.assert_array_equal(np.bincount([*low, *high], minlength=20), before)
+
+
+def pair_names(shown):
+    """Names of source and target of each ordered pair of a page."""
+    source = unpacked(shown["neighbors"]["source"])
+    target = np.repeat(np.arange(shown["count"]), unpacked(shown["neighbors"]["count"]))
+    return [(shown["ids"][s], shown["ids"][t]) for s, t in zip(source, target, strict=True)]
+
+
+def whole_layer(shown, layer):
+    return shown["layers"][layer["number"] - 1]

@@ -14,6 +14,7 @@ from argnn.analysis.rewiring import pair_lengths
 from argnn.analysis.tables import geometry_tables
 from argnn.nn import ARGNN, METRICS
 from argnn.nn.metric import METRIC_SHAPES
+from browser import needs_chromium
 
 from .cases import GRAPHS, edge_tensor, field, labelled, points
 
@@ -107,6 +108,17 @@ def test_weights_of_messages_know_the_sending_metric():
     assert (without > weight).all()  # a start of 0.5 sends 0.6 of each message
 
 
+def about(model, graph):
+    return Subject(
+        title="a family",
+        graph=graph,
+        model=model,
+        embedding=learned_layers(model, graph)[-1].h.numpy(),
+        probabilities=None,
+        class_names=["a", "b"],
+    )
+
+
 @every_family
 def test_page_and_tables_show_every_family(source, shape):
     model, graph = trained(source, shape)
@@ -114,16 +126,36 @@ def test_page_and_tables_show_every_family(source, shape):
     tables = geometry_tables(graph, layers)
     assert len(tables["axes"]) == 2 * 6
     assert tables["nodes"]["kappa"].notna().all()
-    subject = Subject(
-        title="a family",
-        graph=graph,
-        model=model,
-        embedding=layers[-1].h.numpy(),
-        probabilities=None,
-        class_names=["a", "b"],
-    )
-    shown = document(subject)
+    shown = document(about(model, graph))
     assert [layer["axes"] for layer in shown["layers"]] == [6, 6]
     told = any("not diagonal" in note for note in shown["notes"])
     assert told == (shape in ("lowrank", "full"))
     assert page(shown).startswith(b"<!doctype html>")
+
+
+#: Families whose page is opened in the usual suite; the others are among the many cases.
+OPENED = (("both", "lowrank"), ("both", "full"), ("fixed", "diagonal"))
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("source", "shape"),
+    [
+        pytest.param(*family, marks=() if family in OPENED else pytest.mark.torture)
+        for family in dict.fromkeys(FAMILIES)
+    ],
+)
+def test_browser_shows_every_family(opened, source, shape):
+    model, graph = trained(source, shape)
+    seen = opened(about(model, graph))
+    for color in ("curvature κ", "log volume", "metric axis"):
+        seen.select("color", color)
+        assert color in seen.text("#status")
+    for layer in ("1", "2"):
+        seen.select("layer", layer)
+        seen.js("document.getElementById('map').focus()")
+        seen.key("n")
+        assert "log g of 6 axes" in seen.text("#detail")
+        assert seen.js("document.querySelectorAll('#detail svg rect').length") == 12
+    assert ("not diagonal" in seen.text("#notes")) == (shape in ("lowrank", "full"))
+    assert ("is fixed" in seen.text("#headline")) == (source == "fixed")

@@ -11,6 +11,7 @@ import pytest
 
 from argnn.files import read_checked, with_digest
 from browser import CHROMIUM, Browser
+from planted_targets import parts, planted_values, rare_classes
 from planted_twins import write_twins
 
 TINY = ("--epochs=3", "--set=num_layers=2", "--set=hidden_channels=8")
@@ -273,5 +274,52 @@ def test_page_says_what_each_class_was_taken_for_and_what_kind_of_metric_there_i
     content = data_of("page.html")
     assert content["metric"] == "fixed"
     assert "test AUPRC (weighted)" in [line["name"] for line in content["scores"]]
-    for line in content["class_scores"]:
-        assert sum(line["said"]) == line["nodes"]
+    for line, taken in zip(content["class_scores"], content["confusion"], strict=True):
+        assert sum(taken) == line["nodes"]
+    assert "metric of this run is fixed" in content["headline"]
+    assert "metric of this run is fixed" in done.out
+    row = json.loads(Path("run/split-0/result.json").read_text())
+    assert content["confusion"] == row["classes"]["test"]["confusion"]
+    bins = content["reliability"]["bins"]
+    assert sum(count for count, _, _ in bins) == content["reliability"]["count"]
+    accuracy = sum(count * right for count, _, right in bins) / content["reliability"]["count"]
+    assert accuracy == pytest.approx(row["test"]["accuracy"])
+
+
+def test_page_says_what_the_trial_measured(argnn, small_npz, brief_trial):
+    assert argnn("train", small_npz(), "--epochs=2", "--split=0", "--out=run").code == 0
+    assert argnn("analyze", "run", "--out=page.html").code == 0
+    trial = json.loads(Path("run/config.json").read_text())["run"]["trial"]["metric"]
+    said = data_of("page.html")["headline"]
+    learned, fixed = (f"{100 * trial[kind]:.1f} % {kind}" for kind in ("learned", "fixed"))
+    assert f"validation accuracy {learned}, {fixed}" in said
+
+
+def test_decisions_of_a_threshold_are_shown(argnn, tmp_path):
+    graph = rare_classes(120)
+    arrays = {name: value.numpy() for name, value in graph.to_dict().items()}
+    np.savez(tmp_path / "rare.npz", **arrays)
+    options = ("--threshold=0.02", "--model=graphsage", "--epochs=20", "--out=run")
+    assert argnn("train", tmp_path / "rare.npz", *options).code == 0
+    assert argnn("analyze", "run", "--out=page.html").code == 0
+    row = json.loads(Path("run/split-0/result.json").read_text())
+    found = data_of("page.html")["confusion"]
+    assert found == row["classes"]["test"]["confusion"]
+    assert sum(line[1] for line in found) > sum(found[1]), "the rare class is called often"
+
+
+@pytest.mark.parametrize("kind", ["regression", "multilabel"])
+def test_page_of_numbers_and_labels(argnn, tmp_path, brief_trial, kind):
+    graph, values = planted_values(60)
+    y = values.numpy() if kind == "regression" else (values > 0).long().numpy()
+    arrays = {name: mask.numpy() for name, mask in parts(60).items()}
+    arrays |= {"x": graph.x.numpy(), "edge_index": graph.edge_index.numpy(), "y": y}
+    np.savez(tmp_path / "graph.npz", **arrays)
+    assert argnn("train", tmp_path / "graph.npz", "--epochs=2", "--out=run").code == 0
+    done = argnn("analyze", "run", "--out=page.html")
+    assert (done.code, done.err) == (0, "")
+    found = data_of("page.html")
+    assert found["targets"]["are_labels"] == (kind == "multilabel")
+    assert len(found["targets"]["lines"]) == 2
+    assert (found["classes"], found["confusion"], found.get("reliability")) == ([], None, None)
+    assert found["nodes"]["part"] is not None

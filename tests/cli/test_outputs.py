@@ -67,7 +67,7 @@ OTHERS = {
         "out",
     ): "tests/bench/test_comparison.py::test_folders_with_something_else_are_refused",
     ("tune", "storage"): "tests/bench/test_tune.py::test_other_files_are_refused_and_left_alone",
-    ("demo", "out"): "tests/runs/test_demo.py::test_what_a_user_put_there_stays",
+    ("demo", "out"): "tests/outputs/test_demo.py::test_what_a_user_put_there_stays",
     ("convert", "store"): "tests/cli/test_stores.py::test_damaged_store_is_one_line",
     ("generate", "store"): "tests/cli/test_stores.py::test_generated_graph_is_trained_on",
 }
@@ -125,7 +125,7 @@ OWN_WRITING = {
     "argnn.bench.tuning.study": "adds lines to a journal under a lock",
     "argnn.runs.machine": "a switch of the kernel, not a file",
     "argnn.bench.perf.__main__": "the standard output of a child process",
-    "argnn.runs.demo": "the empty mark of its folder",
+    "argnn.outputs.demo": "the empty mark of its folder",
     "argnn.cli.__init__": "opens /dev/null only",
     "argnn.data.benchmarks": "a temporary copy",
     "argnn.data.cache": "the cache",

@@ -172,7 +172,7 @@ MOMENTS = [
     ("export run", "argnn.outputs.export", "load", NOTHING),
     ("analyze run", "argnn.outputs.analyze", "require_writable", NOTHING),
     ("figures run", "argnn.outputs.figures", "open_run", NOTHING),
-    ("demo", "argnn.runs.demo", "run_jobs", "finished splits are in argnn-demo"),
+    ("demo", "argnn.outputs.demo", "run_jobs", "finished splits are in argnn-demo"),
     ("datasets", "argnn.settings.catalog", "dataset_rows", NOTHING),
     ("models", "argnn.settings.catalog", "model_rows", NOTHING),
     ("convert small.npz store", "argnn.data.graph_store.writing", "content_digest", NOTHING),

@@ -23,7 +23,7 @@ from torch_geometric.data import Data
 from argnn import functional as AF
 from argnn.analysis.layers import observed
 from argnn.analysis.messages import message_gain
-from argnn.analysis.properties import node_names
+from argnn.analysis.properties import feature_names, node_names
 from argnn.analysis.tables import require_pandas
 from argnn.errors import DataError
 from argnn.functional.neighborhood import Neighborhood, edges_of, neighborhood
@@ -98,11 +98,12 @@ def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplan
     rows: list[dict[str, Any]] = []
     axes: list[dict[str, Any]] = []
     layers = zip(model.convs, entered, metrics, strict=True)
+    features = [*feature_names(graph), *DESCRIPTOR_NAMES]  # the latter with structure_features
     for number, (conv, h, g) in enumerate(layers, start=1):
         assert isinstance(conv, ARConv)
         rows += [{"layer": number, **row} for row in _messages(conv, h, g, hood, node)]
         on_features = number == 1 and conv.modulation == "scalar" and model.encoder is None
-        axes += _axes(number, g, node, _feature_names(graph) if on_features else None)
+        axes += _axes(number, g, node, features if on_features else None)
     return NodeExplanation(
         node=node,
         name=node_names(graph, [node])[0],
@@ -189,12 +190,6 @@ def _axes(layer: int, g: Tensor, node: int, names: list[str] | None) -> list[dic
         }
         for axis in own.argsort(descending=True, stable=True).tolist()
     ]
-
-
-def _feature_names(graph: Data) -> list[str]:
-    given = graph.get("feature_names")
-    names = [f"feature {k}" for k in range(graph.num_features)] if given is None else list(given)
-    return [*names, *DESCRIPTOR_NAMES]  # used by models with structure_features
 
 
 def _class_names(graph: Data, model: ARGNN) -> list[str]:

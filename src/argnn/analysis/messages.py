@@ -50,14 +50,18 @@ def ordered_pairs(edge_index: Edges, num_nodes: int) -> Tensor:
 
 
 @torch.no_grad()
-def layer_messages(model: AbstractNodeModel, graph: Data) -> list[Messages]:
+def layer_messages(
+    model: AbstractNodeModel, graph: Data, pairs: Tensor | None = None
+) -> list[Messages]:
     """The messages of every layer along :func:`ordered_pairs`; none for a model without metric.
 
-    Only the first hop is used, also where a layer has several. All is on the CPU.
+    Only the first hop is used, also where a layer has several. All is on the CPU. Where only some
+    of the ordered pairs are wanted, ``pairs`` are these, in the same order.
     """
     if not isinstance(model, ARGNN):
         return []
-    pairs = ordered_pairs(edges_of(graph), graph.num_nodes)
+    if pairs is None:
+        pairs = ordered_pairs(edges_of(graph), graph.num_nodes)
     entered = observed(model, graph)[0]
     parts = zip(model.convs, entered, learned_layers(model, graph), strict=True)
     return [_messages(conv, x, layer, pairs, graph) for conv, x, layer in parts]

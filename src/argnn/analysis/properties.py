@@ -35,6 +35,14 @@ def node_names(graph: Data, nodes: Iterable[int]) -> list[str]:
     return [str(node if ids is None else ids[node]) for node in nodes]
 
 
+def feature_names(graph: Data) -> list[str]:
+    """Names of the input features, or their numbers in words."""
+    given = graph.get("feature_names")
+    if given is None:
+        return [f"feature {number}" for number in range(graph.num_features)]
+    return [str(name) for name in given]
+
+
 def degree(edge_index: Edges, num_nodes: int) -> Tensor:
     """Number of neighbours, ``[N]``."""
     return neighborhood(edge_index, num_nodes).relation("undirected").degree

@@ -18,6 +18,7 @@ from argnn.analysis import geometry, properties
 from argnn.analysis.geometry import STATISTICS
 from argnn.analysis.layers import Layer
 from argnn.analysis.properties import class_names, labels_of
+from argnn.analysis.variation import spearman
 from argnn.csv_cells import safe_cell
 from argnn.data import features_and_edges
 from argnn.errors import ConfigError
@@ -39,8 +40,6 @@ TABLES = ("nodes", "layers", "groups", "correlations", "axes")
 
 _LAYER_FACTS = ("nodes", "pairs", "axes", "homophily", "nrmd")
 _HOMOPHILY_BINS = 5
-# Two points always lie on a line: their correlation says nothing.
-_FEWEST_FOR_CORRELATION = 3
 
 
 def geometry_tables(
@@ -158,7 +157,7 @@ def correlation_table(nodes: "DataFrame") -> "DataFrame":
     not independent. Columns ``layer``, ``statistic``, ``property``, ``spearman`` and ``count``.
     """
     rows = [
-        (layer, statistic, name, *_spearman(part[[statistic, name]]))
+        (layer, statistic, name, *spearman(*part[[statistic, name]].to_numpy(float).T))
         for layer, part in nodes.groupby("layer")
         for statistic in METRIC_COLUMNS
         for name in GRAPH_COLUMNS
@@ -263,15 +262,6 @@ def _groups(nodes: "DataFrame", by: str) -> "Series":
     order = [names[number] for number in sorted(set(numbers))]
     groups = pandas.Series([names[n] for n in numbers], index=known.index, dtype=object)
     return groups.reindex(nodes.index).astype(pandas.CategoricalDtype(order, ordered=True))
-
-
-def _spearman(columns: "DataFrame") -> tuple[float, int]:
-    """Rank correlation of two columns, and the number of rows that it is computed from."""
-    ranks = columns.dropna().rank()
-    constant = (ranks.nunique() < 2).any()
-    if len(ranks) < _FEWEST_FOR_CORRELATION or constant:
-        return float("nan"), len(ranks)
-    return float(ranks.corr().iloc[0, 1]), len(ranks)
 
 
 def require_pandas() -> Any:

@@ -68,8 +68,8 @@ def models(as_json: AsJson = False) -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("argnn-demo"),
 ) -> None:
-    """Train on two embedded graphs beside a GCN, and draw the learned geometry."""
-    from argnn.runs.demo import NOTE, run_demo
+    """Train on two embedded graphs beside a GCN, and write a page about the learned geometry."""
+    from argnn.outputs.demo import NOTE, run_demo
     from argnn.runs.tables import comparison_table
 
     console = output_console()
@@ -83,6 +83,5 @@ def demo(
             f"Means over {report.num_splits} splits; {report.protocol}.",
             NOTE,
             f"Picture of the learned geometry: {report.picture}",
-            f"Report: {report.page}",
-            f"Explore it node by node: argnn analyze {report.run}",
+            f"The learned geometry, node by node: {report.page}",
         )

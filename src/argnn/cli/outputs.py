@@ -175,6 +175,7 @@ def analyze(
         as_json,
         f"{report['data']}: {report['nodes']} nodes, {report['model']}, split {report['split']}, "
         f"{layers}",
+        report["headline"],
         *(f"Note: {note}" for note in report["notes"]),
         *(f"Table: {file}" for file in report["tables"]),
         f"Page: {out} ({report['size'] / 1e6:.1f} MB)",

@@ -7,30 +7,33 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.analysis.explorer import Subject, document, page
+from argnn.analysis.explorer import Subject, Targets, Worth, document, page
 from argnn.analysis.figures.training import CURVES
-from argnn.analysis.layers import learned_layers, metric_kind
+from argnn.analysis.layers import learned_layers
 from argnn.analysis.properties import class_names
 from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_bytes
 from argnn.data import split_masks
 from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import RunError
-from argnn.estimators import ARGNNClassifier, load
+from argnn.estimators import ARGNNClassifier, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
 from argnn.files import require_folder, require_writable, write_output
 from argnn.functional.neighborhood import edges_of
-from argnn.nn import ARGNN, AbstractNodeModel, LinkModel, model_class
+from argnn.nn import AbstractNodeModel, LinkModel, model_class
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row
 from argnn.runs.summary import SCORES, selection_of_row, summary, without_twins
 from argnn.runs.tables import PLAIN_SCORES, SCORE_NAMES, score_name, twin_sentence
+from argnn.runs.trial import LEAD
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
 from argnn.store.run_folder import open_run
+from argnn.train.calibration import reliability
 
 
 def analyze(
@@ -45,6 +48,7 @@ def analyze(
     table_format: str = "csv",
     ollivier: bool = False,
     tell: Tell = be_silent,
+    beside: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Load a run, its graph and its model, and write the page, whole or not at all.
 
@@ -59,6 +63,7 @@ def analyze(
         table_format: ``"csv"`` or ``"parquet"``.
         ollivier: Whether the tables have Ollivier-Ricci curvatures, which take long.
         tell: Is told what is done.
+        beside: More for the overview of the page, such as a ``comparison``.
 
     Returns:
         What was written, and notes on what the page does not show; ``layers`` is the number of
@@ -83,6 +88,7 @@ def analyze(
     graph = observed_graph(graph, split, config.link)
     tell(1, 5, "model")
     subject = run_subject(run, config, estimator, graph, split, rows, seed)
+    subject = replace(subject, overview={**subject.overview, **(beside or {})})
     tell(2, 5, "tables, with curvatures" if ollivier else "tables")
     found = _tables(run, subject, ollivier) if paths else {}
     content = document(subject, tell)
@@ -99,6 +105,7 @@ def analyze(
         "nodes": graph.num_nodes,
         "layers": len(content["layers"]),
         "size": len(written),
+        "headline": content["headline"],
         "notes": content["notes"],
         "tables": [str(path) for path in paths.values()],
     }
@@ -153,22 +160,71 @@ def run_subject(
     model = estimator.model_
     model = model.encoder if isinstance(model, LinkModel) else model
     try:
-        overview = _overview(config, graph, row, list(rows.values()), model)
+        overview = _overview(config, graph, row, list(rows.values()))
         json.dumps(overview, allow_nan=False)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
         raise RunError(f"{run}: a result.json is damaged ({what})") from error
+    masks = None if config.task == "link" else split_masks(graph, split)
+    proba, predicted = (None, None) if nodes is None else _classes(nodes, graph)
+    if proba is not None and predicted is not None and masks is not None:
+        overview |= _calibration(proba, predicted, graph.y, masks[2])
     return Subject(
         title=f"{graph.name}: {config.model}, split {split}",
         graph=graph,
         model=model,
         embedding=_embedding(model, graph).numpy(),
-        probabilities=nodes.proba(graph) if nodes else None,
-        class_names=class_names(graph),
-        masks=split_masks(graph, split) if nodes else None,
+        probabilities=proba,
+        predicted=predicted,
+        class_names=class_names(graph) if nodes or config.task == "link" else [],
+        masks=masks,
         overview=overview,
         seed=seed,
+        targets=_targets(estimator, graph) if config.task in ("regression", "multilabel") else None,
+        worth=_worth(config, masks),
+        model_name=config.model,
     )
+
+
+def _classes(estimator: ARGNNClassifier, graph: Data) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Probabilities of the classes, ``[N, C]``, and the number of the predicted one, ``[N]``."""
+    proba = estimator.proba(graph)
+    decided = estimator.decisions(proba)
+    return proba, (decided[:, None] == estimator.classes_).argmax(1)
+
+
+def _calibration(
+    proba: NDArray[Any], predicted: NDArray[Any], y: Tensor, test: Tensor
+) -> dict[str, Any]:
+    """Confidence and share of right predictions of the test nodes; nothing without any."""
+    tested = test & (y >= 0)
+    if not bool(tested.any()):
+        return {}
+    chosen = torch.from_numpy(predicted)[tested]
+    bins = reliability(torch.from_numpy(proba)[tested], y[tested], _BINS, chosen)
+    count = int(tested.sum())
+    error = sum(each.size * abs(each.right - each.confidence) for each in bins) / count
+    return {"reliability": {"bins": bins, "error": error, "count": count, "width": 1 / _BINS}}
+
+
+def _targets(estimator: GraphEstimator, graph: Data) -> Targets:
+    is_regressor = isinstance(estimator, ARGNNRegressor)
+    found = estimator.values(graph) if is_regressor else estimator.proba(graph)
+    known = graph.targets.double().numpy()
+    return Targets(graph.target_names, known, found, are_labels=not is_regressor)
+
+
+def _worth(config: RunConfig, masks: tuple[Tensor, Tensor, Tensor] | None) -> Worth | None:
+    """What the trial found with a learned and with a fixed metric, where it tried both."""
+    trial = config.trial or {}
+    found, score = trial.get("metric") or {}, trial.get("score")
+    learned, fixed = found.get("learned"), found.get("fixed")
+    if learned is None or fixed is None or score is None or score == "loss":
+        return None
+    plain = score in PLAIN_SCORES
+    # What the trial itself takes for chance.
+    chance = None if plain or masks is None else LEAD / int(masks[1].sum())
+    return Worth(SCORE_NAMES[score], learned, fixed, is_share=not plain, chance=chance)
 
 
 @torch.no_grad()
@@ -181,9 +237,7 @@ def _embedding(model: AbstractNodeModel, graph: Data) -> Tensor:
     return torch.as_tensor(found).float()
 
 
-def _overview(
-    config: RunConfig, graph: Data, row: Row, rows: Sequence[Row], model: AbstractNodeModel
-) -> dict[str, Any]:
+def _overview(config: RunConfig, graph: Data, row: Row, rows: Sequence[Row]) -> dict[str, Any]:
     found = summary(rows)
     sentence = twin_sentence(found)
     return {
@@ -192,14 +246,15 @@ def _overview(
         "protocol": found["protocol"],
         "interval": found["interval"],
         "scores": _scores(config.task, row, found),
-        **_class_scores(row),
+        **_class_scores(row, class_names(graph) if config.task == "node" else None),
         "curves": _curves(row),
         "chosen_epoch": int(row["chosen_epoch"]),
-        "notes": [*_notes(config, graph, row, rows, model), *([sentence] if sentence else [])],
+        "notes": [*_notes(config, graph, row, rows), *([sentence] if sentence else [])],
     }
 
 
-_MOST_CLASSES, _MOST_CONFUSED = 20, 10
+_MOST_CLASSES = 20
+_BINS = 10  # of the reliability plot
 _TASKS = {
     "node": "classes of nodes",
     "link": "links",
@@ -256,21 +311,22 @@ def _unit(score: str) -> dict[str, bool]:
     return {"plain": True} if score in PLAIN_SCORES else {}
 
 
-def _class_scores(row: Row) -> dict[str, Any]:
-    """Test scores of each class or label of this split; nothing where there are none."""
+def _class_scores(row: Row, names: Sequence[str] | None) -> dict[str, Any]:
+    """Test scores of each class or label of this split; nothing where there are none.
+
+    Classes have the ``names`` of the rest of the page; labels those of the result.
+    """
     found = row.get("classes")
     if not found or not found["test"]:
         return {}
-    test, names = found["test"], ("precision", "recall", "f1", "average_precision")
-    few = len(found["names"]) <= _MOST_CONFUSED
+    test, scores = found["test"], ("precision", "recall", "f1", "average_precision")
     lines = [
         {
             "name": str(name),
             "nodes": int(test["support"][label]),
-            "shares": [_number(test[score][label]) for score in names],
-            "said": test["confusion"][label] if test.get("confusion") and few else [],
+            "shares": [_number(test[score][label]) for score in scores],
         }
-        for label, name in enumerate(found["names"][:_MOST_CLASSES])
+        for label, name in enumerate((names or found["names"])[:_MOST_CLASSES])
     ]
     return {"class_scores": lines}
 
@@ -290,9 +346,7 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _notes(
-    config: RunConfig, graph: Data, row: Row, rows: Sequence[Row], model: AbstractNodeModel
-) -> list[str]:
+def _notes(config: RunConfig, graph: Data, row: Row, rows: Sequence[Row]) -> list[str]:
     notes = [str(note) for note in graph.get("notes") or []]
     unfinished = len(config.splits) - len(rows)
     if unfinished:
@@ -302,10 +356,6 @@ def _notes(
             "A model of links predicts no classes. The map shows what the model saw: the "
             "edges without the pairs that were held out of training."
         )
-    if not isinstance(model, ARGNN):
-        notes.append(f"{config.model} learns no metric: there is no geometry to show.")
-    elif metric_kind(model) == "fixed":
-        notes.append("The metric of this run is fixed: all nodes have the same.")
     absent = (row["test"] or {}).get("absent_classes")
     if absent:
         notes.append(f"Classes without a test node: {', '.join(map(str, absent))}.")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -96,12 +97,39 @@ def calibration_error(probability: Tensor, y: Tensor, num_bins: int = NUM_BINS) 
         >>> round(calibration_error(sure, torch.tensor([1] * 5 + [0] * 5)), 6)
         0.4
     """
+    bins = reliability(probability, y, num_bins)
+    gaps = [each.size * abs(each.right - each.confidence) for each in bins]
+    return float(sum(gaps) / len(y))
+
+
+class Bin(NamedTuple):
+    """Nodes of similar confidence: their number, mean confidence, and the share that is right."""
+
+    size: int
+    confidence: float
+    right: float
+
+
+def reliability(
+    probability: Tensor, y: Tensor, num_bins: int = NUM_BINS, predicted: Tensor | None = None
+) -> list[Bin]:
+    """Nodes by the probability of their predicted class, in bins of equal width; no empty ones.
+
+    Args:
+        probability: Of each class, ``[M, C]``.
+        y: Labels, ``[M]``.
+        num_bins: Bins between 0 and 1.
+        predicted: The predicted classes, ``[M]``; the most probable ones if not given.
+    """
     _check(probability, y)
-    confidence, predicted = (part.cpu().numpy() for part in probability.double().max(dim=-1))
-    right = predicted == y.cpu().numpy()
+    chosen = probability.argmax(-1) if predicted is None else predicted
+    confidence = probability.double().gather(-1, chosen.unsqueeze(-1)).squeeze(-1).cpu().numpy()
+    right = (chosen == y).cpu().numpy()
     place = np.minimum((confidence * num_bins).astype(np.int64), num_bins - 1)
-    gaps = np.bincount(place, weights=right - confidence, minlength=num_bins)
-    return float(np.abs(gaps).sum() / len(right))
+    return [
+        Bin(int(inside.sum()), float(confidence[inside].mean()), float(right[inside].mean()))
+        for inside in (place == number for number in np.unique(place))
+    ]
 
 
 def _negative_log_likelihood(logits: Tensor, y: Tensor, temperature: float) -> float:

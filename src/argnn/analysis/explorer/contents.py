@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
+from argnn.analysis.explorer.headline import Worth, findings, headline
 from argnn.analysis.explorer.packing import Packed, pack_columns, pack_floats, pack_integers
 from argnn.analysis.geometry import field_nrmd, metric_statistics
 from argnn.analysis.layers import Layer, learned_layers, metric_kind
@@ -19,11 +20,20 @@ from argnn.analysis.projection import project
 from argnn.analysis.properties import (
     clustering,
     degree,
+    feature_names,
     labels_of,
     local_homophily,
     node_names,
 )
 from argnn.analysis.rewiring import rewire
+from argnn.analysis.variation import (
+    HARDLY,
+    MAIN_STATISTICS,
+    axis_variation,
+    farthest_nodes,
+    metric_variation,
+    peak,
+)
 from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.functional.factored import is_factored
 from argnn.functional.neighborhood import edges_of, neighborhood
@@ -35,6 +45,29 @@ _MOST_PAIRS_FOR_ALL_ROUNDS = 100_000
 _ALL_ROUNDS, _FEW_ROUNDS = 100, 30
 #: Most nodes, and most edges in both directions, that a page holds.
 _MOST_NODES, _MOST_EDGES = 20_000, 1_000_000
+#: Most input features, numbers or labels of nodes, and unusual nodes that a page holds.
+_MOST_FEATURES, _MOST_TARGETS, _MOST_UNUSUAL = 30, 10, 12
+#: Larger confusion matrices would not be read.
+_MOST_CONFUSED = 10
+
+_Statistics = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Numbers or labels of the nodes, where these are predicted instead of classes.
+
+    Attributes:
+        names: Name of each of them.
+        known: Their values, NaN where they are not known, ``[N, T]``.
+        predicted: Predicted numbers, or probabilities of the labels, ``[N, T]``.
+        are_labels: Whether they are labels, which a node has or has not.
+    """
+
+    names: Sequence[str]
+    known: NDArray[Any]
+    predicted: NDArray[Any]
+    are_labels: bool
 
 
 @dataclass(frozen=True)
@@ -47,10 +80,15 @@ class Subject:
         model: The model whose geometry is shown, on the CPU.
         embedding: The vector of each node that is drawn, ``[N, D]``.
         probabilities: Of each class at each node, ``[N, C]``; None where no classes are predicted.
+        predicted: Number of the predicted class of each node, ``[N]``; the most probable one where
+            it is not given.
         class_names: Names of the classes.
         masks: Training, validation and test nodes, ``[N]`` each; None where there are none.
-        overview: Facts, scores, curves and notes above the map.
+        overview: Facts, scores, curves and notes below the map.
         seed: Fixes drawing and rewiring.
+        targets: What is predicted instead of classes.
+        worth: What the trial measured for a learned and for a fixed metric.
+        model_name: Name of the model.
     """
 
     title: str
@@ -62,6 +100,17 @@ class Subject:
     masks: tuple[Tensor, Tensor, Tensor] | None = None
     overview: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    predicted: NDArray[Any] | None = None
+    targets: Targets | None = None
+    worth: Worth | None = None
+    model_name: str = "The model"
+
+    @property
+    def decided(self) -> NDArray[Any] | None:
+        """Number of the predicted class of each node, ``[N]``; None without classes."""
+        if self.predicted is not None or self.probabilities is None:
+            return self.predicted
+        return np.asarray(self.probabilities.argmax(1))
 
 
 @dataclass(frozen=True)
@@ -97,7 +146,8 @@ def document(subject: Subject, tell: Tell = be_silent) -> dict[str, Any]:
     """
     graph = subject.graph
     layers = learned_layers(subject.model, graph)
-    pairs = ordered_pairs(edges_of(graph), graph.num_nodes)
+    edges = edges_of(graph)
+    pairs = ordered_pairs(edges, graph.num_nodes)
     sample = _sample(pairs, graph.num_nodes, subject.seed)
     ids = node_names(graph, sample.nodes.tolist())
     embedding, jobs = subject.embedding[sample.nodes.numpy()], torch.get_num_threads()
@@ -105,8 +155,16 @@ def document(subject: Subject, tell: Tell = be_silent) -> dict[str, Any]:
     views = [project(embedding, dimensions, subject.seed, jobs) for dimensions in (2, 3)]
     tell(4, 5, "statistics of layers, messages, rewiring")
     source, target = sample.place[pairs[:, sample.edges]]
+    properties, labels = _properties(graph), labels_of(graph).numpy()
+    statistics = [_statistics(layer, graph) for layer in layers]
+    variations = [metric_variation(*both) for both in zip(statistics, layers, strict=True)]
+    kind, top = metric_kind(subject.model), peak(variations)
+    found = findings(
+        subject.model_name, kind, statistics, variations, properties, labels, subject.worth
+    )
     return {
         "title": subject.title,
+        "headline": headline(found),
         **subject.overview,
         "notes": [
             *subject.overview.get("notes", []),
@@ -116,16 +174,36 @@ def document(subject: Subject, tell: Tell = be_silent) -> dict[str, Any]:
         "classes": [str(name) for name in subject.class_names],
         "ids": None if ids == [str(n) for n in range(len(ids))] else ids,
         "count": len(sample.nodes),
-        "nodes": _nodes(subject, sample),
+        "whole": {"nodes": graph.num_nodes, "edges": pairs.size(1) // 2},
+        "nodes": _nodes(subject, sample, properties),
+        "features": _features(graph, sample),
+        "targets": _targets(subject.targets, sample),
+        "confusion": _confusion(subject, labels),
         "views": [{"method": method, "points": pack_floats(points)} for points, method in views],
         "neighbors": {
             "count": pack_integers(torch.bincount(target, minlength=len(sample.nodes)).numpy()),
             "source": pack_integers(source.numpy()),
         },
-        "rewired": _rewired(subject, layers, sample),
-        "metric": metric_kind(subject.model),
-        "layers": _layers(subject, layers, sample),
+        "rewired": _rewired(subject, layers, pairs, sample),
+        "metric": kind,
+        "hardly": HARDLY,
+        "start": None if top is None or top.variation < HARDLY else [top.layer, top.statistic],
+        "layers": _layers(subject, layers, statistics, variations, pairs[:, sample.edges], sample),
     }
+
+
+def _properties(graph: Data) -> dict[str, NDArray[Any]]:
+    edges, count = graph.edge_index, graph.num_nodes
+    return {
+        "degree": degree(edges, count).numpy(),
+        "homophily": local_homophily(edges, labels_of(graph)).numpy(),
+        "clustering": clustering(edges, count).numpy(),
+    }
+
+
+def _statistics(layer: Layer, graph: Data) -> dict[str, NDArray[Any]]:
+    found = vars(metric_statistics(layer.g, edges_of(graph)))
+    return {name: values.numpy() for name, values in found.items()}
 
 
 def _matrices(layers: Sequence[Layer]) -> list[str]:
@@ -146,44 +224,89 @@ def _left_out(sample: _Sample, pairs: Tensor) -> list[str]:
     return [
         f"The graph is too large for a page: it shows {nodes:,} of {len(sample.place):,} nodes, "
         f"drawn at random, and {edges:,} of {pairs.size(1):,} edges, counted in both directions. "
-        "Figures are those of the whole graph."
+        "Scores, the sentence on top, the matrix of classes and the calibration are those of the "
+        "whole graph, lists, means and rewiring those of the nodes shown."
     ]
 
 
-def _nodes(subject: Subject, sample: _Sample) -> dict[str, Packed | None]:
-    graph, chances = subject.graph, subject.probabilities
+def _nodes(subject: Subject, sample: _Sample, properties: _Statistics) -> dict[str, Packed | None]:
+    graph, chances, predicted = subject.graph, subject.probabilities, subject.decided
     labels, chosen = labels_of(graph), sample.nodes.numpy()
-    edges, count = graph.edge_index, graph.num_nodes
-    part = np.full(count, -1)  # 0, 1, 2 for training, validation, test; -1 for none of them
+    part = np.full(graph.num_nodes, -1)  # 0, 1, 2: training, validation, test; -1: none of them
     for number, mask in enumerate(subject.masks or ()):
         part[mask.numpy()] = number
     return {
         "label": pack_integers(labels.numpy()[chosen]) if bool((labels >= 0).any()) else None,
-        "predicted": None if chances is None else pack_integers(chances.argmax(1)[chosen]),
+        "predicted": None if predicted is None else pack_integers(predicted[chosen]),
         "probability": None if chances is None else pack_floats(chances[chosen]),
         "part": None if subject.masks is None else pack_integers(part[chosen]),
-        "degree": pack_integers(degree(edges, count).numpy()[chosen]),
-        "homophily": pack_floats(local_homophily(edges, labels).numpy()[chosen]),
-        "clustering": pack_floats(clustering(edges, count).numpy()[chosen]),
+        "degree": pack_integers(properties["degree"][chosen]),
+        "homophily": pack_floats(properties["homophily"][chosen]),
+        "clustering": pack_floats(properties["clustering"][chosen]),
     }
 
 
-def _rewired(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> dict[str, Any] | None:
-    graph = subject.graph
-    num_pairs = neighborhood(graph.edge_index, graph.num_nodes).num_pairs
+def _features(graph: Data, sample: _Sample) -> dict[str, Any] | None:
+    """The input features that vary most over the nodes shown, in their order."""
+    x = graph.x[sample.nodes].double()
+    varying = x.var(0, unbiased=False)
+    kept = varying.topk(min(_MOST_FEATURES, int((varying > 0).sum()))).indices.sort().values
+    if not len(kept):
+        return None
+    names = feature_names(graph)
+    return {
+        "names": [names[k] for k in kept.tolist()],
+        "of": x.size(1),
+        "values": pack_columns(x[:, kept].numpy()),
+    }
+
+
+def _targets(targets: Targets | None, sample: _Sample) -> dict[str, Any] | None:
+    if targets is None:
+        return None
+    chosen = sample.nodes.numpy()
+    lines = [
+        {
+            "name": str(name),
+            "known": pack_floats(targets.known[chosen, k]),
+            "predicted": pack_floats(targets.predicted[chosen, k]),
+            "spread": _plain(np.nanstd(targets.known[:, k])),
+        }
+        for k, name in enumerate(targets.names[:_MOST_TARGETS])
+        if np.isfinite(targets.known[:, k]).any()
+    ]
+    return {"are_labels": targets.are_labels, "of": len(targets.names), "lines": lines}
+
+
+def _confusion(subject: Subject, labels: NDArray[Any]) -> list[list[int]] | None:
+    """How many test nodes of each class were taken for which; None where there are too many."""
+    predicted, count = subject.decided, len(subject.class_names)
+    if predicted is None or subject.masks is None or count > _MOST_CONFUSED:
+        return None
+    tested = subject.masks[2].numpy() & (labels >= 0)
+    found = np.zeros((count, count), dtype=np.int64)
+    np.add.at(found, (labels[tested], predicted[tested]), 1)
+    return found.tolist() if tested.any() else None
+
+
+def _rewired(
+    subject: Subject, layers: Sequence[Layer], pairs: Tensor, sample: _Sample
+) -> dict[str, Any] | None:
+    """The rewired edges between the nodes that are shown: each keeps its degree in the page."""
+    nodes = sample.nodes
+    edges = sample.place[pairs[:, sample.edges]]
+    num_pairs = neighborhood(edges, len(nodes)).num_pairs
     if not layers or num_pairs < 2:
         return None
-    labels, masks = labels_of(graph), subject.masks
+    labels, masks = labels_of(subject.graph)[nodes], subject.masks
     rounds = _ALL_ROUNDS if num_pairs <= _MOST_PAIRS_FOR_ALL_ROUNDS else _FEW_ROUNDS
-    last = layers[-1]
-    done = rewire(last.h, last.g, graph.edge_index, y=labels, seed=subject.seed, max_rounds=rounds)
-    ends = sample.place[neighborhood(done.edge_index, graph.num_nodes).pairs]
-    low, high = ends[:, (ends >= 0).all(dim=0)].numpy()  # of which both nodes are shown
+    h, g = layers[-1].h[nodes], layers[-1].g[nodes]
+    done = rewire(h, g, edges, y=labels, seed=subject.seed, max_rounds=rounds)
+    low, high = neighborhood(done.edge_index, len(nodes)).pairs.numpy()
     held_out = None
-    if masks is not None:  # homophily between nodes that were not trained on
-        hidden = torch.where(masks[0], -1, labels)
-        both = (graph.edge_index, done.edge_index)
-        held_out = [_plain(AF.edge_homophily(edges, hidden)) for edges in both]
+    if masks is not None and subject.decided is not None:  # between nodes not trained on
+        hidden = torch.where(masks[0][nodes], -1, labels)
+        held_out = [_plain(AF.edge_homophily(each, hidden)) for each in (edges, done.edge_index)]
     return {
         "low": pack_integers(low),
         "high": pack_integers(high),
@@ -194,34 +317,47 @@ def _rewired(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> dict
     }
 
 
-def _layers(subject: Subject, layers: Sequence[Layer], sample: _Sample) -> list[dict[str, Any]]:
-    messages = layer_messages(subject.model, subject.graph)
+def _layers(
+    subject: Subject,
+    layers: Sequence[Layer],
+    statistics: Sequence[_Statistics],
+    variations: Sequence[Mapping[str, float]],
+    pairs: Tensor,
+    sample: _Sample,
+) -> list[dict[str, Any]]:
+    messages = layer_messages(subject.model, subject.graph, pairs)
     room = _MOST_METRIC_ENTRIES
     described: list[dict[str, Any]] = []
     # Predictions depend on the last layer first, so that it is always shown in full.
     for number in reversed(range(len(layers))):
         room -= len(sample.nodes) * layers[number].g.size(-1)
         whole = room >= 0 or not described
+        varies = max(variations[number][name] for name in MAIN_STATISTICS) >= HARDLY
         both = layers[number], messages[number]
-        described.append(_layer(number + 1, subject.graph, *both, whole, sample))
+        shown = _layer(subject.graph, *both, sample, whole=whole, varies=varies)
+        nodes = sample.nodes.numpy()
+        shown["number"], shown["variation"] = number + 1, variations[number]
+        shown["statistics"] = {k: pack_floats(v[nodes]) for k, v in statistics[number].items()}
+        described.append(shown)
     return described[::-1]
 
 
 def _layer(
-    number: int, graph: Data, layer: Layer, messages: Messages, whole: bool, sample: _Sample
+    graph: Data, layer: Layer, messages: Messages, sample: _Sample, *, whole: bool, varies: bool
 ) -> dict[str, Any]:
-    statistics = vars(metric_statistics(layer.g, edges_of(graph)))
-    attention, nodes, edges = messages.attention, sample.nodes, sample.edges
-    shown = AF.metric_diagonal(layer.g[nodes].double()).log()
+    attention = messages.attention
+    log_g = AF.metric_diagonal(layer.g[sample.nodes].double()).log()
+    axes = axis_variation(log_g.numpy())
     return {
-        "number": number,
         "axes": layer.g.size(-1),
         "nrmd": _plain(field_nrmd(layer.g, graph.edge_index)),
-        "log_metric": pack_columns(shown.numpy()) if whole else None,
-        "statistics": {name: pack_floats(v[nodes].numpy()) for name, v in statistics.items()},
-        "tau": pack_floats(messages.tau[edges].numpy()),
-        "attention": None if attention is None else pack_floats(attention[edges].numpy()),
-        "weight": pack_floats(messages.weight[edges].numpy()),
+        "log_metric": pack_columns(log_g.numpy()) if whole else None,
+        "axis_variation": axes.round(4).tolist(),
+        "best_axis": int(axes.argmax()),
+        "unusual": farthest_nodes(log_g, _MOST_UNUSUAL) if varies else [],
+        "tau": pack_floats(messages.tau.numpy()),
+        "attention": None if attention is None else pack_floats(attention.numpy()),
+        "weight": pack_floats(messages.weight.numpy()),
     }
 
 

@@ -17,8 +17,8 @@ from typing import Any
 # those before it; inside its functions, all.
 SCRIPTS = (
     "dom", "arrays", "graph", "state", "coloring", "camera", "scene", "painter_canvas",
-    "painter_webgl", "marks", "map", "legend", "detail", "search", "overview", "downloads",
-    "controls", "gestures", "main",
+    "painter_webgl", "marks", "map", "legend", "summary", "reliability", "selection", "detail",
+    "search", "overview", "downloads", "controls", "gestures", "main",
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 // Where the nodes lie, and how they come to the screen. Both painters use the same look.
 
 const EYE = 2.8; // distance of the eye; the nodes lie between -1 and 1
+const MOST_FOG = 0.6; // how much of the background the farthest nodes take
 const frame = { width: 0, height: 0, ratio: 1 }; // size of the map, and device pixels per pixel
 
 // The plane is space without a third coordinate, looked at from the front.
@@ -64,8 +65,8 @@ function project(look, node) {
   const back = -sinYaw * x + cosYaw * z;
   const up = cosPitch * y - sinPitch * back;
   const far = sinPitch * y + cosPitch * back;
-  const nearness = EYE / (EYE + far);
-  return [look.x + unit * side * nearness, look.y - unit * up * nearness, far];
+  const near = nearness(far);
+  return [look.x + unit * side * near, look.y - unit * up * near, far];
 }
 
 const screen = {
@@ -91,6 +92,15 @@ function projectAll() {
 function nodeRadius() {
   const usual = clamp(70 / Math.sqrt(count), 1.6, 5);
   return usual * clamp(Math.sqrt(state.scale), 1, 2);
+}
+
+// In space, near nodes are larger, and far ones fade into the background.
+function nearness(far) {
+  return EYE / (EYE + far);
+}
+
+function fog(far) {
+  return state.view === SPACE ? MOST_FOG * clamp((far + 1) / 2, 0, 1) : 0;
 }
 
 function faintRadius() {

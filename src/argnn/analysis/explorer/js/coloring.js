@@ -36,35 +36,79 @@ function hex(channels) {
   return `#${channels.map((c) => Math.round(c).toString(16).padStart(2, "0")).join("")}`;
 }
 
+// A color with a share of another one.
+function mixed(color, other, share) {
+  const added = rgb(other);
+  return hex(rgb(color).map((c, k) => c + share * (added[k] - c)));
+}
+
 function rampColor(share) {
   const stops = isDark.matches ? DARK_RAMP : RAMP;
   const place = share * (stops.length - 1);
   const below = Math.min(Math.floor(place), stops.length - 2);
-  const low = rgb(stops[below]);
-  const high = rgb(stops[below + 1]);
-  return hex(low.map((c, k) => c + (place - below) * (high[k] - c)));
+  return mixed(stops[below], stops[below + 1], place - below);
 }
 
 // The extremes are cut: a few far values would leave one color for all others.
-function fieldColoring(numbers, title) {
+function middleRange(numbers) {
   const known = Float64Array.from(numbers).filter((value) => !Number.isNaN(value)).sort();
   const last = known.length - 1;
-  const low = known.length ? known[Math.floor(0.02 * last)] : 0;
-  const high = known.length ? known[Math.ceil(0.98 * last)] : 0;
+  if (last < 0) return { low: 0, high: 0, missing: numbers.length };
+  let [low, high] = [known[Math.floor(0.02 * last)], known[Math.ceil(0.98 * last)]];
+  if (low === high) [low, high] = [known[0], known[last]];
+  return { low, high, missing: numbers.length - known.length };
+}
+
+// Numbers with a zero of their own vary by their range, relative to the larger end.
+function relativeVariation({ low, high }) {
+  return high > low ? (high - low) / Math.max(Math.abs(low), Math.abs(high)) : 0;
+}
+
+// What hardly varies is grey: a palette would show differences that mean nothing.
+function fieldColoring(numbers, title, variation) {
+  const range = middleRange(numbers);
+  const { low, high, missing } = range;
+  const change = variation === undefined ? relativeVariation(range) : variation;
+  if (!(high > low) || change < data.hardly) {
+    return { bucketOf: () => 0, colors: [GREY], title, low, high, missing, isFlat: true, change };
+  }
   const bucketOf = (node) => {
     const value = numbers[node];
     if (Number.isNaN(value)) return STEPS;
-    return high > low ? clamp(Math.floor((value - low) / (high - low) * STEPS), 0, STEPS - 1) : 0;
+    return clamp(Math.floor((value - low) / (high - low) * STEPS), 0, STEPS - 1);
   };
   const colors = Array.from({ length: STEPS }, (_, k) => rampColor(k / (STEPS - 1)));
-  return { bucketOf, colors: [...colors, GREY], title, low, high, missing: count - known.length };
+  return { bucketOf, colors: [...colors, GREY], title, low, high, missing };
 }
 
 function axisColoring() {
-  const { metric, axes } = layers[state.layer];
+  const { metric, axes, axisVariation, bestAxis } = layers[state.layer];
   const g = metric();
   const numbers = Float32Array.from({ length: count }, (_, node) => g[node * axes + state.axis]);
-  return fieldColoring(numbers, `log g of axis ${state.axis}`);
+  const best = state.axis === bestAxis ? ", which varies most" : "";
+  return fieldColoring(numbers, `log g of axis ${state.axis}${best}`, axisVariation[state.axis]);
+}
+
+// A feature has no zero of its own: only one that is the same everywhere is grey.
+function featureColoring() {
+  const width = features.names.length;
+  const values = features.values();
+  const numbers = Float32Array.from({ length: count }, (_, node) => values[node * width + state.feature]);
+  return fieldColoring(numbers, features.names[state.feature], Infinity);
+}
+
+// The choices "known 0", "predicted 0", "off 0" and so on: of the first target.
+function targetColoring(name) {
+  const [what, place] = name.split(" ");
+  const target = targets.lines[place];
+  if (what !== "off") return fieldColoring(target[what](), targetTitle(what, target), Infinity);
+  const numbers = Float32Array.from({ length: count }, (_, node) => targetError(target, node));
+  return fieldColoring(numbers, targetTitle(what, target), Infinity);
+}
+
+function targetTitle(what, target) {
+  const chance = targets.are_labels ? "probability" : "predicted";
+  return `${target.name}, ${{ known: "known", predicted: chance, off: "error" }[what]}`;
 }
 
 const COLORINGS = {
@@ -84,6 +128,11 @@ const COLORINGS = {
     names: [...PARTS, "none"],
     colors: PART_COLORS,
   }),
+  confidence: () => fieldColoring(
+    Float32Array.from({ length: count }, (_, node) => confidence(node)),
+    "probability of the prediction",
+  ),
+  feature: featureColoring,
   degree: () => fieldColoring(nodes.degree, "degree"),
   homophily: () => fieldColoring(nodes.homophily, "local homophily"),
   clustering: () => fieldColoring(nodes.clustering, "clustering"),
@@ -93,5 +142,8 @@ const COLORINGS = {
 function chosenColoring() {
   const found = COLORINGS[state.color];
   if (found) return found();
-  return fieldColoring(layers[state.layer].statistics[state.color](), MEANINGS[state.color][0]);
+  if (!MEANINGS[state.color]) return targetColoring(state.color);
+  const { statistics, variation } = layers[state.layer];
+  const [name, meaning] = MEANINGS[state.color];
+  return { ...fieldColoring(statistics[state.color](), name, variation[state.color]), meaning };
 }

@@ -1,8 +1,10 @@
 // The choices above the map.
 
 function fillControls() {
-  for (const [value, text] of colorChoices()) addOption(at("color"), value, text);
+  for (const [group, choices] of Object.entries(colorChoices())) addGroup(at("color"), group, choices);
+  if (data.start) at("color").value = data.start[1];
   state.color = at("color").value;
+  if (features) features.names.forEach((name, k) => addOption(at("feature"), k, name));
   layers.forEach((layer, k) => addOption(at("layer"), k, layer.number));
   at("layer").value = String(state.layer);
   at("layer-field").hidden = !layers.length;
@@ -15,18 +17,40 @@ function fillControls() {
 function colorChoices() {
   const isKnown = Boolean(nodes.label);
   const statistics = layers.length ? Object.keys(layers[0].statistics) : [];
-  const choices = [
-    isKnown && ["label", "class"],
-    nodes.predicted && ["predicted", "prediction"],
-    nodes.predicted && isKnown && ["error", "error"],
-    ...statistics.map((name) => [name, MEANINGS[name][0]]),
-    layers.length && ["axis", "metric axis"],
-    ["degree", "degree"],
-    isKnown && ["homophily", "local homophily"],
-    ["clustering", "clustering"],
-    nodes.part && ["part", "split"],
-  ];
-  return choices.filter(Boolean);
+  return {
+    "Result": [
+      isKnown && ["label", "class"],
+      nodes.predicted && ["predicted", "prediction"],
+      nodes.predicted && isKnown && ["error", "error"],
+      nodes.predicted && ["confidence", "confidence"],
+      ...targetChoices(),
+    ],
+    "Metric": [
+      ...statistics.map((name) => [name, MEANINGS[name][0]]),
+      layers.length && ["axis", "metric axis"],
+    ],
+    "Graph": [
+      ["degree", "degree"],
+      isKnown && ["homophily", "local homophily"],
+      ["clustering", "clustering"],
+      nodes.part && ["part", "split"],
+      features && ["feature", "input feature"],
+    ],
+  };
+}
+
+function targetChoices() {
+  const lines = targets ? targets.lines : [];
+  return lines.flatMap((target, place) => ["known", "predicted", "off"].map(
+    (what) => [`${what} ${place}`, targetTitle(what, target)],
+  ));
+}
+
+function addGroup(select, name, choices) {
+  const group = make("optgroup");
+  group.label = name;
+  for (const [value, text] of choices.filter(Boolean)) addOption(group, value, text);
+  if (group.children.length) select.append(group);
 }
 
 function fillFilters() {
@@ -52,6 +76,7 @@ function listenControls() {
   onChange("layer", changeLayer);
   onChange("view", changeView);
   onChange("edges", changeEdges);
+  onChange("feature", changeFeature);
   at("axis").addEventListener("input", changeAxis);
   const filters = { "class-filter": "label", "part-filter": "part", "result-filter": "result" };
   for (const [id, name] of Object.entries(filters)) {
@@ -63,12 +88,25 @@ function listenControls() {
   at("zoom-in").addEventListener("click", () => zoom(1.4));
   at("zoom-out").addEventListener("click", () => zoom(1 / 1.4));
   at("reset").addEventListener("click", reset);
+  at("lasso").addEventListener("click", () => setLasso(!lasso.isOn));
 }
 
 function changeColor(value) {
   state.color = value;
   at("axis-field").hidden = value !== "axis";
+  at("feature-field").hidden = value !== "feature";
+  proposeAxis();
   changeAxis();
+}
+
+function changeFeature(value) {
+  state.feature = Number(value);
+  recolor();
+}
+
+// The axis that varies most in this layer.
+function proposeAxis() {
+  if (layers.length) at("axis").value = String(layers[state.layer].bestAxis);
 }
 
 function changeAxis() {
@@ -78,6 +116,7 @@ function changeAxis() {
 
 function changeLayer(value) {
   state.layer = Number(value);
+  proposeAxis();
   changeAxis();
   showDetail();
   showGeometry();
@@ -102,6 +141,7 @@ function checkAxis() {
   if (state.color === "axis" && !layers[state.layer].metric()) {
     state.layer = layers.length - 1;
     at("layer").value = String(state.layer);
+    proposeAxis();
   }
   const last = layers[state.layer].axes - 1;
   at("axis").max = last;

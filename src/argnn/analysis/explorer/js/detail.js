@@ -7,12 +7,13 @@ function showDetail() {
   const box = at("detail");
   const node = state.chosen;
   if (node < 0) {
-    const advice = make("p", "Click a node or find one by its id.", "quiet");
-    box.replaceChildren(make("h3", "No node chosen"), advice);
+    box.replaceChildren(...(state.selected ? selectionPart() : summaryParts()));
+    box.scrollTop = 0;
     return;
   }
   const facts = nodeFacts(node);
-  box.replaceChildren(make("h3", `Node ${nameOf(node)}`), addPairs(make("dl"), facts));
+  const back = makeButton("Back", () => choose(-1), "back");
+  box.replaceChildren(back, make("h3", `Node ${nameOf(node)}`), addPairs(make("dl"), facts));
   if (nodes.predicted) box.append(...probabilityPart(node));
   if (layers.length) box.append(...geometryPart(node));
   box.append(...neighborPart(node));
@@ -31,6 +32,10 @@ function nodeFacts(node) {
   if (nodes.predicted) {
     const result = RESULTS[resultOf(node)];
     facts.push(["Prediction", `${classOf(nodes.predicted[node])} (${result})`]);
+  }
+  for (const target of targets ? targets.lines : []) {
+    const predicted = number(target.predicted()[node]);
+    facts.push([target.name, `${targetWords(target.known()[node])} (predicted ${predicted})`]);
   }
   if (nodes.part) facts.push(["Split", partOf(node)]);
   facts.push(["Degree", nodes.degree[node]]);
@@ -158,20 +163,11 @@ function neighborTable(list, layer) {
   const columns = layer ? messageColumns(layer) : [];
   const lines = list.map((k) => {
     const other = neighborOf[k];
-    const button = makeButton(nameOf(other), () => choose(other, true), "link");
-    button.title = nameOf(other);
-    const label = nodes.label ? classOf(nodes.label[other]) : "–";
-    return [button, label, ...columns.map(([, values]) => number(values[k]))];
+    const label = nodes.label ? [classOf(nodes.label[other])] : [];
+    return [nodeLink(other), ...label, ...columns.map(([, values]) => number(values[k]))];
   });
-  const table = make("table");
-  const scroll = make("div", null, "scroll");
-  fillTable(table, "", ["Node", "Class", ...columns.map(([name]) => name)], lines, 2);
-  for (const cell of table.querySelectorAll("td:nth-child(2)")) {
-    cell.classList.add("name");
-    cell.title = cell.textContent;
-  }
-  scroll.append(table);
-  return scroll;
+  const header = ["Node", ...(nodes.label ? ["Class"] : []), ...columns.map(([name]) => name)];
+  return nameTable(header, lines, nodes.label ? [2] : []);
 }
 
 // Names and values of what is known about the messages of a layer.

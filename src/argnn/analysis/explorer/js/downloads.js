@@ -28,6 +28,17 @@ function everyNode(columns) {
 }
 
 function saveNodes() {
+  const columns = nodeColumns();
+  save("nodes.csv", columns.map(([name]) => name), everyNode(columns));
+}
+
+function saveSelection() {
+  const columns = nodeColumns();
+  const lines = [...state.selected].map((node) => columns.map(([, value]) => value(node)));
+  save("selection.csv", columns.map(([name]) => name), lines);
+}
+
+function nodeColumns() {
   const columns = [["id", nameOf], ...resultColumns()];
   columns.push(["degree", (node) => nodes.degree[node]]);
   for (const name of ["homophily", "clustering"]) {
@@ -38,7 +49,7 @@ function saveNodes() {
       columns.push([`${name}_layer_${layer.number}`, (node) => rounded(values()[node])]);
     }
   }
-  save("nodes.csv", columns.map(([name]) => name), everyNode(columns));
+  return columns;
 }
 
 function resultColumns() {
@@ -51,6 +62,10 @@ function resultColumns() {
       const chance = (node) => rounded(nodes.probability[node * classes.length + k]);
       columns.push([`p_${name}`, chance]);
     });
+  }
+  for (const target of targets ? targets.lines : []) {
+    columns.push([target.name, (node) => rounded(target.known()[node])]);
+    columns.push([`predicted_${target.name}`, (node) => rounded(target.predicted()[node])]);
   }
   if (nodes.part) columns.push(["split", partOf]);
   return columns;

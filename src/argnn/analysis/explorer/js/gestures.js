@@ -10,12 +10,28 @@ const KEYS = {
   "=": () => zoom(1.25),
   "-": () => zoom(0.8),
   0: reset,
-  Escape: () => choose(-1),
+  s: selectShown,
+  l: () => setLasso(!lasso.isOn),
+  Escape: letGo,
   ArrowLeft: () => shift(40, 0),
   ArrowRight: () => shift(-40, 0),
   ArrowUp: () => shift(0, 40),
   ArrowDown: () => shift(0, -40),
 };
+
+const lasso = { isOn: false, outline: null };
+
+function setLasso(isOn) {
+  lasso.isOn = isOn;
+  at("lasso").setAttribute("aria-pressed", String(isOn));
+}
+
+// First the lasso, then the chosen node, then the selection.
+function letGo() {
+  if (lasso.isOn) setLasso(false);
+  else if (state.chosen >= 0) choose(-1);
+  else if (state.selected) select(null);
+}
 
 // The next node in the order of their numbers that passes the filters.
 function chooseNext(step) {
@@ -68,7 +84,10 @@ function listenPointers() {
     const dy = offsetY - before[1];
     fingers.set(pointerId, [offsetX, offsetY]);
     dragged += Math.abs(dx) + Math.abs(dy);
-    if (fingers.size === 2) pinch();
+    if (lasso.outline) {
+      lasso.outline.push([offsetX, offsetY]);
+      paintMarks();
+    } else if (fingers.size === 2) pinch();
     else if (fingers.size === 1 && dragged >= CLICK_SLACK) shift(dx, dy);
   }
 
@@ -77,10 +96,19 @@ function listenPointers() {
     fingers.set(event.pointerId, [event.offsetX, event.offsetY]);
     dragged = 0;
     spread = 0;
+    lasso.outline = lasso.isOn || event.shiftKey ? [[event.offsetX, event.offsetY]] : null;
   });
   canvas.addEventListener("pointermove", move);
   canvas.addEventListener("pointerup", (event) => {
     fingers.delete(event.pointerId);
+    const outline = lasso.outline;
+    lasso.outline = null;
+    if (outline && dragged > CLICK_SLACK) {
+      setLasso(false);
+      selectInside(outline);
+      paintMarks();
+      return;
+    }
     const reach = event.pointerType === "touch" ? FINGER_REACH : REACH;
     if (dragged <= CLICK_SLACK) choose(nearest(event.offsetX, event.offsetY, reach));
   });

@@ -22,12 +22,30 @@ const layers = data.layers.map((layer) => ({
   axes: layer.axes,
   nrmd: layer.nrmd,
   statistics: laterEach(layer.statistics),
+  variation: layer.variation,
+  axisVariation: layer.axis_variation,
+  bestAxis: layer.best_axis,
+  unusual: layer.unusual,
   metric: later(() => unpack(layer.log_metric)),
   usual: later(() => columnMeans(unpack(layer.log_metric), layer.axes)),
   tau: later(() => unpack(layer.tau)),
   attention: later(() => unpack(layer.attention)),
   weight: later(() => unpack(layer.weight)),
 }));
+
+// Numbers or labels that are predicted instead of classes; null where there are none.
+const targets = data.targets && {
+  ...data.targets,
+  lines: data.targets.lines.map((line) => ({
+    ...line,
+    known: later(() => unpack(line.known)),
+    predicted: later(() => unpack(line.predicted)),
+  })),
+};
+const features = data.features && {
+  ...data.features,
+  values: later(() => unpack(data.features.values)),
+};
 
 function laterEach(statistics) {
   const entries = Object.entries(statistics);

@@ -10,8 +10,9 @@ listenSearch();
 listenKeys();
 listenWheel();
 listenPointers();
+proposeAxis();
+changeAxis();
 refilter();
-recolor();
 showDetail();
 showGeometry();
 
@@ -28,6 +29,7 @@ resize();
 window.argnnExplorer = {
   place: (node) => project(currentLook(), node).slice(0, 2),
   paint,
-  state: () => ({ ...state, shown: scene.shownCount }),
+  depth: (node) => project(currentLook(), node)[2],
+  state: () => ({ ...state, shown: scene.shownCount, selected: [...(state.selected || [])] }),
   ready: performance.now(),
 };

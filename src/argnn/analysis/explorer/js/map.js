@@ -100,6 +100,10 @@ function nearest(x, y, reach = REACH) {
 
 function recolor() {
   readColors();
+  if (state.hidden.size) {
+    state.hidden.clear();
+    refilter();
+  }
   painter.colorsChanged();
   showLegend();
   showStatus();
@@ -116,6 +120,7 @@ function refilter() {
 
 function choose(node, intoView) {
   state.chosen = node;
+  if (node < 0 && !intoView) at("announce").textContent = "";
   canvas.dataset.chosen = String(node);
   showDetail();
   if (intoView && node >= 0 && bringIntoView(node)) draw();

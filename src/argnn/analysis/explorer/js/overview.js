@@ -1,4 +1,4 @@
-// What stands above and below the map: scores, learning curves, means by layer and class.
+// What stands above and below the map: the sentence on top, scores, learning curves, means by layer and class.
 
 const CURVE_NAMES = {
   loss: "Loss",
@@ -10,17 +10,40 @@ const CURVE_NAMES = {
 };
 
 function showOverview() {
-  const sizes = [`${whole(count)} nodes`, `${whole(neighborOf.length / 2)} edges`];
+  const few = count < data.whole.nodes ? `${whole(count)} of ` : "";
+  const sizes = [`${few}${whole(data.whole.nodes)} nodes`, `${whole(data.whole.edges)} edges`];
   if (classes.length) sizes.push(`${classes.length} classes`);
   const layered = layers.length === 1 ? "1 layer" : `${layers.length} layers`;
   sizes.push(layers.length ? `${layered} with a ${data.metric} metric` : "no metric");
   at("title").textContent = data.title;
+  const score = mainScore();
+  if (score && score.here !== null) sizes.unshift(scoreWords(score));
+  at("headline").textContent = data.headline;
   at("lead").textContent = sizes.join(", ");
   if (data.facts) addPairs(at("facts"), data.facts);
+  showComparison();
   if (data.scores) showScores();
   const notes = data.notes || [];
   at("notes").append(...notes.map((note) => make("li", note)));
   at("notes").hidden = !notes.length;
+}
+
+// The test score of the same name as the one that has chosen the epoch, else the first.
+function mainScore() {
+  const scores = data.scores || [];
+  const judged = scores.map(({ name }) => name.replace("validation ", "test "));
+  return scores.find(({ name }) => name === judged[judged.length - 1]) || scores[0];
+}
+
+function scoreWords({ name, here, plain }) {
+  return `${name} ${plain ? number(here) : `${percent(here)} %`}`;
+}
+
+function showComparison() {
+  at("comparison-box").hidden = !data.comparison;
+  if (!data.comparison) return;
+  const { caption, header, lines } = data.comparison;
+  fillTable(at("comparison"), caption, header, lines, 2);
 }
 
 function showScores() {
@@ -37,18 +60,13 @@ function showScores() {
 }
 
 function showClassScores() {
-  at("class-scores").hidden = !data.class_scores;
+  at("class-scores-box").hidden = !data.class_scores;
   if (!data.class_scores) return;
   const header = ["Class", "nodes", "precision", "recall", "F1", "average precision"];
-  // How many of its test nodes were taken for each class.
-  if (data.class_scores[0].said.length) {
-    header.push(...data.class_scores.map(({ name }) => `as ${name}`));
-  }
-  const lines = data.class_scores.map(({ name, nodes, shares, said }) => [
+  const lines = data.class_scores.map(({ name, nodes, shares }) => [
     name,
     whole(nodes),
     ...shares.map(percent),
-    ...said.map(whole),
   ]);
   fillTable(at("class-scores"), "Test scores of each class in per cent, this split", header, lines);
 }
@@ -113,6 +131,10 @@ function showGeometry() {
   addPairs(at("meanings"), Object.values(MEANINGS));
 }
 
+function shownOnly() {
+  return count < data.whole.nodes ? " in this page" : "";
+}
+
 function showLayerMeans(names, titles) {
   const mean = (values) => number(meanWhere(values, () => true));
   const lines = layers.map((layer) => [
@@ -120,12 +142,12 @@ function showLayerMeans(names, titles) {
     number(layer.nrmd),
     ...names.map((name) => mean(layer.statistics[name]())),
   ]);
-  const caption = "Means over the nodes of each layer";
+  const caption = `Means over the nodes${shownOnly()} of each layer`;
   fillTable(at("layer-table"), caption, ["Layer", "NRMD", ...titles], lines);
 }
 
 function showClassMeans(names, titles) {
-  at("class-table").hidden = !nodes.label;
+  at("class-table-box").hidden = !nodes.label;
   if (!nodes.label) return;
   const layer = layers[state.layer];
   const lines = classes.map((className, label) => {
@@ -134,6 +156,6 @@ function showClassMeans(names, titles) {
     const means = names.map((name) => number(meanWhere(layer.statistics[name](), isInside)));
     return [className, whole(size), ...means];
   });
-  const caption = `Means by class, layer ${layer.number}`;
+  const caption = `Means by class, layer ${layer.number}${shownOnly()}`;
   fillTable(at("class-table"), caption, ["Class", "Nodes", ...titles], lines);
 }

@@ -41,13 +41,12 @@ function canvasPainter(canvas) {
     pen.stroke();
   }
 
-  function paintNodes({ x, y }, order) {
-    const faint = dotImage(scene.theme.faint, faintRadius());
-    const dots = scene.coloring.colors.map((color) => later(() => dotImage(color, nodeRadius())));
-    for (const node of order) if (!scene.shown[node]) stamp(pen, faint, x[node], y[node]);
-    for (const node of order) {
-      if (scene.shown[node]) stamp(pen, dots[scene.bucket[node]](), x[node], y[node]);
-    }
+  function paintNodes({ x, y, far }, order) {
+    const faint = depthImages(scene.theme.faint, faintRadius());
+    const dots = scene.coloring.colors.map((color) => depthImages(color, nodeRadius()));
+    const put = (node, images) => stamp(pen, images[depthLevel(far[node])](), x[node], y[node]);
+    for (const node of order) if (!scene.shown[node]) put(node, faint);
+    for (const node of order) if (scene.shown[node]) put(node, dots[scene.bucket[node]]);
   }
 
   return {
@@ -68,6 +67,20 @@ function fromFarToNear(far) {
 function preparePen(pen) {
   pen.setTransform(frame.ratio, 0, 0, frame.ratio, 0, 0);
   pen.clearRect(0, 0, frame.width, frame.height);
+}
+
+// Nodes lie between -1, the nearest, and 1; as many sizes and shades of a dot are drawn.
+const DEPTHS = 16;
+
+function depthLevel(far) {
+  return clamp(Math.floor((far + 1) / 2 * DEPTHS), 0, DEPTHS - 1);
+}
+
+function depthImages(color, radius) {
+  return Array.from({ length: DEPTHS }, (_, level) => later(() => {
+    const far = state.view === SPACE ? 2 * (level + 0.5) / DEPTHS - 1 : 0;
+    return dotImage(mixed(color, scene.theme.panel, fog(far)), radius * nearness(far));
+  }));
 }
 
 // Copying a picture of a dot is much quicker than drawing an arc for each node.

@@ -11,13 +11,15 @@ uniform vec2 size;
 uniform vec3 look;
 uniform vec4 turn;
 
-// The same as project() of camera.js.
+// The same as project(), nearness() and fog() of camera.js.
+float far;
+float nearness;
 vec4 onScreen() {
   float side = turn.x * place.x + turn.y * place.z;
   float back = -turn.y * place.x + turn.x * place.z;
   float up = turn.z * place.y - turn.w * back;
-  float far = turn.w * place.y + turn.z * back;
-  float nearness = ${EYE.toFixed(1)} / (${EYE.toFixed(1)} + far);
+  far = turn.w * place.y + turn.z * back;
+  nearness = ${EYE.toFixed(1)} / (${EYE.toFixed(1)} + far);
   vec2 pixel = vec2(look.y + look.x * side * nearness, look.z - look.x * up * nearness);
   return vec4(2.0 * pixel.x / size.x - 1.0, 1.0 - 2.0 * pixel.y / size.y, far / ${EYE.toFixed(1)}, 1.0);
 }
@@ -26,23 +28,27 @@ vec4 onScreen() {
 const NODE_SHADER = `${PLACE_SHADER}
 uniform float isShown;
 uniform float radius;
+uniform vec4 mist;
 flat out vec3 fill;
+flat out float extent;
 void main() {
-  gl_Position = color.a == isShown ? onScreen() : vec4(2.0, 2.0, 2.0, 1.0);
-  gl_PointSize = 2.0 * radius + 2.0;
-  fill = color.rgb;
+  vec4 spot = onScreen();
+  gl_Position = color.a == isShown ? spot : vec4(2.0, 2.0, 2.0, 1.0);
+  extent = radius * nearness;
+  gl_PointSize = 2.0 * extent + 2.0;
+  fill = mix(color.rgb, mist.rgb, mist.a * clamp((far + 1.0) / 2.0, 0.0, 1.0));
 }
 `;
 // A point of WebGL is a square: what lies outside the circle is left out.
 const DOT_SHADER = `#version 300 es
 precision highp float;
-uniform float radius;
 uniform float leastCover;
 flat in vec3 fill;
+flat in float extent;
 out vec4 pixel;
 void main() {
-  float away = length(gl_PointCoord - 0.5) * (2.0 * radius + 2.0);
-  float cover = clamp(radius + 0.5 - away, 0.0, 1.0);
+  float away = length(gl_PointCoord - 0.5) * (2.0 * extent + 2.0);
+  float cover = clamp(extent + 0.5 - away, 0.0, 1.0);
   if (cover < leastCover) discard;
   pixel = vec4(fill * cover, cover);
 }
@@ -269,6 +275,8 @@ function paintNodes(gl, { nodeProgram }) {
   useProgram(gl, nodeProgram);
   // Where depth decides, a soft rim would hide what lies behind it.
   gl.uniform1f(uniforms.leastCover, isSpace ? 0.5 : 0.01);
+  const panel = rgb(scene.theme.panel).map((channel) => channel / 255);
+  gl.uniform4f(uniforms.mist, ...panel, isSpace ? MOST_FOG : 0);
   const drawDots = (isShown, radius) => {
     gl.uniform1f(uniforms.isShown, isShown);
     gl.uniform1f(uniforms.radius, radius * frame.ratio);

@@ -28,6 +28,8 @@ function colorOf(node) {
 
 function passes(node) {
   const { label, part, result } = state.filter;
+  if (state.selected && !state.selected.has(node)) return false;
+  if (state.hidden.has(scene.bucket[node])) return false;
   if (label !== ANY && nodes.label[node] !== label) return false;
   if (part !== ANY && nodes.part[node] !== part) return false;
   return result === ANY || resultOf(node) === result;

@@ -1,4 +1,4 @@
-// Finding a node by its id or name.
+// Finding a node by its id or name, or all nodes of a class by its name.
 
 const MOST_MATCHES = 12;
 
@@ -12,20 +12,47 @@ function findNodes(text) {
     if (name === wanted) exact.push(node);
     else if (partial.length < MOST_MATCHES && name.includes(wanted)) partial.push(node);
   }
-  return [...exact, ...partial].slice(0, MOST_MATCHES);
+  return [...exact, ...partial].slice(0, MOST_MATCHES).map((node, k) => ({
+    text: nameOf(node),
+    act: () => choose(node, true),
+    isExact: k < exact.length,
+    isNode: true,
+  }));
+}
+
+function findClasses(text) {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted || !nodes.label) return [];
+  const ranked = classes.map((name, label) => [name.toLowerCase(), label]);
+  const found = ranked.filter(([name]) => name.includes(wanted));
+  found.sort(([a], [b]) => (b === wanted) - (a === wanted));
+  return found.map(([name, label]) => ({
+    text: `class ${classes[label]}`,
+    act: () => selectClass(label),
+    isExact: name === wanted,
+  }));
+}
+
+function selectClass(label) {
+  const inside = [];
+  nodes.label.forEach((other, node) => {
+    if (other === label) inside.push(node);
+  });
+  select(inside);
 }
 
 function showMatches() {
   const text = at("search").value;
-  const found = findNodes(text);
-  const items = found.map((node) => {
+  const found = [...findClasses(text), ...findNodes(text)].slice(0, MOST_MATCHES);
+  const items = found.map((match) => {
     const item = make("li");
-    item.append(makeButton(nameOf(node), () => choose(node, true)));
+    item.append(makeButton(match.text, match.act));
     return item;
   });
-  at("matches").replaceChildren(...(items.length ? items : [make("li", "No such node.")]));
+  at("matches").replaceChildren(...(items.length ? items : [make("li", "No such node or class.")]));
   at("matches").hidden = !text.trim();
-  return found;
+  // An id that is exactly the text comes before a class.
+  return found.find((match) => match.isExact && match.isNode) || found[0];
 }
 
 function listenSearch() {
@@ -34,6 +61,6 @@ function listenSearch() {
     if (event.key !== "Enter") return;
     event.preventDefault();
     const found = showMatches();
-    if (found.length) choose(found[0], true);
+    if (found) found.act();
   });
 }

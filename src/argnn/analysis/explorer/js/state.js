@@ -7,10 +7,13 @@ const [PLANE, SPACE] = [0, 1];
 const state = {
   color: "",
   axis: 0,
-  layer: layers.length - 1,
+  feature: 0,
+  layer: data.start ? data.start[0] : layers.length - 1,
   view: PLANE,
   edges: "none",
   filter: { label: ANY, part: ANY, result: ANY },
+  hidden: new Set(), // groups of the legend
+  selected: null, // a set of nodes
   chosen: -1,
   ...FIRST_LOOK,
 };

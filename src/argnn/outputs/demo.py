@@ -1,7 +1,5 @@
-"""The demonstration: argnn beside a GCN on two embedded graphs, and a page about it."""
+"""The demonstration: argnn beside a GCN on two embedded graphs, and the page of one run."""
 
-import base64
-import html
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from typing import Any
 
 from argnn.errors import ConfigError, RunError
 from argnn.files import require_folder, require_writable, write_output
+from argnn.outputs.analyze import analyze
 from argnn.runs.machine import core_count
 from argnn.runs.parallel import Job, SilentWatcher, Watcher, run_jobs, write_scores
 from argnn.runs.prepare import Draft, Plan, Request, draft, settled
@@ -32,11 +31,6 @@ NOTE = (
 )
 
 _MARK, _PICTURE, _PAGE = ".argnn-demo", "geometry.png", "report.html"
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse}td,th{padding:.3rem .8rem;border-bottom:1px solid #ccc;"
-    "text-align:right}td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}img{max-width:100%}"
-)
 
 
 @dataclass(frozen=True)
@@ -48,8 +42,7 @@ class DemoReport:
         num_splits: Number of splits behind each mean.
         protocol: How epochs were chosen, in words.
         picture: The picture of the learned geometry.
-        page: The self-contained report.
-        run: The run whose geometry is drawn.
+        page: The page of the run whose geometry is drawn, with the comparison.
     """
 
     results: list[dict[str, Any]]
@@ -57,7 +50,6 @@ class DemoReport:
     protocol: str
     picture: Path
     page: Path
-    run: Path
 
 
 def run_demo(
@@ -89,8 +81,8 @@ def run_demo(
     picture, page = out / _PICTURE, out / _PAGE
     figure = geometry_figure(plans[0].graph, trained_model(folders[0], SPLITS[0]))
     write_output(picture, figure_bytes(figure, "png"), force=True)
-    write_output(page, _page(results, plans, picture).encode(), force=True)
-    return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page, folders[0].root)
+    analyze(folders[0].root, page, force=True, beside=_comparison(results))
+    return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page)
 
 
 def _draft(data: str, model: str, overrides: Sequence[str]) -> Draft:
@@ -167,30 +159,8 @@ def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) 
     return rows
 
 
-def _page(results: Sequence[Mapping[str, Any]], plans: Sequence[Plan], picture: Path) -> str:
-    image = base64.b64encode(picture.read_bytes()).decode()
-    header, *rows = comparison_cells(results)
-    notes = [f"{p.config.data}, {p.config.model}: {p.config.source}" for p in plans]
-    return "\n".join(
-        [
-            "<!doctype html>",
-            f'<html lang="en"><meta charset="utf-8"><title>argnn demo</title>'
-            f"<style>{_STYLE}</style>",
-            "<h1>argnn demo</h1>",
-            f"<p>Test scores in per cent, means over {len(SPLITS)} splits; "
-            f"{html.escape(PROTOCOLS[TASK])}.</p>",
-            f"<table><tr>{_cells('th', header)}</tr>",
-            *(f"<tr>{_cells('td', row)}</tr>" for row in rows),
-            "</table>",
-            f"<p>{html.escape(NOTE)}</p>",
-            "<h2>Learned geometry</h2>",
-            f'<img alt="learned geometry" src="data:image/png;base64,{image}">',
-            "<h2>Settings</h2>",
-            f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>",
-            "</html>",
-        ]
-    )
-
-
-def _cells(tag: str, texts: Sequence[str]) -> str:
-    return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
+def _comparison(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The table of all models, for the overview of the page."""
+    header, *lines = comparison_cells(results)
+    caption = f"Test scores in per cent, means over {len(SPLITS)} splits. {NOTE}"
+    return {"comparison": {"caption": caption, "header": header, "lines": lines}}
