@@ -12,7 +12,7 @@ from torch import Tensor
 
 from argnn.errors import ConfigError
 from argnn.functional.factored import metric_distance
-from argnn.functional.neighborhood import Edges, Neighborhood, kept, neighborhood
+from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.structure import shared_neighbors
 from argnn.kernels.choice import current_mode, plain_path
 
@@ -85,7 +85,7 @@ def node_curvature(
             count.index_add_(0, ends, weight)
         return (total / torch.where(count > 0, count, 1.0)).to(hood.source.device)
 
-    return kept(hood, f"{_key(alpha, method)}, by node", mean).clone()
+    return hood.kept(f"{_key(alpha, method)}, by node", mean).clone()
 
 
 @plain_path
@@ -190,7 +190,7 @@ def pair_curvature(
     def found() -> Tensor:
         return _pair_curvature(hood, alpha, method, on_progress).to(hood.source.device)
 
-    return kept(hood, _key(alpha, method), found)
+    return hood.kept(_key(alpha, method), found)
 
 
 def keep_pair_curvature(

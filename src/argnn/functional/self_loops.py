@@ -46,4 +46,4 @@ def closed_row_sum(edge_index: Edges, num_nodes: int, dtype: torch.dtype) -> Ten
         one = hood.weighted_degree.new_ones(num_nodes, 1, dtype=dtype)
         return closed_aggregate(one, hood).squeeze(-1)
 
-    return hood.vector("closed row sum", dtype, summed).unsqueeze(-1)
+    return hood.kept(("closed row sum", dtype), summed).unsqueeze(-1)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -48,12 +48,7 @@ class use:  # noqa: N801 - reads like the function it is used as
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         global _mode
         _mode = self._before
 

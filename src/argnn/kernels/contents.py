@@ -6,7 +6,6 @@ checksum of its contents; :class:`unchanged` spares that where the caller vouche
 """
 
 from collections.abc import Callable, Hashable
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -91,12 +90,7 @@ class unchanged:  # noqa: N801 - reads like a statement
         for tensor in self._tensors:
             vouch_for(tensor)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         entries = [(tensor, _VOUCHED.pop(tensor, None)) for tensor in self._tensors]
         if kind is None and any(entry and entry[1] != _contents(t) for t, entry in entries):
             raise RuntimeError(

@@ -226,7 +226,7 @@ def _ricci(
 ) -> tuple[Tensor, Tensor]:
     """Curvature, and two energies of each node, see the kernel."""
     dtype = _wide(g.dtype)
-    half = hood.vector("half inverse degree", dtype, lambda: 0.5 * hood.inverse_degree(dtype))
+    half = hood.kept(("half inverse degree", dtype), lambda: 0.5 * hood.inverse_degree(dtype))
     out: tuple[Tensor, Tensor] = backend(g).laplacian(hood.csr, g.contiguous(), half, factors)
     return out
 
@@ -234,8 +234,8 @@ def _ricci(
 def _ricci_backward(grad: Tensor, hood: Neighborhood) -> Tensor:
     dtype = _wide(grad.dtype)
     share = hood.inverse_degree(dtype)
-    minus_half = hood.vector("minus half", dtype, lambda: torch.full_like(share, -0.5))
-    own = hood.vector("half where neighbors", dtype, lambda: 0.5 * (share > 0).to(dtype))
+    minus_half = hood.kept(("minus half", dtype), lambda: torch.full_like(share, -0.5))
+    own = hood.kept(("half where neighbors", dtype), lambda: 0.5 * (share > 0).to(dtype))
     out: Tensor = backend(grad).gather_sum(
         hood.transpose, grad.contiguous(), minus_half, share, own
     )
