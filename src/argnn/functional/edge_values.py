@@ -105,14 +105,12 @@ def ordered_edges(edge_index: Edges, num_nodes: int, *, closed: bool = False) ->
 
 def at_sources(x: Tensor, edges: OrderedEdges) -> Tensor:
     """The value at the source of each edge, ``[N, ...] -> [E, ...]``."""
-    found: Tensor = _Gather.apply(x, edges.source, edges.by_source, edges.start_by_source)
-    return found
+    return _Gather.apply(x, edges.source, edges.by_source, edges.start_by_source)
 
 
 def at_targets(x: Tensor, edges: OrderedEdges) -> Tensor:
     """The value at the target of each edge, ``[N, ...] -> [E, ...]``."""
-    found: Tensor = _Gather.apply(x, edges.target, None, edges.start)
-    return found
+    return _Gather.apply(x, edges.target, None, edges.start)
 
 
 def sum_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
@@ -123,8 +121,7 @@ def sum_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
         >>> sum_at_targets(torch.tensor([1.0, 3.0]), edges).tolist()
         [0.0, 4.0, 0.0]
     """
-    total: Tensor = _Sum.apply(values, edges.target, edges.start)
-    return total
+    return _Sum.apply(values, edges.target, edges.start)
 
 
 def mean_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:

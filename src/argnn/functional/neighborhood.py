@@ -164,6 +164,5 @@ def edges_of(graph: Any) -> Edges:
     """
     weight = getattr(graph, "edge_weight", None)
     if weight is None:
-        edges: Tensor = graph.edge_index
-        return edges
+        return graph.edge_index
     return neighborhood(graph.edge_index, graph.x.size(0), weight)

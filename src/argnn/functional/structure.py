@@ -35,8 +35,7 @@ def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     """
     hood = neighborhood(edge_index, num_nodes)
     if torch.compiler.is_compiling():
-        traced: Tensor = _descriptor_op(hood.edge_index, hood.weight, num_nodes)
-        return traced
+        return _descriptor_op(hood.edge_index, hood.weight, num_nodes)
     found = hood.kept("structural_descriptor", lambda: _descriptor(hood))
     return found.clone()  # the caller may write into it
 

@@ -113,5 +113,4 @@ def _imported(device_type: str) -> ModuleType:
 
 def plain_path(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function that needs prepared edges: a compiler calls it, but does not look inside."""
-    hidden: Callable[P, R] = torch.compiler.disable(function)
-    return hidden
+    return torch.compiler.disable(function)

@@ -59,8 +59,7 @@ class ContentCache(Generic[T]):
         if key not in made:
             with torch.inference_mode(False), torch.no_grad():
                 made[key] = make()
-        result: T = made[key]
-        return result
+        return made[key]
 
 
 class unchanged:  # noqa: N801 - reads like a statement
@@ -106,8 +105,7 @@ def vouch_for(tensor: Tensor) -> None:
 
 def plain_tensor(tensor: Tensor) -> Tensor:
     """The tensor itself, or the one inside of PyG's class for edges."""
-    plain: Tensor = tensor.as_tensor() if isinstance(tensor, EdgeIndex) else tensor
-    return plain
+    return tensor.as_tensor() if isinstance(tensor, EdgeIndex) else tensor
 
 
 def _contents(tensor: Tensor) -> Hashable:
@@ -118,8 +116,7 @@ def _contents(tensor: Tensor) -> Hashable:
     entry = _VOUCHED[tensor]
     if entry is None or entry[0] != writes:
         entry = _VOUCHED[tensor] = (writes, _read(tensor))
-    contents: Hashable = entry[1]
-    return contents
+    return entry[1]
 
 
 def _read(tensor: Tensor) -> Hashable:

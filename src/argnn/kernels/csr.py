@@ -79,8 +79,7 @@ class Csr:
         key = ("weight", dtype)
         if key not in self.arrays:
             self.arrays[key] = self.weight.to(dtype)
-        made: Tensor = self.arrays[key]
-        return made
+        return self.arrays[key]
 
     @property
     def num_rows(self) -> int:

@@ -49,12 +49,9 @@ def _only_once(compute: Callable[[], Any], *inputs: Tensor | None) -> Any:
 
 def aggregate(x: Tensor, hood: Prepared, normalization: str, transposed: bool = False) -> Tensor:
     """Weighted sum over neighbours; ``transposed`` sends along reversed edges instead."""
-    out: Tensor
     if isinstance(hood, TracedNeighborhood):
-        out = _aggregate_op(x, *hood.edges, normalization, transposed)
-    else:
-        out = _Aggregate.apply(x, hood, normalization, transposed)
-    return out
+        return _aggregate_op(x, *hood.edges, normalization, transposed)
+    return _Aggregate.apply(x, hood, normalization, transposed)
 
 
 def _aggregate(x: Tensor, hood: Neighborhood, normalization: str, transposed: bool) -> Tensor:
@@ -62,8 +59,7 @@ def _aggregate(x: Tensor, hood: Neighborhood, normalization: str, transposed: bo
     if transposed:
         left, right = right, left
     matrix = hood.transpose if transposed else hood.csr
-    out: Tensor = backend(x).gather_sum(matrix, x.contiguous(), left, right)
-    return out
+    return backend(x).gather_sum(matrix, x.contiguous(), left, right)
 
 
 class _Aggregate(torch.autograd.Function):
@@ -116,25 +112,21 @@ _aggregate_op.register_autograd(_aggregate_gradient, setup_context=_keep_aggrega
 
 def moments(h: Tensor, hood: Prepared) -> tuple[Tensor, Tensor]:
     """Mean of the neighbours and their mean squared difference to the node, ``[N, D]`` each."""
-    out: tuple[Tensor, Tensor]
     if isinstance(hood, TracedNeighborhood):
-        out = _moments_op(h, *hood.edges)
-    else:
-        out = _Moments.apply(h, hood)
-    return out
+        return _moments_op(h, *hood.edges)
+    return _Moments.apply(h, hood)
 
 
 def _moments(h: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor]:
     # Without weights the kernel counts by itself.
     share = None if hood.weight is None else hood.inverse_degree(_wide(h.dtype))
-    out: tuple[Tensor, Tensor] = backend(h).moments(hood.csr, h.contiguous(), share)
-    return out
+    return backend(h).moments(hood.csr, h.contiguous(), share)
 
 
 def _moments_backward(
     h: Tensor, mean: Tensor, grad_mean: Tensor, grad_dispersion: Tensor, hood: Neighborhood
 ) -> Tensor:
-    out: Tensor = backend(h).moments_backward(
+    return backend(h).moments_backward(
         hood.transpose,
         hood.inverse_degree(_wide(h.dtype)),
         h.contiguous(),
@@ -142,7 +134,6 @@ def _moments_backward(
         grad_mean.contiguous(),
         grad_dispersion.contiguous(),
     )
-    return out
 
 
 class _Moments(torch.autograd.Function):
@@ -213,12 +204,9 @@ _moments_op.register_autograd(_moments_gradient, setup_context=_keep_moments)
 
 def discrete_ricci(g: Tensor, hood: Prepared) -> Tensor:
     """Half the mean difference to the neighbours, ``[N, D]``."""
-    out: Tensor
     if isinstance(hood, TracedNeighborhood):
-        out = _ricci_op(g, *hood.edges)
-    else:
-        out = _Ricci.apply(g, hood)
-    return out
+        return _ricci_op(g, *hood.edges)
+    return _Ricci.apply(g, hood)
 
 
 def _ricci(
@@ -227,8 +215,7 @@ def _ricci(
     """Curvature, and two energies of each node, see the kernel."""
     dtype = _wide(g.dtype)
     half = hood.kept(("half inverse degree", dtype), lambda: 0.5 * hood.inverse_degree(dtype))
-    out: tuple[Tensor, Tensor] = backend(g).laplacian(hood.csr, g.contiguous(), half, factors)
-    return out
+    return backend(g).laplacian(hood.csr, g.contiguous(), half, factors)
 
 
 def _ricci_backward(grad: Tensor, hood: Neighborhood) -> Tensor:
@@ -236,10 +223,7 @@ def _ricci_backward(grad: Tensor, hood: Neighborhood) -> Tensor:
     share = hood.inverse_degree(dtype)
     minus_half = hood.kept(("minus half", dtype), lambda: torch.full_like(share, -0.5))
     own = hood.kept(("half where neighbors", dtype), lambda: 0.5 * (share > 0).to(dtype))
-    out: Tensor = backend(grad).gather_sum(
-        hood.transpose, grad.contiguous(), minus_half, share, own
-    )
-    return out
+    return backend(grad).gather_sum(hood.transpose, grad.contiguous(), minus_half, share, own)
 
 
 class _Ricci(torch.autograd.Function):
@@ -298,8 +282,7 @@ def energies(metrics: Sequence[Tensor], hood: Prepared, factors: Sequence[Factor
     Both come from one pass over the edges, which must list each pair in both directions.
     """
     if not isinstance(hood, TracedNeighborhood):
-        out: Tensor = _Energies.apply(hood, factors, *metrics)
-        return out
+        return _Energies.apply(hood, factors, *metrics)
     layers = [
         _energies_op(g, hood.edge_index, hood.weight)[0]
         * torch.stack([g.new_tensor(f) for f in pair])
@@ -312,7 +295,7 @@ def _energies_backward(
     curvature: Tensor, grad: Tensor, hood: Neighborhood, factors: Factors
 ) -> Tensor:
     dtype = _wide(curvature.dtype)
-    out: Tensor = backend(curvature).energy_gradient(
+    return backend(curvature).energy_gradient(
         hood.transpose,
         curvature,
         hood.float_degree(dtype),
@@ -320,7 +303,6 @@ def _energies_backward(
         grad.to(dtype),
         factors,
     )
-    return out
 
 
 class _Energies(torch.autograd.Function):
@@ -404,12 +386,8 @@ def propagate(
     # Messages that are the features themselves are gathered once instead of twice.
     separate = None if messages is h else messages
     if not isinstance(hood, TracedNeighborhood):
-        out: Tensor = _Propagate.apply(h, g, separate, eps0, hood, weighing)
-        return out
-    results: tuple[Tensor, Tensor, Tensor] = _propagate_op(
-        h, g, separate, eps0, *hood.edges, *weighing
-    )
-    return results[0]
+        return _Propagate.apply(h, g, separate, eps0, hood, weighing)
+    return _propagate_op(h, g, separate, eps0, *hood.edges, *weighing)[0]
 
 
 def _propagate(
@@ -627,8 +605,7 @@ def _total(parts: Tensor | None) -> Tensor | None:
 
 def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) -> Tensor:
     """Each channel times its modulation, ``[N, D]``, plus what is to be added to it."""
-    out: Tensor = _Modulate.apply(z, g, eps0, added)
-    return out
+    return _Modulate.apply(z, g, eps0, added)
 
 
 class _SoftplusDiagonal(torch.autograd.Function):
@@ -653,5 +630,4 @@ def softplus_diagonal(
     raw: Tensor, floor: float, ceiling: float | None, sharpness: float, clamp: bool
 ) -> Tensor:
     """Metric from raw values; its gradient is computed from the metric alone."""
-    out: Tensor = _SoftplusDiagonal.apply(raw, floor, ceiling, sharpness, clamp)
-    return out
+    return _SoftplusDiagonal.apply(raw, floor, ceiling, sharpness, clamp)

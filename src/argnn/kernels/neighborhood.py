@@ -75,7 +75,7 @@ class Neighborhood:
         if key not in self.derived:
             with torch.inference_mode(False):
                 self.derived[key] = make()
-        return cast(T, self.derived[key])
+        return self.derived[key]
 
     @_derived
     def degree(self) -> Tensor:
@@ -288,8 +288,7 @@ class LinearOperator:
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """Product with dense ``x``, ``[N, D] -> [M, D]``, differentiable any number of times."""
-        product: Tensor = _Product.apply(x, self.forward_csr, self.backward_csr)
-        return product
+        return _Product.apply(x, self.forward_csr, self.backward_csr)
 
 
 class _Product(torch.autograd.Function):
@@ -370,22 +369,19 @@ class TracedNeighborhood:
     @property
     def weighted_degree(self) -> Tensor:
         """See :attr:`Neighborhood.weighted_degree`."""
-        degree: Tensor = _degree_op(*self.edges, self.num_nodes)
-        return degree
+        return _degree_op(*self.edges, self.num_nodes)
 
     @property
     def pair_total(self) -> Tensor:
         """See :attr:`Neighborhood.pair_total`; a tensor, since the trace knows no values."""
-        total: Tensor = _pair_total_op(*self.edges, self.num_nodes)
-        return total
+        return _pair_total_op(*self.edges, self.num_nodes)
 
 
 def related(
     edge_index: Tensor, direction: str, edge_weight: Tensor | None, num_nodes: int
 ) -> Neighborhood:
     """The neighbourhood that the arguments of an operator mean."""
-    hood: Neighborhood = neighborhood(edge_index, num_nodes, edge_weight).relation(direction)
-    return hood
+    return neighborhood(edge_index, num_nodes, edge_weight).relation(direction)
 
 
 def _empty_like_weights(edge_index: Tensor, edge_weight: Tensor | None, *shape: int) -> Tensor:
@@ -458,9 +454,7 @@ def neighborhood(
     edges = plain_tensor(edge_index)
     _check_form(edges)
     if edge_weight is None:
-        return cast(
-            Neighborhood, _CACHE.of(edges, lambda: Neighborhood(edges, num_nodes), key=num_nodes)
-        )
+        return _CACHE.of(edges, lambda: Neighborhood(edges, num_nodes), key=num_nodes)
     if needs_gradient(edge_weight):
         return Neighborhood(edges, num_nodes, edge_weight)
     weight = edge_weight.detach() if edge_weight.requires_grad else edge_weight
