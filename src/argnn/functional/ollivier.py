@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, require
 from argnn.functional.factored import metric_distance
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.structure import shared_neighbors
@@ -284,13 +284,11 @@ def _key(alpha: float, method: str) -> str:
 
 
 def _check_alpha(alpha: float) -> None:
-    if not 0 <= alpha < 1:
-        raise ValueError(f"alpha must be in [0, 1) (got {alpha})")
+    require(0 <= alpha < 1, "alpha", "in [0, 1)", alpha)
 
 
 def _check_method(method: str) -> None:
-    if method not in CURVATURE_METHODS:
-        raise ValueError(f"method must be one of {CURVATURE_METHODS} (got {method!r})")
+    require(method in CURVATURE_METHODS, "method", f"one of {CURVATURE_METHODS}", repr(method))
 
 
 # --- transport by POT -------------------------------------------------------------------------

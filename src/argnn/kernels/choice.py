@@ -9,6 +9,8 @@ from typing import ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
+from argnn.errors import require
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -41,8 +43,7 @@ class use:  # noqa: N801 - reads like the function it is used as
 
     def __init__(self, mode: str) -> None:
         global _mode
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {MODES} (got {mode!r})")
+        require(mode in MODES, "mode", f"one of {MODES}", repr(mode))
         self._before, _mode = _mode, mode
 
     def __enter__(self) -> None:

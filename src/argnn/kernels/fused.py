@@ -39,6 +39,11 @@ class _OnlyOnce(torch.autograd.Function):
         )
 
 
+def _like_first(x, *_):  # type: ignore[no-untyped-def]
+    """What a compiler has to know of a result with the type and shape of the first argument."""
+    return x.new_empty(x.shape)
+
+
 def _only_once(compute: Callable[[], Any], *inputs: Tensor | None) -> Any:
     """What ``compute`` returns, as a function of ``inputs`` that cannot be differentiated."""
     return _OnlyOnce.apply(compute, *inputs) if torch.is_grad_enabled() else compute()
@@ -87,9 +92,7 @@ def _aggregate_op(
     return _aggregate(x.detach(), hood, normalization, transposed)
 
 
-@_aggregate_op.register_fake
-def _(x, edge_index, direction, edge_weight, normalization, transposed):  # type: ignore[no-untyped-def]
-    return x.new_empty(x.shape)
+_aggregate_op.register_fake(_like_first)
 
 
 def _keep_aggregate(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -180,9 +183,7 @@ def _moments_backward_op(
     return _moments_backward(h, mean, grad_mean, grad_dispersion, hood)
 
 
-@_moments_backward_op.register_fake
-def _(h, *_):  # type: ignore[no-untyped-def]
-    return h.new_empty(h.shape)
+_moments_backward_op.register_fake(_like_first)
 
 
 def _keep_moments(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -242,9 +243,7 @@ def _ricci_op(g: Tensor, edge_index: Tensor, direction: str, edge_weight: Tensor
     return _ricci(g.detach(), related(edge_index, direction, edge_weight, g.size(0)))[0]
 
 
-@_ricci_op.register_fake
-def _(g, edge_index, direction, edge_weight):  # type: ignore[no-untyped-def]
-    return g.new_empty(g.shape)
+_ricci_op.register_fake(_like_first)
 
 
 @torch.library.custom_op("argnn::discrete_ricci_backward", mutates_args=())
@@ -254,9 +253,7 @@ def _ricci_backward_op(
     return _ricci_backward(grad, related(edge_index, direction, edge_weight, grad.size(0)))
 
 
-@_ricci_backward_op.register_fake
-def _(grad, edge_index, direction, edge_weight):  # type: ignore[no-untyped-def]
-    return grad.new_empty(grad.shape)
+_ricci_backward_op.register_fake(_like_first)
 
 
 def _keep_ricci(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -350,9 +347,7 @@ def _energies_backward_op(
     return _energies_backward(curvature, grad, hood, (1.0, 1.0))
 
 
-@_energies_backward_op.register_fake
-def _(curvature, grad, edge_index, edge_weight):  # type: ignore[no-untyped-def]
-    return curvature.new_empty(curvature.shape)
+_energies_backward_op.register_fake(_like_first)
 
 
 def _keep_energies(ctx, inputs, output):  # type: ignore[no-untyped-def]

@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
+from argnn.errors import require
 from argnn.kernels.contents import ContentCache, plain_tensor
 from argnn.kernels.csr import Csr, row_starts
 
@@ -231,8 +232,8 @@ class Neighborhood:
                 ``"undirected"`` lists each pair in both directions once, with the largest of its
                 weights.
         """
-        if direction not in ("undirected", "out", "in"):
-            raise ValueError(f"direction must be 'undirected', 'out' or 'in' (got {direction!r})")
+        known = direction in ("undirected", "out", "in")
+        require(known, "direction", "'undirected', 'out' or 'in'", repr(direction))
         if direction == "in" or self.is_simple:
             return self
         return self.kept(("relation", direction), lambda: self._directed(direction))
@@ -487,15 +488,14 @@ def _check_num_nodes(prepared: int, given: int) -> None:
 
 
 def _check_normalization(normalization: str) -> None:
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(f"normalization must be one of {NORMALIZATIONS} (got {normalization!r})")
+    known = NORMALIZATIONS
+    require(normalization in known, "normalization", f"one of {known}", repr(normalization))
 
 
 def _check_form(edge_index: Tensor) -> None:
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f"edge_index must have shape [2, E] (got {list(edge_index.shape)})")
-    if edge_index.dtype != torch.int64:
-        raise ValueError(f"edge_index must be int64 (got {edge_index.dtype})")
+    require(edge_index.dtype == torch.int64, "edge_index", "int64", edge_index.dtype)
 
 
 def _checked_weight(edge_weight: Tensor, edge_index: Tensor) -> Tensor:
