@@ -90,6 +90,20 @@ def small_npz(tmp_path):
 
 
 @pytest.fixture
+def perf_in_process(monkeypatch) -> None:
+    """``argnn perf`` without child processes: time is measured here, memory is made up."""
+    from argnn.bench.perf.worker import measure
+
+    def child(config, memory_of, environment, tell):
+        if memory_of is None:
+            return measure(config, tell)
+        return {"extra_peak_mib": 5.0 if memory_of == "gat" else 2.0, "method": "made up"}
+
+    monkeypatch.setattr("argnn.bench.perf.run._child", child)
+    monkeypatch.setattr("argnn.bench.perf.bandwidth._COPY_BYTES", {"cpu": 2**16})
+
+
+@pytest.fixture
 def one_thread(monkeypatch) -> None:
     """Threads that wait for a busy core make small runs many times slower."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -154,21 +154,18 @@ def test_experiments_on_the_pages_can_be_read(folder):
 
 
 @pytest.fixture
-def unknown_memory(monkeypatch) -> None:
-    """``argnn perf`` starts a process for the memory of each row, as its own tests do."""
-    unknown = {"extra_peak_mib": None, "error": "not asked for"}
-    monkeypatch.setattr("argnn.bench.perf.run._host_memory", lambda *_: unknown)
-
-
-@pytest.fixture
 def one_epoch(brief_trial, monkeypatch) -> None:
-    """Trainings of the command line end after one epoch; no graph has more than one seed."""
+    """Trainings of the command line end after one epoch; no graph has more than one seed.
+
+    A comparison is of one split.
+    """
 
     def shortened(preset: str, changes: dict[str, object]) -> object:
         return train_config(preset, {**changes, "epochs": 1})
 
     monkeypatch.setattr("argnn.settings.options.train_config", shortened)
     monkeypatch.setattr("argnn.bench.experiments.files.LEAST_SEEDS", 1)
+    monkeypatch.setattr("argnn.bench.comparison.methods.USUAL_SPLITS", 1)
 
 
 @pytest.mark.slow
@@ -187,7 +184,7 @@ def test_long_blocks_run_with_one_epoch(block, folder, one_epoch, benchmark_root
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("forked_workers", "brief_maps", "brief_trial", "unknown_memory")
+@pytest.mark.usefixtures("forked_workers", "brief_maps", "brief_trial", "perf_in_process")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES[1:] if any(b.is_run for b in blocks(p))], ids=lambda page: page.name
 )

@@ -49,7 +49,8 @@ def _continued(name: str, place: Place, world: World) -> str:
     if any(contents(place.here).get(file) != text for file, text in whole.items()):
         command = words(name, world.inputs.here) + (["--force"] if name in _FORCED else [])
         if name.startswith("train") and (place.here / "run/config.json").exists():
-            command = ["train", "--resume", "run"]
+            workers = [word for word in command if word.startswith("--workers")]
+            command = ["train", "--resume", "run", *workers]
         ended = place.run(command)
         if ended.kind != "done":
             return f"goes on with {ended.kind}: {ended.err[-300:]}"

@@ -53,18 +53,6 @@ def _small_copy(monkeypatch):
     monkeypatch.setattr("argnn.bench.perf.bandwidth._COPY_BYTES", {"cpu": 2**16})
 
 
-@pytest.fixture
-def in_process(monkeypatch):
-    """Measure time here; memory is made up."""
-
-    def child(config, memory_of, environment, tell):
-        if memory_of is None:
-            return measure(config, tell)
-        return {"extra_peak_mib": {"gcn": 2.0, "gat": 5.0}[memory_of], "method": "made up"}
-
-    monkeypatch.setattr(perf_run, "_child", child)
-
-
 def test_every_row_is_measured_and_compared():
     config = tiny()
     found = measure(config, silent)
@@ -120,7 +108,7 @@ def _shown(*tables):
     return capture.get()
 
 
-def test_whole_result(in_process):
+def test_whole_result(perf_in_process):
     config = tiny(models=("gcn", "gat"), memory=True)
     told = []
     result = run_perf(config, lambda *progress: told.append(progress))
@@ -136,7 +124,7 @@ def test_whole_result(in_process):
     assert "2.50" in _shown(row_table(found))
 
 
-def test_scaling_goes_through_the_sizes(in_process):
+def test_scaling_goes_through_the_sizes(perf_in_process):
     config = tiny(nodes=20, edges=60, models=("gcn",), scaling=True, repeats=1)
     result = run_perf(config)
     graphs = [found["graph"] for found in result["measurements"]]
@@ -194,7 +182,7 @@ def _failing(error, call):
     return step
 
 
-def test_a_killed_memory_process_is_noted(monkeypatch, in_process):
+def test_a_killed_memory_process_is_noted(monkeypatch, perf_in_process):
     measured = perf_run._child
 
     def child(config, memory_of, environment, tell):

@@ -34,20 +34,7 @@ def test_perf_prints_tables_and_writes_json(argnn, monkeypatch):
     assert row["memory"] is None
 
 
-@pytest.fixture
-def in_process(monkeypatch):
-    """Without child processes."""
-    from argnn.bench.perf.worker import measure
-
-    def child(config, memory_of, environment, tell):
-        assert memory_of is None
-        return measure(config, tell)
-
-    monkeypatch.setattr("argnn.bench.perf.run._child", child)
-    monkeypatch.setattr("argnn.bench.perf.bandwidth._COPY_BYTES", {"cpu": 2**16})
-
-
-def test_json_alone(argnn, in_process):
+def test_json_alone(argnn, perf_in_process):
     done = argnn("perf", *TINY, "--models=paper,gcn", "--no-memory", "--json=-")
     assert done.code == 0, done.err
     result = json.loads(done.out)
@@ -55,7 +42,7 @@ def test_json_alone(argnn, in_process):
     assert result["config"]["input_channels"] == 8
 
 
-def test_scaling(argnn, in_process):
+def test_scaling(argnn, perf_in_process):
     done = argnn("perf", *TINY, "--no-memory", "--scaling", "--models=gcn")
     assert done.code == 0, done.err
     assert "2,400" in done.out
@@ -65,7 +52,7 @@ def test_scaling(argnn, in_process):
 @pytest.mark.parametrize(
     ("error", "code"), [(torch.cuda.OutOfMemoryError("too big"), 0), (ValueError("odd"), 1)]
 )
-def test_failing_row(argnn, in_process, monkeypatch, error, code):
+def test_failing_row(argnn, perf_in_process, monkeypatch, error, code):
     def step(self):
         raise error
 

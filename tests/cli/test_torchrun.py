@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+
+from forked import Forked, command, run_forked
 
 COMMAND = ["train", "mixed", "--set", "num_layers=2", "--set", "hidden_channels=16", "--json"]
 
@@ -23,9 +26,9 @@ def started(
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
     launcher += ["--max-restarts", str(restarts), "--monitor-interval", "0.2"]
     environment = {**os.environ, "ARGNN_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
-    command = ["-m", "argnn", *COMMAND, *arguments, "--out", str(tmp_path / name)]
+    words = ["-m", "argnn", *COMMAND, *arguments, "--out", str(tmp_path / name)]
     with (tmp_path / f"{name}.json").open("w") as out, (tmp_path / f"{name}.err").open("w") as err:
-        return subprocess.Popen([*launcher, *command], stdout=out, stderr=err, env=environment)
+        return subprocess.Popen([*launcher, *words], stdout=out, stderr=err, env=environment)
 
 
 def ended(process: subprocess.Popen, tmp_path: Path, name: str) -> dict:
@@ -42,17 +45,32 @@ def weights(tmp_path: Path, name: str) -> dict:
 def test_two_processes_give_the_scores_of_one(tmp_path):
     options = ("--epochs", "6", "--set", "dropout=0", "--set", "input_dropout=0")
     row = ended(started(tmp_path, "two", 2, *options), tmp_path, "two")
-    alone = ended(started(tmp_path, "one", 1, *options), tmp_path, "one")
+    code, out, errors = run_forked(command, *COMMAND, *options, "--out", "one", cwd=tmp_path)
+    assert code == 0, errors
+    (alone,) = json.loads(out)["splits"]
     assert row["val"]["accuracy"] == alone["val"]["accuracy"]
     assert row["test"]["accuracy"] == alone["test"]["accuracy"]
     assert row["chosen_epoch"] == alone["chosen_epoch"]
 
 
 def test_what_is_wrong_is_said_in_one_line(tmp_path):
-    process = started(tmp_path, "bad", 2, "--set", "batching=clusters", "--epochs", "2")
-    assert process.wait() != 0
-    lines = (tmp_path / "bad.err").read_text().splitlines()
-    assert any("several processes train on the whole graph" in line for line in lines)
+    """Two processes as torchrun would start them; it would end the second with the first."""
+    with socket.create_server(("localhost", 0)) as free:
+        port = str(free.getsockname()[1])
+    told = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+    told |= {"TORCHELASTIC_RUN_ID": "test", "TORCHELASTIC_RESTART_COUNT": "0"}
+    words = (*COMMAND, "--set", "batching=clusters", "--epochs", "2", "--out", "bad")
+    leader, follower = (
+        Forked(command, *words, cwd=tmp_path, RANK=rank, LOCAL_RANK=rank, **told) for rank in "01"
+    )
+    try:
+        _, errors = leader.communicate()
+        assert leader.returncode == 2
+        (line,) = errors.splitlines()
+        assert "several processes train on the whole graph" in line
+    finally:
+        leader.end()
+        follower.end()
 
 
 @pytest.mark.torture

@@ -329,11 +329,7 @@ def container(tmp_path):
     Gives the result and the cache, which can be written if it is asked for.
     """
     read_only, writable = tmp_path / "read_only", tmp_path / "writable"
-    shutil.copytree(
-        Path(argnn.__file__).parent,
-        read_only / "argnn",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    shutil.copytree(Path(argnn.__file__).parent, read_only / "argnn")
     writable.mkdir()
     package = [read_only, *(path for path in read_only.rglob("*") if path.is_dir())]
     for folder in package:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 from torch import distributed as dist
-from torch import multiprocessing
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
@@ -19,6 +18,7 @@ from argnn.runs.batch_sources import RankBatches
 from argnn.runs.layerwise import layerwise_outputs
 from argnn.train import LinkPrediction, NodeClassification, TrainConfig, fit
 from argnn.train.penalties import build_penalties
+from forked import Forked
 
 PRESETS = ["default", "paper", "reference"]
 PENALTIES = {"ricci_weight": 0.1, "smoothness_weight": 0.2, "magnitude_weight": 0.1}
@@ -26,9 +26,17 @@ PENALTIES = {"ricci_weight": 0.1, "smoothness_weight": 0.2, "magnitude_weight": 
 
 def in_processes(function, count: int, folder: Path, *arguments) -> list:
     """What a function of the rank returns in each of several processes."""
-    multiprocessing.start_processes(
-        _enter, (function, count, folder, arguments), nprocs=count, start_method="spawn"
-    )
+    ranks = [
+        Forked(_enter, rank, function, count, folder, arguments, cwd=folder)
+        for rank in range(count)
+    ]
+    try:
+        for rank in ranks:
+            _, errors = rank.communicate()
+            assert rank.returncode == 0, errors
+    finally:
+        for rank in ranks:
+            rank.end()
     return [torch.load(folder / f"{rank}.pt") for rank in range(count)]
 
 

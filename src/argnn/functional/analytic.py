@@ -74,8 +74,7 @@ class _Apply(torch.autograd.Function):
 
 
 def _applied(function: _Analytic, y: Tensor) -> Tensor:
-    value: Tensor = _Apply.apply(y, function)
-    return value
+    return _Apply.apply(y, function)
 
 
 _LENGTH = max(_TERMS.values())
@@ -170,8 +169,7 @@ def squared_length(x: Tensor) -> Tensor:
         >>> squared_length(torch.tensor([3.0, 4.0])).tolist()
         [25.0]
     """
-    square: Tensor = _SquaredLength.apply(x)
-    return square
+    return _SquaredLength.apply(x)
 
 
 class _SquaredLength(torch.autograd.Function):

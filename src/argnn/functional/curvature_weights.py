@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from argnn.functional.edge_values import OrderedEdges, ordered_edges, sum_at_targets
-from argnn.functional.neighborhood import Edges, kept, neighborhood
+from argnn.functional.neighborhood import Edges, neighborhood
 from argnn.functional.ollivier import pair_curvature
 from argnn.kernels.choice import plain_path
 
@@ -85,7 +85,7 @@ def cusp_adjacency(edge_index: Edges, num_nodes: int, dtype: torch.dtype, method
         spread = _at_closed_edges(weight, hood, num_nodes)
         return normalized_weight(spread, ordered_edges(hood, num_nodes, closed=True)).to(dtype)
 
-    return kept(hood, f"cusp adjacency, {method}, {dtype}", adjacency)
+    return hood.kept(f"cusp adjacency, {method}, {dtype}", adjacency)
 
 
 @plain_path
@@ -114,5 +114,5 @@ def _at_closed_edges(values: Tensor, edge_index: Edges, num_nodes: int) -> Tenso
         place = torch.searchsorted(known, low * num_nodes + high)
         return torch.where(low == high, hood.num_pairs, place)  # the last value is for self-loops
 
-    place = kept(hood, "pair of closed edge", pair_of_edge)
+    place = hood.kept("pair of closed edge", pair_of_edge)
     return edges.weighted(torch.cat([values, values.new_ones(1)])[place])

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from argnn.errors import require
+
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     """Zero entries with probability ``p`` and scale the others to keep the mean.
@@ -12,8 +14,7 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     PyTorch's dropout. This rounds ``p`` to a multiple of 1/256, and the scale is that of the
     rounded value. On other devices this is PyTorch's dropout.
     """
-    if not 0 <= p < 1:
-        raise ValueError(f"p must be in [0, 1) (got {p})")
+    require(0 <= p < 1, "p", "in [0, 1)", p)
     if not training or p == 0 or x.numel() == 0:
         return x
     if x.device.type != "cpu":

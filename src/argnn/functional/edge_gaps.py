@@ -28,8 +28,7 @@ def edge_gaps(x: Tensor, edges: OrderedEdges) -> Tensor:
     """
     if x.device.type != "cpu":
         return squared_length(at_targets(x, edges) - at_sources(x, edges)).squeeze(-1)
-    gaps: Tensor = _EdgeGaps.apply(x, edges)
-    return gaps
+    return _EdgeGaps.apply(x, edges)
 
 
 class _EdgeGaps(torch.autograd.Function):

@@ -7,13 +7,12 @@ sums of segments elsewhere: several times as fast as scattering, with the same b
 
 from dataclasses import dataclass
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from argnn.functional.neighborhood import Edges, Neighborhood, csr_tensor, neighborhood, row_starts
+from argnn.functional.neighborhood import Edges, csr_tensor, neighborhood, row_starts
 from argnn.functional.precision import accumulation_dtype
 
 
@@ -85,38 +84,33 @@ class OrderedEdges:
         return self.target[self.by_source]
 
 
-_CACHE: WeakKeyDictionary[Neighborhood, dict[bool, OrderedEdges]] = WeakKeyDictionary()
-
-
 def ordered_edges(edge_index: Edges, num_nodes: int, *, closed: bool = False) -> OrderedEdges:
     """The edges of a graph in order, without self-loops, prepared once.
 
     With ``closed``, every node gets one edge to itself, of weight one.
     """
     hood = neighborhood(edge_index, num_nodes)
-    known = _CACHE.setdefault(hood, {})
-    if closed not in known:
-        with torch.inference_mode(False):
-            source, target, weight = hood.source, hood.target, hood.weight
-            if closed:
-                own = torch.arange(num_nodes, device=source.device)
-                source, target = torch.cat([source, own]), torch.cat([target, own])
-                if weight is not None:
-                    weight = torch.cat([weight, weight.new_ones(num_nodes)])
-            known[closed] = OrderedEdges.of(source, target, num_nodes, weight)
-    return known[closed]
+
+    def made() -> OrderedEdges:
+        source, target, weight = hood.source, hood.target, hood.weight
+        if closed:
+            own = torch.arange(num_nodes, device=source.device)
+            source, target = torch.cat([source, own]), torch.cat([target, own])
+            if weight is not None:
+                weight = torch.cat([weight, weight.new_ones(num_nodes)])
+        return OrderedEdges.of(source, target, num_nodes, weight)
+
+    return hood.kept(("ordered edges", closed), made)
 
 
 def at_sources(x: Tensor, edges: OrderedEdges) -> Tensor:
     """The value at the source of each edge, ``[N, ...] -> [E, ...]``."""
-    found: Tensor = _Gather.apply(x, edges.source, edges.by_source, edges.start_by_source)
-    return found
+    return _Gather.apply(x, edges.source, edges.by_source, edges.start_by_source)
 
 
 def at_targets(x: Tensor, edges: OrderedEdges) -> Tensor:
     """The value at the target of each edge, ``[N, ...] -> [E, ...]``."""
-    found: Tensor = _Gather.apply(x, edges.target, None, edges.start)
-    return found
+    return _Gather.apply(x, edges.target, None, edges.start)
 
 
 def sum_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
@@ -127,8 +121,7 @@ def sum_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:
         >>> sum_at_targets(torch.tensor([1.0, 3.0]), edges).tolist()
         [0.0, 4.0, 0.0]
     """
-    total: Tensor = _Sum.apply(values, edges.target, edges.start)
-    return total
+    return _Sum.apply(values, edges.target, edges.start)
 
 
 def mean_at_targets(values: Tensor, edges: OrderedEdges) -> Tensor:

@@ -5,6 +5,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from argnn.errors import require
 from argnn.functional.factored import (
     Operator,
     apply_operator,
@@ -124,8 +125,7 @@ def edge_attention(
         >>> edge_attention(h, g, torch.tensor([[1], [0]])).item()
         2.0
     """
-    if neighbor_norm not in NEIGHBOR_NORMS:
-        raise ValueError(f"neighbor_norm must be one of {NEIGHBOR_NORMS} (got {neighbor_norm!r})")
+    _check_neighbor_norm(neighbor_norm)
     source, target = edge_index
     dtype = accumulation_dtype(h.dtype)
     h_, g_ = h.to(dtype), g.to(dtype)
@@ -141,6 +141,10 @@ def edge_attention(
         source_norm = norm(h_source, g_.index_select(0, target))
     floor = default_eps(h.dtype) if eps is None else eps
     return (product / (own.index_select(0, target) * source_norm + floor)).to(h.dtype)
+
+
+def _check_neighbor_norm(name: str) -> None:
+    require(name in NEIGHBOR_NORMS, "neighbor_norm", f"one of {NEIGHBOR_NORMS}", repr(name))
 
 
 def propagate(
@@ -174,8 +178,7 @@ def propagate(
         normalization: Constant edge weights: ``"sum"``, ``"sym"`` or ``"rw"``.
         neighbor_norm: See :func:`edge_attention`.
     """
-    if neighbor_norm not in NEIGHBOR_NORMS:
-        raise ValueError(f"neighbor_norm must be one of {NEIGHBOR_NORMS} (got {neighbor_norm!r})")
+    _check_neighbor_norm(neighbor_norm)
     hood = neighborhood(edge_index, h.size(0))
     dtype = accumulation_dtype(h.dtype)
     fits = is_fused(h, g, messages, num_edges=hood.num_edges, learns_weight=hood.learns_weight)

@@ -95,10 +95,9 @@ class GraphPart(Neighborhood):
             pair_weight = None if self.pair_weight is None else self.pair_weight.repeat(2)
             pairs = torch.cat([self.pairs, self.pairs.flip(0)], dim=1)
             turned = self.edge_index.flip(0)
-            self.relations = {
-                "undirected": self._related(pairs, degrees.both, degrees.both, pair_weight),
-                "out": self._related(turned, degrees.out, degrees.into, self.weight),
-            }
+            both = self._related(pairs, degrees.both, degrees.both, pair_weight)
+            out = self._related(turned, degrees.out, degrees.into, self.weight)
+            self.derived |= {("relation", "undirected"): both, ("relation", "out"): out}
 
     def _set(
         self,

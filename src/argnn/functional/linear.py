@@ -37,8 +37,7 @@ def joint_linear(
         for part, weight in zip(parts[1:], weights[1:], strict=True):
             out = out + F.linear(part, weight)
         return out
-    result: Tensor = _JointLinear.apply(bias, len(parts), *parts, *weights)
-    return result
+    return _JointLinear.apply(bias, len(parts), *parts, *weights)
 
 
 class _JointLinear(torch.autograd.Function):

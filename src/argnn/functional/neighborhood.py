@@ -4,7 +4,6 @@
 :class:`~argnn.kernels.unchanged`, can also be imported from here.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ from argnn.functional.precision import accumulation_dtype
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused, plain_path
 from argnn.kernels.contents import ContentCache, plain_tensor, unchanged
+from argnn.kernels.csr import row_starts
 from argnn.kernels.neighborhood import (
     DIRECTIONS,
     NORMALIZATIONS,
@@ -27,24 +27,10 @@ from argnn.kernels.neighborhood import (
 
 __all__ = [
     "DIRECTIONS", "NORMALIZATIONS", "Edges", "LinearOperator", "Neighborhood", "aggregate",
-    "bipartite_neighborhood", "csr_tensor", "edges_of", "kept", "needs_gradient",
+    "bipartite_neighborhood", "csr_tensor", "edges_of", "needs_gradient",
     "neighbor_dispersion", "neighbor_mean", "neighbor_moments", "neighbor_sum", "neighborhood",
     "plain_aggregate", "plain_path", "row_starts", "unchanged",
 ]  # fmt: skip
-
-
-def kept(hood: Neighborhood, key: str, make: Callable[[], Tensor]) -> Tensor:
-    """A tensor that follows from the edges alone, made on first use and kept with them."""
-    if key not in hood.derived:
-        with torch.inference_mode(False):  # it may be needed for training later
-            hood.derived[key] = make()
-    return hood.derived[key]
-
-
-def row_starts(index: Tensor, size: int) -> Tensor:
-    """Where each row begins if entries are sorted by row, and their number, ``[size + 1]``."""
-    counts = torch.bincount(index, minlength=size)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 def neighbor_sum(values: Tensor, hood: Neighborhood) -> Tensor:
@@ -178,6 +164,5 @@ def edges_of(graph: Any) -> Edges:
     """
     weight = getattr(graph, "edge_weight", None)
     if weight is None:
-        edges: Tensor = graph.edge_index
-        return edges
+        return graph.edge_index
     return neighborhood(graph.edge_index, graph.x.size(0), weight)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, require
 from argnn.functional.factored import metric_distance
-from argnn.functional.neighborhood import Edges, Neighborhood, kept, neighborhood
+from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.structure import shared_neighbors
 from argnn.kernels.choice import current_mode, plain_path
 
@@ -85,7 +85,7 @@ def node_curvature(
             count.index_add_(0, ends, weight)
         return (total / torch.where(count > 0, count, 1.0)).to(hood.source.device)
 
-    return kept(hood, f"{_key(alpha, method)}, by node", mean).clone()
+    return hood.kept(f"{_key(alpha, method)}, by node", mean).clone()
 
 
 @plain_path
@@ -190,7 +190,7 @@ def pair_curvature(
     def found() -> Tensor:
         return _pair_curvature(hood, alpha, method, on_progress).to(hood.source.device)
 
-    return kept(hood, _key(alpha, method), found)
+    return hood.kept(_key(alpha, method), found)
 
 
 def keep_pair_curvature(
@@ -284,13 +284,11 @@ def _key(alpha: float, method: str) -> str:
 
 
 def _check_alpha(alpha: float) -> None:
-    if not 0 <= alpha < 1:
-        raise ValueError(f"alpha must be in [0, 1) (got {alpha})")
+    require(0 <= alpha < 1, "alpha", "in [0, 1)", alpha)
 
 
 def _check_method(method: str) -> None:
-    if method not in CURVATURE_METHODS:
-        raise ValueError(f"method must be one of {CURVATURE_METHODS} (got {method!r})")
+    require(method in CURVATURE_METHODS, "method", f"one of {CURVATURE_METHODS}", repr(method))
 
 
 # --- transport by POT -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from argnn.errors import require
 from argnn.functional.neighborhood import Edges, neighborhood
 from argnn.functional.self_loops import closed_aggregate
 
@@ -22,8 +23,7 @@ def pagerank_coefficients(teleport: float, hops: int) -> list[float]:
         >>> pagerank_coefficients(0.5, 2)
         [0.5, 0.25, 0.25]
     """
-    if not 0 <= teleport <= 1:
-        raise ValueError(f"teleport must be in [0, 1] (got {teleport})")
+    require(0 <= teleport <= 1, "teleport", "in [0, 1]", teleport)
     inner = [teleport * (1 - teleport) ** k for k in range(hops)]
     return [*inner, (1 - teleport) ** hops]
 

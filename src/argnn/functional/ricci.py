@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from argnn.errors import require
 from argnn.functional.factored import PIECE, in_pieces, is_factored, matrix_rows
 from argnn.functional.graph_part import GraphPart, own_rows, whole_size
 from argnn.functional.neighborhood import Edges, neighbor_sum, neighborhood
@@ -127,8 +128,7 @@ def reduced_sum(total: Tensor, count: float | Tensor, reduction: str) -> Tensor:
 
 def check_reduction(reduction: str) -> None:
     """Raise unless the reduction is a sum or a mean."""
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction must be one of {REDUCTIONS} (got {reduction!r})")
+    require(reduction in REDUCTIONS, "reduction", f"one of {REDUCTIONS}", repr(reduction))
 
 
 def ricci_flow(g: Tensor, edge_index: Edges, steps: int, step_size: float) -> Tensor:
@@ -145,8 +145,7 @@ def ricci_flow(g: Tensor, edge_index: Edges, steps: int, step_size: float) -> Te
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative (got {steps})")
-    if not 0 < step_size <= 1:
-        raise ValueError(f"step_size must be in (0, 1] for a positive metric (got {step_size})")
+    require(0 < step_size <= 1, "step_size", "in (0, 1] for a positive metric", step_size)
     if g.numel() == 0:
         return g
     lowest, highest = g.detach().amin(0), g.detach().amax(0)

@@ -2,6 +2,8 @@
 
 import math
 
+from argnn.errors import require
+
 FORMS = ("main", "theorem")
 
 
@@ -39,10 +41,8 @@ def theory_weights(
         >>> round(alpha, 5), round(beta, 6)
         (0.00167, 0.000539)
     """
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {FORMS} (got {form!r})")
-    if not 0 <= homophily <= 1:
-        raise ValueError(f"homophily must be in [0, 1] (got {homophily})")
+    require(form in FORMS, "form", f"one of {FORMS}", repr(form))
+    require(0 <= homophily <= 1, "homophily", "in [0, 1]", homophily)
     if min(num_nodes, num_layers, hidden_channels) < 1 or num_edges < 0:
         raise ValueError(
             "num_nodes, num_layers and hidden_channels must be positive and num_edges not "

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from argnn.errors import require
 from argnn.functional.neighborhood import Edges, aggregate, neighborhood
 
 CLOSED_NORMALIZATIONS = ("sym", "rw")
@@ -25,10 +26,8 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
         >>> closed_aggregate(torch.tensor([[1.0], [5.0], [3.0]]), path, "rw").squeeze().tolist()
         [3.0, 3.0, 4.0]
     """
-    if normalization not in CLOSED_NORMALIZATIONS:
-        raise ValueError(
-            f"normalization must be one of {CLOSED_NORMALIZATIONS} (got {normalization!r})"
-        )
+    known = CLOSED_NORMALIZATIONS
+    require(normalization in known, "normalization", f"one of {known}", repr(normalization))
     hood = neighborhood(edge_index, x.size(0))
     size = (hood.weighted_degree + 1).to(x.dtype).unsqueeze(-1)
     if normalization == "rw":
@@ -46,4 +45,4 @@ def closed_row_sum(edge_index: Edges, num_nodes: int, dtype: torch.dtype) -> Ten
         one = hood.weighted_degree.new_ones(num_nodes, 1, dtype=dtype)
         return closed_aggregate(one, hood).squeeze(-1)
 
-    return hood.vector("closed row sum", dtype, summed).unsqueeze(-1)
+    return hood.kept(("closed row sum", dtype), summed).unsqueeze(-1)

@@ -9,7 +9,6 @@ from argnn.functional.graph_part import GraphPart
 from argnn.functional.neighborhood import (
     Edges,
     Neighborhood,
-    kept,
     neighborhood,
     plain_aggregate,
     row_starts,
@@ -36,9 +35,8 @@ def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     """
     hood = neighborhood(edge_index, num_nodes)
     if torch.compiler.is_compiling():
-        traced: Tensor = _descriptor_op(hood.edge_index, hood.weight, num_nodes)
-        return traced
-    found = kept(hood, "structural_descriptor", lambda: _descriptor(hood))
+        return _descriptor_op(hood.edge_index, hood.weight, num_nodes)
+    found = hood.kept("structural_descriptor", lambda: _descriptor(hood))
     return found.clone()  # the caller may write into it
 
 

@@ -18,11 +18,10 @@ def two_hop(edge_index: Edges, num_nodes: int) -> Neighborhood:
         [[2, 0], [0, 2]]
     """
     hood = neighborhood(edge_index, num_nodes)
-    if "two_hop" not in hood.relations:
-        with torch.inference_mode(False):
-            apart = _pairs_two_apart(hood.relation("undirected"))
-            hood.relations["two_hop"] = Neighborhood(apart, num_nodes)
-    return hood.relations["two_hop"]
+    return hood.kept(
+        "two_hop",
+        lambda: Neighborhood(_pairs_two_apart(hood.relation("undirected")), num_nodes),
+    )
 
 
 def _pairs_two_apart(both: Neighborhood) -> Tensor:

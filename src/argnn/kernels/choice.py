@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+
+from argnn.errors import require
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,19 +43,13 @@ class use:  # noqa: N801 - reads like the function it is used as
 
     def __init__(self, mode: str) -> None:
         global _mode
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {MODES} (got {mode!r})")
+        require(mode in MODES, "mode", f"one of {MODES}", repr(mode))
         self._before, _mode = _mode, mode
 
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         global _mode
         _mode = self._before
 
@@ -118,5 +114,4 @@ def _imported(device_type: str) -> ModuleType:
 
 def plain_path(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function that needs prepared edges: a compiler calls it, but does not look inside."""
-    hidden: Callable[P, R] = torch.compiler.disable(function)
-    return hidden
+    return torch.compiler.disable(function)

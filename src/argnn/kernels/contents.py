@@ -6,7 +6,6 @@ checksum of its contents; :class:`unchanged` spares that where the caller vouche
 """
 
 from collections.abc import Callable, Hashable
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -60,8 +59,7 @@ class ContentCache(Generic[T]):
         if key not in made:
             with torch.inference_mode(False), torch.no_grad():
                 made[key] = make()
-        result: T = made[key]
-        return result
+        return made[key]
 
 
 class unchanged:  # noqa: N801 - reads like a statement
@@ -91,12 +89,7 @@ class unchanged:  # noqa: N801 - reads like a statement
         for tensor in self._tensors:
             vouch_for(tensor)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         entries = [(tensor, _VOUCHED.pop(tensor, None)) for tensor in self._tensors]
         if kind is None and any(entry and entry[1] != _contents(t) for t, entry in entries):
             raise RuntimeError(
@@ -112,8 +105,7 @@ def vouch_for(tensor: Tensor) -> None:
 
 def plain_tensor(tensor: Tensor) -> Tensor:
     """The tensor itself, or the one inside of PyG's class for edges."""
-    plain: Tensor = tensor.as_tensor() if isinstance(tensor, EdgeIndex) else tensor
-    return plain
+    return tensor.as_tensor() if isinstance(tensor, EdgeIndex) else tensor
 
 
 def _contents(tensor: Tensor) -> Hashable:
@@ -124,8 +116,7 @@ def _contents(tensor: Tensor) -> Hashable:
     entry = _VOUCHED[tensor]
     if entry is None or entry[0] != writes:
         entry = _VOUCHED[tensor] = (writes, _read(tensor))
-    contents: Hashable = entry[1]
-    return contents
+    return entry[1]
 
 
 def _read(tensor: Tensor) -> Hashable:

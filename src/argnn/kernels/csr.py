@@ -67,10 +67,10 @@ class Csr:
         order = _sorted_by(target, source, num_nodes)
         source, target = source[order], target[order]
         weight = None if weight is None else weight.detach()[order]
-        forward = Csr(_rowptr(target, num_nodes), source.int(), weight=weight)
+        forward = Csr(row_starts(target, num_nodes), source.int(), weight=weight)
         back = _sorted_by(source, target, num_nodes)
         turned = None if weight is None else weight[back]
-        return forward, Csr(_rowptr(source, num_nodes), target[back].int(), back, turned)
+        return forward, Csr(row_starts(source, num_nodes), target[back].int(), back, turned)
 
     def weight_as(self, dtype: torch.dtype) -> Tensor | None:
         """:attr:`weight` in the precision of a kernel, made once."""
@@ -79,8 +79,7 @@ class Csr:
         key = ("weight", dtype)
         if key not in self.arrays:
             self.arrays[key] = self.weight.to(dtype)
-        made: Tensor = self.arrays[key]
-        return made
+        return self.arrays[key]
 
     @property
     def num_rows(self) -> int:
@@ -130,6 +129,7 @@ def _sorted_by(major: Tensor, minor: Tensor, num_nodes: int) -> Tensor:
     return torch.argsort(major * num_nodes + minor, stable=True)
 
 
-def _rowptr(row: Tensor, num_rows: int) -> Tensor:
+def row_starts(row: Tensor, num_rows: int) -> Tensor:
+    """Where each row begins if entries are sorted by row, and their number, ``[num_rows + 1]``."""
     counts = torch.bincount(row, minlength=num_rows)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

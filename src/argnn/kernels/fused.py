@@ -39,6 +39,11 @@ class _OnlyOnce(torch.autograd.Function):
         )
 
 
+def _like_first(x, *_):  # type: ignore[no-untyped-def]
+    """What a compiler has to know of a result with the type and shape of the first argument."""
+    return x.new_empty(x.shape)
+
+
 def _only_once(compute: Callable[[], Any], *inputs: Tensor | None) -> Any:
     """What ``compute`` returns, as a function of ``inputs`` that cannot be differentiated."""
     return _OnlyOnce.apply(compute, *inputs) if torch.is_grad_enabled() else compute()
@@ -49,12 +54,9 @@ def _only_once(compute: Callable[[], Any], *inputs: Tensor | None) -> Any:
 
 def aggregate(x: Tensor, hood: Prepared, normalization: str, transposed: bool = False) -> Tensor:
     """Weighted sum over neighbours; ``transposed`` sends along reversed edges instead."""
-    out: Tensor
     if isinstance(hood, TracedNeighborhood):
-        out = _aggregate_op(x, *hood.edges, normalization, transposed)
-    else:
-        out = _Aggregate.apply(x, hood, normalization, transposed)
-    return out
+        return _aggregate_op(x, *hood.edges, normalization, transposed)
+    return _Aggregate.apply(x, hood, normalization, transposed)
 
 
 def _aggregate(x: Tensor, hood: Neighborhood, normalization: str, transposed: bool) -> Tensor:
@@ -62,8 +64,7 @@ def _aggregate(x: Tensor, hood: Neighborhood, normalization: str, transposed: bo
     if transposed:
         left, right = right, left
     matrix = hood.transpose if transposed else hood.csr
-    out: Tensor = backend(x).gather_sum(matrix, x.contiguous(), left, right)
-    return out
+    return backend(x).gather_sum(matrix, x.contiguous(), left, right)
 
 
 class _Aggregate(torch.autograd.Function):
@@ -91,9 +92,7 @@ def _aggregate_op(
     return _aggregate(x.detach(), hood, normalization, transposed)
 
 
-@_aggregate_op.register_fake
-def _(x, edge_index, direction, edge_weight, normalization, transposed):  # type: ignore[no-untyped-def]
-    return x.new_empty(x.shape)
+_aggregate_op.register_fake(_like_first)
 
 
 def _keep_aggregate(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -116,25 +115,21 @@ _aggregate_op.register_autograd(_aggregate_gradient, setup_context=_keep_aggrega
 
 def moments(h: Tensor, hood: Prepared) -> tuple[Tensor, Tensor]:
     """Mean of the neighbours and their mean squared difference to the node, ``[N, D]`` each."""
-    out: tuple[Tensor, Tensor]
     if isinstance(hood, TracedNeighborhood):
-        out = _moments_op(h, *hood.edges)
-    else:
-        out = _Moments.apply(h, hood)
-    return out
+        return _moments_op(h, *hood.edges)
+    return _Moments.apply(h, hood)
 
 
 def _moments(h: Tensor, hood: Neighborhood) -> tuple[Tensor, Tensor]:
     # Without weights the kernel counts by itself.
     share = None if hood.weight is None else hood.inverse_degree(_wide(h.dtype))
-    out: tuple[Tensor, Tensor] = backend(h).moments(hood.csr, h.contiguous(), share)
-    return out
+    return backend(h).moments(hood.csr, h.contiguous(), share)
 
 
 def _moments_backward(
     h: Tensor, mean: Tensor, grad_mean: Tensor, grad_dispersion: Tensor, hood: Neighborhood
 ) -> Tensor:
-    out: Tensor = backend(h).moments_backward(
+    return backend(h).moments_backward(
         hood.transpose,
         hood.inverse_degree(_wide(h.dtype)),
         h.contiguous(),
@@ -142,7 +137,6 @@ def _moments_backward(
         grad_mean.contiguous(),
         grad_dispersion.contiguous(),
     )
-    return out
 
 
 class _Moments(torch.autograd.Function):
@@ -189,9 +183,7 @@ def _moments_backward_op(
     return _moments_backward(h, mean, grad_mean, grad_dispersion, hood)
 
 
-@_moments_backward_op.register_fake
-def _(h, *_):  # type: ignore[no-untyped-def]
-    return h.new_empty(h.shape)
+_moments_backward_op.register_fake(_like_first)
 
 
 def _keep_moments(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -213,12 +205,9 @@ _moments_op.register_autograd(_moments_gradient, setup_context=_keep_moments)
 
 def discrete_ricci(g: Tensor, hood: Prepared) -> Tensor:
     """Half the mean difference to the neighbours, ``[N, D]``."""
-    out: Tensor
     if isinstance(hood, TracedNeighborhood):
-        out = _ricci_op(g, *hood.edges)
-    else:
-        out = _Ricci.apply(g, hood)
-    return out
+        return _ricci_op(g, *hood.edges)
+    return _Ricci.apply(g, hood)
 
 
 def _ricci(
@@ -226,20 +215,16 @@ def _ricci(
 ) -> tuple[Tensor, Tensor]:
     """Curvature, and two energies of each node, see the kernel."""
     dtype = _wide(g.dtype)
-    half = hood.vector("half inverse degree", dtype, lambda: 0.5 * hood.inverse_degree(dtype))
-    out: tuple[Tensor, Tensor] = backend(g).laplacian(hood.csr, g.contiguous(), half, factors)
-    return out
+    half = hood.kept(("half inverse degree", dtype), lambda: 0.5 * hood.inverse_degree(dtype))
+    return backend(g).laplacian(hood.csr, g.contiguous(), half, factors)
 
 
 def _ricci_backward(grad: Tensor, hood: Neighborhood) -> Tensor:
     dtype = _wide(grad.dtype)
     share = hood.inverse_degree(dtype)
-    minus_half = hood.vector("minus half", dtype, lambda: torch.full_like(share, -0.5))
-    own = hood.vector("half where neighbors", dtype, lambda: 0.5 * (share > 0).to(dtype))
-    out: Tensor = backend(grad).gather_sum(
-        hood.transpose, grad.contiguous(), minus_half, share, own
-    )
-    return out
+    minus_half = hood.kept(("minus half", dtype), lambda: torch.full_like(share, -0.5))
+    own = hood.kept(("half where neighbors", dtype), lambda: 0.5 * (share > 0).to(dtype))
+    return backend(grad).gather_sum(hood.transpose, grad.contiguous(), minus_half, share, own)
 
 
 class _Ricci(torch.autograd.Function):
@@ -258,9 +243,7 @@ def _ricci_op(g: Tensor, edge_index: Tensor, direction: str, edge_weight: Tensor
     return _ricci(g.detach(), related(edge_index, direction, edge_weight, g.size(0)))[0]
 
 
-@_ricci_op.register_fake
-def _(g, edge_index, direction, edge_weight):  # type: ignore[no-untyped-def]
-    return g.new_empty(g.shape)
+_ricci_op.register_fake(_like_first)
 
 
 @torch.library.custom_op("argnn::discrete_ricci_backward", mutates_args=())
@@ -270,9 +253,7 @@ def _ricci_backward_op(
     return _ricci_backward(grad, related(edge_index, direction, edge_weight, grad.size(0)))
 
 
-@_ricci_backward_op.register_fake
-def _(grad, edge_index, direction, edge_weight):  # type: ignore[no-untyped-def]
-    return grad.new_empty(grad.shape)
+_ricci_backward_op.register_fake(_like_first)
 
 
 def _keep_ricci(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -298,8 +279,7 @@ def energies(metrics: Sequence[Tensor], hood: Prepared, factors: Sequence[Factor
     Both come from one pass over the edges, which must list each pair in both directions.
     """
     if not isinstance(hood, TracedNeighborhood):
-        out: Tensor = _Energies.apply(hood, factors, *metrics)
-        return out
+        return _Energies.apply(hood, factors, *metrics)
     layers = [
         _energies_op(g, hood.edge_index, hood.weight)[0]
         * torch.stack([g.new_tensor(f) for f in pair])
@@ -312,7 +292,7 @@ def _energies_backward(
     curvature: Tensor, grad: Tensor, hood: Neighborhood, factors: Factors
 ) -> Tensor:
     dtype = _wide(curvature.dtype)
-    out: Tensor = backend(curvature).energy_gradient(
+    return backend(curvature).energy_gradient(
         hood.transpose,
         curvature,
         hood.float_degree(dtype),
@@ -320,7 +300,6 @@ def _energies_backward(
         grad.to(dtype),
         factors,
     )
-    return out
 
 
 class _Energies(torch.autograd.Function):
@@ -368,9 +347,7 @@ def _energies_backward_op(
     return _energies_backward(curvature, grad, hood, (1.0, 1.0))
 
 
-@_energies_backward_op.register_fake
-def _(curvature, grad, edge_index, edge_weight):  # type: ignore[no-untyped-def]
-    return curvature.new_empty(curvature.shape)
+_energies_backward_op.register_fake(_like_first)
 
 
 def _keep_energies(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -404,12 +381,8 @@ def propagate(
     # Messages that are the features themselves are gathered once instead of twice.
     separate = None if messages is h else messages
     if not isinstance(hood, TracedNeighborhood):
-        out: Tensor = _Propagate.apply(h, g, separate, eps0, hood, weighing)
-        return out
-    results: tuple[Tensor, Tensor, Tensor] = _propagate_op(
-        h, g, separate, eps0, *hood.edges, *weighing
-    )
-    return results[0]
+        return _Propagate.apply(h, g, separate, eps0, hood, weighing)
+    return _propagate_op(h, g, separate, eps0, *hood.edges, *weighing)[0]
 
 
 def _propagate(
@@ -627,8 +600,7 @@ def _total(parts: Tensor | None) -> Tensor | None:
 
 def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) -> Tensor:
     """Each channel times its modulation, ``[N, D]``, plus what is to be added to it."""
-    out: Tensor = _Modulate.apply(z, g, eps0, added)
-    return out
+    return _Modulate.apply(z, g, eps0, added)
 
 
 class _SoftplusDiagonal(torch.autograd.Function):
@@ -653,5 +625,4 @@ def softplus_diagonal(
     raw: Tensor, floor: float, ceiling: float | None, sharpness: float, clamp: bool
 ) -> Tensor:
     """Metric from raw values; its gradient is computed from the metric alone."""
-    out: Tensor = _SoftplusDiagonal.apply(raw, floor, ceiling, sharpness, clamp)
-    return out
+    return _SoftplusDiagonal.apply(raw, floor, ceiling, sharpness, clamp)

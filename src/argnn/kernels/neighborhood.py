@@ -14,18 +14,26 @@ What an edge list means, here and in every function of this package:
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
+from argnn.errors import require
 from argnn.kernels.contents import ContentCache, plain_tensor
-from argnn.kernels.csr import Csr
+from argnn.kernels.csr import Csr, row_starts
+
+T = TypeVar("T")
 
 NORMALIZATIONS = ("sum", "sym", "rw")
 DIRECTIONS = ("undirected", "out", "in", "both")
+
+
+def _derived(make: Callable[[Any], T]) -> cached_property[T]:
+    """A property that is made on first use, outside of inference mode."""
+    return cached_property(torch.inference_mode(False)(make))
 
 
 class Neighborhood:
@@ -60,16 +68,17 @@ class Neighborhood:
         #: The edges without self-loops, ``[2, E']``.
         self.edge_index = edge_index[:, self.is_neighbor].clone()
         self.source, self.target = self.edge_index
-        #: Node tensors that other functions derive from the edges alone and want to keep.
-        self.derived: dict[str, Tensor] = {}
-        self._operators: dict[tuple[str, torch.dtype], LinearOperator] = {}
-        #: Graphs on the same nodes that follow from the edges, made on first use.
-        self.relations: dict[str, Neighborhood] = {}
-        self._vectors: dict[tuple[str, torch.dtype], Tensor] = {}
-        self._scales: dict[tuple[str, torch.dtype], tuple[Tensor | None, Tensor | None]] = {}
+        #: What :meth:`kept` has made.
+        self.derived: dict[Hashable, Any] = {}
 
-    @cached_property
-    @torch.inference_mode(False)
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What follows from the edges alone, made on first use."""
+        if key not in self.derived:
+            with torch.inference_mode(False):
+                self.derived[key] = make()
+        return self.derived[key]
+
+    @_derived
     def degree(self) -> Tensor:
         """Number of edges into each node, ``[N]``."""
         return torch.bincount(self.target, minlength=self.num_nodes)
@@ -79,14 +88,12 @@ class Neighborhood:
         """Whether the weights need a gradient, which only plain operations give."""
         return self.weight is not None and self.weight.requires_grad
 
-    @cached_property
-    @torch.inference_mode(False)
+    @_derived
     def weighted_degree(self) -> Tensor:
         """Sum of the weights of the edges into each node, ``[N]``; :attr:`degree` without."""
         return self.degree if self.weight is None else self._weight_at(self.target)
 
-    @cached_property
-    @torch.inference_mode(False)
+    @_derived
     def weighted_out_degree(self) -> Tensor:
         """Sum of the weights of the edges out of each node, ``[N]``; :attr:`out_degree` without."""
         return self.out_degree if self.weight is None else self._weight_at(self.source)
@@ -99,20 +106,17 @@ class Neighborhood:
         total = total.index_add(0, node.to(device), self.weight.to(device))
         return total.to(self.weight.device)
 
-    @cached_property
-    @torch.inference_mode(False)
+    @_derived
     def has_no_isolated_node(self) -> bool:
         """Whether every node has a neighbour."""
         return bool((self.weighted_degree > 0).all())
 
-    @cached_property
-    @torch.inference_mode(False)
+    @_derived
     def out_degree(self) -> Tensor:
         """Number of edges out of each node, ``[N]``."""
         return torch.bincount(self.source, minlength=self.num_nodes)
 
-    @cached_property
-    @torch.inference_mode(False)
+    @_derived
     def pairs(self) -> Tensor:
         """Each unordered pair of neighbours once, ``[2, P]``."""
         key = torch.unique(self._pair_key())
@@ -123,8 +127,7 @@ class Neighborhood:
         high = torch.maximum(self.source, self.target)
         return low * self.num_nodes + high
 
-    @cached_property
-    @torch.inference_mode(False)
+    @_derived
     def pair_weight(self) -> Tensor | None:
         """Largest weight of the edges between each pair, ``[P]``; None where all are one.
 
@@ -156,8 +159,7 @@ class Neighborhood:
         """Rows of all nodes; a part of a graph gets some of them from other processes."""
         return h
 
-    @cached_property
-    @torch.inference_mode(False)
+    @_derived
     def is_undirected(self) -> bool:
         """Whether every edge is listed in both directions."""
         forward = torch.unique(self.source * self.num_nodes + self.target)
@@ -175,8 +177,7 @@ class Neighborhood:
         back = torch.argsort(self.target * self.num_nodes + self.source)
         return torch.equal(self.weight[there], self.weight[back])
 
-    @cached_property
-    @torch.inference_mode(False)
+    @_derived
     def _matrices(self) -> tuple[Csr, Csr]:
         return Csr.pair(self.source, self.target, self.num_nodes, self.weight)
 
@@ -192,7 +193,7 @@ class Neighborhood:
 
     def float_degree(self, dtype: torch.dtype) -> Tensor:
         """:attr:`weighted_degree` as floating point numbers, ``[N]``."""
-        return self.vector("degree", dtype, lambda: self.weighted_degree.to(dtype))
+        return self.kept(("degree", dtype), lambda: self.weighted_degree.to(dtype))
 
     def inverse_degree(self, dtype: torch.dtype) -> Tensor:
         """One over the degree, zero at isolated nodes, ``[N]``."""
@@ -201,25 +202,15 @@ class Neighborhood:
             degree = self.float_degree(dtype)
             return torch.where(degree > 0, 1 / _or_one(degree), 0.0)
 
-        return self.vector("inverse degree", dtype, inverse)
-
-    def vector(self, name: str, dtype: torch.dtype, make: Callable[[], Tensor]) -> Tensor:
-        """A vector over the nodes that follows from the edges, made on first use."""
-        if (name, dtype) not in self._vectors:
-            with torch.inference_mode(False):
-                self._vectors[name, dtype] = make()
-        return self._vectors[name, dtype]
+        return self.kept(("inverse degree", dtype), inverse)
 
     def scales(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
         r"""Factors :math:`l_i, r_j` on the weights of edges, ``[N]`` each; None is 1.
 
         Times the weight of the edge, if it has one, the product is :meth:`edge_weight`.
         """
-        key = (normalization, dtype)
-        if key not in self._scales:
-            with torch.inference_mode(False):
-                self._scales[key] = self._node_scales(normalization, dtype)
-        return self._scales[key]
+        key = ("scales", normalization, dtype)
+        return self.kept(key, lambda: self._node_scales(normalization, dtype))
 
     def _node_scales(
         self, normalization: str, dtype: torch.dtype
@@ -241,21 +232,18 @@ class Neighborhood:
                 ``"undirected"`` lists each pair in both directions once, with the largest of its
                 weights.
         """
-        if direction not in ("undirected", "out", "in"):
-            raise ValueError(f"direction must be 'undirected', 'out' or 'in' (got {direction!r})")
+        known = direction in ("undirected", "out", "in")
+        require(known, "direction", "'undirected', 'out' or 'in'", repr(direction))
         if direction == "in" or self.is_simple:
             return self
-        if direction not in self.relations:
-            with torch.inference_mode(False):
-                edges, weight = self._directed(direction)
-                self.relations[direction] = Neighborhood(edges, self.num_nodes, weight)
-        return self.relations[direction]
+        return self.kept(("relation", direction), lambda: self._directed(direction))
 
-    def _directed(self, direction: str) -> tuple[Tensor, Tensor | None]:
-        if direction == "out":
-            return torch.stack([self.target, self.source]), self.weight
-        edges = torch.cat([self.pairs, self.pairs.flip(0)], dim=1)
-        return edges, None if self.pair_weight is None else self.pair_weight.repeat(2)
+    def _directed(self, direction: str) -> "Neighborhood":
+        edges, weight = self.edge_index.flip(0), self.weight
+        if direction == "undirected":
+            edges = torch.cat([self.pairs, self.pairs.flip(0)], dim=1)
+            weight = None if self.pair_weight is None else self.pair_weight.repeat(2)
+        return Neighborhood(edges, self.num_nodes, weight)
 
     def edge_weight(self, normalization: str, dtype: torch.dtype) -> Tensor:
         r"""Constant weight of each edge, ``[E']``.
@@ -279,13 +267,12 @@ class Neighborhood:
 
     def operator(self, normalization: str, dtype: torch.dtype) -> "LinearOperator":
         """The weighted adjacency as a matrix product with a fast transpose."""
-        key = (normalization, dtype)
-        if key not in self._operators:
-            size = (self.num_nodes, self.num_nodes)
-            with torch.inference_mode(False):
-                weight = self.edge_weight(normalization, dtype)
-                self._operators[key] = LinearOperator(self.source, self.target, weight, size)
-        return self._operators[key]
+
+        def made() -> LinearOperator:
+            weight, size = self.edge_weight(normalization, dtype), (self.num_nodes, self.num_nodes)
+            return LinearOperator(self.source, self.target, weight, size)
+
+        return self.kept(("operator", normalization, dtype), made)
 
 
 class LinearOperator:
@@ -302,8 +289,7 @@ class LinearOperator:
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """Product with dense ``x``, ``[N, D] -> [M, D]``, differentiable any number of times."""
-        product: Tensor = _Product.apply(x, self.forward_csr, self.backward_csr)
-        return product
+        return _Product.apply(x, self.forward_csr, self.backward_csr)
 
 
 class _Product(torch.autograd.Function):
@@ -322,8 +308,7 @@ def _csr(row: Tensor, column: Tensor, value: Tensor, size: tuple[int, int]) -> T
     """A CSR tensor from unsorted coordinates; weights of duplicates are added."""
     key, inverse = torch.unique(row * size[1] + column, return_inverse=True)
     merged = value.new_zeros(key.numel()).index_add_(0, inverse, value)
-    counts = torch.bincount(key // max(size[1], 1), minlength=size[0])
-    crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    crow = row_starts(key // max(size[1], 1), size[0])
     return csr_tensor(crow, key % max(size[1], 1), merged, size)
 
 
@@ -385,22 +370,19 @@ class TracedNeighborhood:
     @property
     def weighted_degree(self) -> Tensor:
         """See :attr:`Neighborhood.weighted_degree`."""
-        degree: Tensor = _degree_op(*self.edges, self.num_nodes)
-        return degree
+        return _degree_op(*self.edges, self.num_nodes)
 
     @property
     def pair_total(self) -> Tensor:
         """See :attr:`Neighborhood.pair_total`; a tensor, since the trace knows no values."""
-        total: Tensor = _pair_total_op(*self.edges, self.num_nodes)
-        return total
+        return _pair_total_op(*self.edges, self.num_nodes)
 
 
 def related(
     edge_index: Tensor, direction: str, edge_weight: Tensor | None, num_nodes: int
 ) -> Neighborhood:
     """The neighbourhood that the arguments of an operator mean."""
-    hood: Neighborhood = neighborhood(edge_index, num_nodes, edge_weight).relation(direction)
-    return hood
+    return neighborhood(edge_index, num_nodes, edge_weight).relation(direction)
 
 
 def _empty_like_weights(edge_index: Tensor, edge_weight: Tensor | None, *shape: int) -> Tensor:
@@ -473,9 +455,7 @@ def neighborhood(
     edges = plain_tensor(edge_index)
     _check_form(edges)
     if edge_weight is None:
-        return cast(
-            Neighborhood, _CACHE.of(edges, lambda: Neighborhood(edges, num_nodes), key=num_nodes)
-        )
+        return _CACHE.of(edges, lambda: Neighborhood(edges, num_nodes), key=num_nodes)
     if needs_gradient(edge_weight):
         return Neighborhood(edges, num_nodes, edge_weight)
     weight = edge_weight.detach() if edge_weight.requires_grad else edge_weight
@@ -508,15 +488,14 @@ def _check_num_nodes(prepared: int, given: int) -> None:
 
 
 def _check_normalization(normalization: str) -> None:
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(f"normalization must be one of {NORMALIZATIONS} (got {normalization!r})")
+    known = NORMALIZATIONS
+    require(normalization in known, "normalization", f"one of {known}", repr(normalization))
 
 
 def _check_form(edge_index: Tensor) -> None:
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f"edge_index must have shape [2, E] (got {list(edge_index.shape)})")
-    if edge_index.dtype != torch.int64:
-        raise ValueError(f"edge_index must be int64 (got {edge_index.dtype})")
+    require(edge_index.dtype == torch.int64, "edge_index", "int64", edge_index.dtype)
 
 
 def _checked_weight(edge_weight: Tensor, edge_index: Tensor) -> Tensor:

@@ -27,8 +27,7 @@ def count_triangles(start: NDArray[np.int64], other: NDArray[Any]) -> NDArray[np
         other: The neighbours of each node, each once, without the node itself, ``[E]``.
     """
     upward_start, upward = _upward(start, other)
-    found: NDArray[np.int64] = _count(upward_start, upward)
-    return found
+    return _count(upward_start, upward)
 
 
 @_jit

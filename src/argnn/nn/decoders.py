@@ -114,8 +114,7 @@ class Distance(AbstractDecoder):
 
     def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
         """Logit of each pair, ``[P]``."""
-        logits: Tensor = self.fermi_dirac(self._encoder[0].squared_distance(a, b))
-        return logits
+        return self.fermi_dirac(self._encoder[0].squared_distance(a, b))
 
 
 class MetricDistance(AbstractDecoder):
@@ -141,8 +140,7 @@ class MetricDistance(AbstractDecoder):
             need = f"embeddings as wide as the metric, {metric.size(-1)} (got {a.size(-1)})"
             raise ValueError(f"the decoder 'metric' needs {need}")
         squared = metric_distance(a, b, metric).square() / a.size(-1)
-        logits: Tensor = self.fermi_dirac(squared)
-        return logits
+        return self.fermi_dirac(squared)
 
 
 class HadamardMLP(AbstractDecoder):
@@ -155,8 +153,7 @@ class HadamardMLP(AbstractDecoder):
 
     def forward(self, a: Tensor, b: Tensor, metric: Tensor | None) -> Tensor:
         """Logit of each pair, ``[P]``."""
-        logits: Tensor = self.net(a * b).squeeze(-1)
-        return logits
+        return self.net(a * b).squeeze(-1)
 
 
 #: Every decoder by the name the command line uses.
@@ -213,8 +210,7 @@ class LinkModel(AbstractNodeModel):
         metric = None
         if embedding.size(-1) > width:
             metric = mean_metric(self._metric(a[:, width:]), self._metric(b[:, width:]))
-        logits: Tensor = self.decoder(a[:, :width], b[:, :width], metric)
-        return logits
+        return self.decoder(a[:, :width], b[:, :width], metric)
 
     def product_scores(self, a: Tensor, b: Tensor) -> Tensor | None:
         """As ``products`` of the decoder, for embeddings of :meth:`forward_with_metric`."""

@@ -119,8 +119,7 @@ class StereographicProduct(nn.Module):
 
     def curvatures(self) -> Tensor:
         """The curvatures, ``[Q]``."""
-        curvatures: Tensor = self.curvature()
-        return curvatures
+        return self.curvature()
 
     def split(self, x: Tensor) -> Tensor:
         """The channels by factor, ``[..., D] -> [..., Q, D / Q]``."""

@@ -16,8 +16,7 @@ def normalized(norm: nn.Module, h: Tensor, edge_index: Edges) -> Tensor:
     """
     is_part = isinstance(edge_index, GraphPart) and edge_index.place is not None
     if not (is_part and isinstance(norm, nn.BatchNorm1d) and norm.training):
-        result: Tensor = norm(h)
-        return result
+        return norm(h)
     assert isinstance(edge_index, GraphPart)
     own = h[: edge_index.num_own]
     count = edge_index.total(own.new_tensor(float(len(own))))

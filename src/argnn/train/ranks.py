@@ -47,13 +47,11 @@ class RankExchange:
 
     def halo(self, own: Tensor) -> Tensor:
         """Rows of the halo, ``[H, D]``, from own rows ``[N_own, D]``."""
-        rows: Tensor = _Halo.apply(own.index_select(0, self._asked_rows), self)
-        return rows
+        return _Halo.apply(own.index_select(0, self._asked_rows), self)
 
     def total(self, value: Tensor) -> Tensor:
         """Sum of a tensor over all ranks."""
-        summed: Tensor = _Total.apply(value)
-        return summed
+        return _Total.apply(value)
 
     def gathered(self, own: Tensor) -> Tensor:
         """Rows of all nodes of the graph, ``[N, D]``, from own rows ``[N_own, D]``."""

@@ -58,8 +58,7 @@ def riemannian_adam(groups: Sequence[dict[str, Any]], **unused: Any) -> Optimize
                 self.param_groups = every
 
     on_line = _positive_numbers()
-    optimizer: Optimizer = RiemannianAdam(groups)
-    return optimizer
+    return RiemannianAdam(groups)
 
 
 def _first_state(point: Tensor) -> dict[str, Tensor]:

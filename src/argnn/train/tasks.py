@@ -300,8 +300,7 @@ class LinkPrediction:
         positive = (F.softplus(-logits[:count]) * share).sum() / self.train_pairs.size(1)
         negative = (F.softplus(logits[count:]) * is_non_edge).sum()
         mean = negative / is_non_edge.sum().clamp_min(1)
-        share_of_part: Tensor = positive + mean * (place.num_own / place.whole_nodes)
-        return share_of_part
+        return positive + mean * (place.num_own / place.whole_nodes)
 
     def share_of_pairs(
         self, model: AbstractNodeModel, outputs: Tensor, first: int, step: int
@@ -322,8 +321,7 @@ class LinkPrediction:
         """Pairs by rows of a part, ``[2, P]``; -1 for nodes that are not in it."""
         number = torch.full((place.whole_nodes,), -1, device=pairs.device)
         number[place.nodes] = torch.arange(place.nodes.numel(), device=pairs.device)
-        found: Tensor = number[pairs]
-        return found
+        return number[pairs]
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and cross-entropy of the validation pairs and their fixed non-edges."""

@@ -1,9 +1,8 @@
 """Open a graph store: arrays are mapped into memory, so that only what is used is read."""
 
-import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,11 +36,6 @@ from argnn.files import pieces_digest, tensors_digest
 EDGES_IN_MEMORY = 2**27
 #: Arrays of a store that are tensors of a graph as they are.
 NODE_ARRAYS = ("x", "y", *MASK_NAMES, "targets", "geometry", "region")
-_SAID = (
-    *("name", "class_names", "feature_names", "schema"),
-    *("edge_rule", "feature_rule", "split_rule", "notes"),
-)
-_OF_SOME = ("target_names", "target_kind", "geometry_names")
 #: Which store gave a tensor, and under which name. A changed graph has other tensors.
 _GIVEN = WeakTensorKeyDictionary()
 
@@ -153,15 +147,9 @@ class GraphStore:
             raise DataError(f"{self.path}: damaged, y must hold numbers from -1 to {count - 1}")
         for name, tensor in tensors.items():
             _GIVEN[tensor] = self, name
-        graph = Data(**tensors, class_count=count)
-        said = copy.deepcopy(said)  # what is done to a graph does not change its store
-        for name in _SAID:
-            graph[name] = getattr(said, name)
-        for name in _OF_SOME:
-            if getattr(said, name) is not None:
-                graph[name] = getattr(said, name)
-        graph.node_ids = self.node_ids()
-        return graph
+        # Copies: what is done to a graph does not change its store.
+        facts = {name: value for name, value in asdict(said).items() if value is not None}
+        return Data(**tensors, **facts, class_count=count, node_ids=self.node_ids())
 
 
 def open_store(path: Path | str) -> GraphStore:

@@ -49,8 +49,7 @@ def _structure(csr: Csr, count: int) -> tuple[Any, ...]:
     """Bounds, row pointers and columns as arrays, made once per matrix and thread count."""
     if count not in csr.arrays:
         csr.arrays[count] = tuple(map(array, (csr.parts(count), csr.rowptr, csr.column)))
-    structure: tuple[Any, ...] = csr.arrays[count]
-    return structure
+    return csr.arrays[count]
 
 
 def launch_rows(kernel: Any, *tensors: Tensor) -> None:

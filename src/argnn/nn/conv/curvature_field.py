@@ -56,8 +56,7 @@ class EdgeMLP(nn.Module):
         target, source = (drop(x, self.dropout, self.training) for _ in range(2))
         hidden = at_targets(self.lin_target(target), edges)
         hidden = (hidden + at_sources(self.lin_source(source), edges)).relu_()
-        out: Tensor = self.lin_out(drop(hidden, self.dropout, self.training))
-        return out
+        return self.lin_out(drop(hidden, self.dropout, self.training))
 
 
 class CurvatureField(nn.Module):
@@ -95,8 +94,7 @@ class CurvatureField(nn.Module):
         """The velocity ``[N, channels]`` at features ``[N, channels]``."""
         edges = ordered_edges(edge_index, h.size(0))
         if torch.is_grad_enabled() and edges.num_edges * self.channels > MAX_KEPT_NUMBERS:
-            again: Tensor = checkpoint(self._velocity, h, edges, use_reentrant=False)
-            return again
+            return checkpoint(self._velocity, h, edges, use_reentrant=False)
         return self._velocity(h, edges)
 
     def _velocity(self, h: Tensor, edges: OrderedEdges) -> Tensor:
@@ -107,5 +105,4 @@ class CurvatureField(nn.Module):
         """Learned curvature of every edge, ``[E, channels]`` or ``[E, 1]``."""
         sent = edges.weighted(self.mlp_node(direction, edges).relu_())
         u = sum_at_targets(sent, edges)
-        curvature: Tensor = self.mlp_edge(u, edges)
-        return curvature
+        return self.mlp_edge(u, edges)

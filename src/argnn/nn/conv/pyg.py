@@ -32,13 +32,11 @@ class GCNConv(gnn.GCNConv):
 
     def forward(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The new features, ``[N, out_channels]``."""
-        out: Tensor = closed_aggregate(self.lin(x), edge_index) + self.bias
-        return out
+        return closed_aggregate(self.lin(x), edge_index) + self.bias
 
     def with_weights(self, x: Tensor, weight: Tensor, edges: OrderedEdges) -> Tensor:
         r"""The same with given weights of the edges, ``[E]``, in place of :math:`\hat A`."""
-        out: Tensor = weighted_aggregate(self.lin(x), weight, edges) + self.bias
-        return out
+        return weighted_aggregate(self.lin(x), weight, edges) + self.bias
 
 
 class SAGEConv(gnn.SAGEConv):
@@ -75,8 +73,7 @@ class GATConv(gnn.GATConv):
         edges = ordered_edges(edge_index, x.size(0), closed=True)
         alpha = drop(self.attention(sent, edges), self.dropout, self.training)
         heads = weighted_aggregate(sent, alpha, edges)
-        out: Tensor = (heads.flatten(1) if self.concat else heads.mean(1)) + self.bias
-        return out
+        return (heads.flatten(1) if self.concat else heads.mean(1)) + self.bias
 
     def attention(self, sent: Tensor, edges: OrderedEdges) -> Tensor:
         """Attention of each head on each edge, ``[N, heads, out_channels] -> [E, heads]``."""
@@ -124,8 +121,7 @@ class FAConv(gnn.FAConv):
         edges = ordered_edges(edge_index, x.size(0))
         weight = self.gate(x, edges) * _symmetric_weight(edge_index, edges, x)
         weight = drop(weight, self.dropout, self.training)
-        out: Tensor = self.eps * x_0 + weighted_aggregate(x, weight, edges)
-        return out
+        return self.eps * x_0 + weighted_aggregate(x, weight, edges)
 
     def gate(self, x: Tensor, edges: OrderedEdges) -> Tensor:
         """Sign and strength of each edge, between -1 and 1, ``[E]``."""

@@ -31,9 +31,8 @@ class Metric(nn.Module, ABC):
         return (self.metric_channels,)
 
     @classmethod
-    @abstractmethod
     def build(cls, name: str, in_channels: int, channels: int, **options: Any) -> "Metric":
-        """A metric for a convolution.
+        """A metric for a convolution; here one that reads no node features.
 
         Args:
             name: The name in ``METRICS`` that was asked for.
@@ -41,6 +40,7 @@ class Metric(nn.Module, ABC):
             channels: Size of the vectors that the metric measures.
             **options: Further arguments of the family.
         """
+        return cls(channels, **options)
 
     @abstractmethod
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:

@@ -1,7 +1,6 @@
 """A metric that is the same everywhere."""
 
 import math
-from typing import Any
 
 from torch import Tensor
 
@@ -27,11 +26,6 @@ class ConstantMetric(Metric):
         require(0 < value < math.inf, "value", "positive and finite", value)
         self.metric_channels = metric_channels
         self.value = value
-
-    @classmethod
-    def build(cls, name: str, in_channels: int, channels: int, **options: Any) -> "ConstantMetric":
-        """See :class:`Metric`; node features are not read."""
-        return cls(channels, **options)
 
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
         """Metric diagonals, ``[N, D]``."""

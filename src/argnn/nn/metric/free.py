@@ -33,11 +33,6 @@ class FreeMetric(LearnedMetric):
         self.positive = _PositiveRows(shape.num_positive, self.start, self.half_width)
         self.free = _FreeRows(shape, self.start) if shape.num_free else None
 
-    @classmethod
-    def build(cls, name: str, in_channels: int, channels: int, **options: Any) -> "FreeMetric":
-        """See :class:`~argnn.nn.Metric`; node features are not read."""
-        return cls(channels, **options)
-
     def _tables(self) -> list[NodeWeights]:
         return [self.positive, *([] if self.free is None else [self.free])]
 

@@ -50,11 +50,6 @@ class SharedMetric(LearnedMetric):
         self.raw = nn.Parameter(torch.empty(groups, self.num_numbers))
         self.reset_parameters()
 
-    @classmethod
-    def build(cls, name: str, in_channels: int, channels: int, **options: Any) -> "SharedMetric":
-        """See :class:`~argnn.nn.Metric`; node features are not read."""
-        return cls(channels, **options)
-
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Go back to the start, where all groups have the same metric."""

@@ -74,8 +74,7 @@ class CurvatureCode(nn.Module):
         angle = curvature.unsqueeze(-1) * omega
         waves = torch.cat([angle.sin(), angle.cos()], -1) * math.sqrt(1 / self.out_channels)
         u = self.lin_in(waves).to(curvature.dtype)  # from bfloat16, if products use it
-        code: Tensor = self.lin_out(self._space[0].expmap0(u))
-        return code
+        return self.lin_out(self._space[0].expmap0(u))
 
 
 class CuspPooling(nn.Module):
@@ -122,8 +121,7 @@ class CuspPooling(nn.Module):
 
     def mapped(self, u: Tensor) -> Tensor:
         """The linear maps of all factors, without their biases, ``[N, D] -> [N, D]``."""
-        mapped: Tensor = u @ torch.block_diag(*self.weight)
-        return mapped
+        return u @ torch.block_diag(*self.weight)
 
     def factor_weights(self, scores: Tensor) -> Tensor:
         """Weights of the factors, ``[L + 1, N, Q] -> [L + 1, N, Q]``; they sum to one."""
@@ -151,8 +149,7 @@ class CuspPooling(nn.Module):
         beta = self.factor_weights(shorter * (z @ torch.block_diag(*self.theta.unsqueeze(-1))))
         length = shorter * beta * tan_ratio(beta.square() * y)
         length = length * self.epsilon.softmax(0).view(-1, 1, 1)
-        pooled: Tensor = ((length @ members.t()) * z).sum(0)
-        return pooled
+        return ((length @ members.t()) * z).sum(0)
 
 
 class CUSP(AbstractStack):

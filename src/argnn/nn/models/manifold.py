@@ -108,5 +108,4 @@ class AbstractTangentStack(AbstractManifoldModel):
 
     def geodesic_squared_distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Squared distance in the space after the last convolution, ``[P]``."""
-        squared: Tensor = self.geometry.squared_distance(a, b, self.layer_curvatures()[-1])
-        return squared
+        return self.geometry.squared_distance(a, b, self.layer_curvatures()[-1])
