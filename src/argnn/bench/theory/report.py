@@ -1,0 +1,100 @@
+"""Measure claims, and what is shown and stored of them."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from argnn.bench.perf.run import cpu_model
+from argnn.bench.theory import CLAIMS
+from argnn.bench.theory.finding import Effort, Finding, FoundTable, shown
+from argnn.csv_cells import safe_cell
+from argnn.registry import canonical_name
+from argnn.runs.machine import git_state, using_threads, versions
+
+#: Called with the number of finished claims, that of all, and the name of the next.
+OnClaim = Callable[[int, int, str], None]
+_VERDICTS = ["statement", "verdict", "measured", "in the paper", "the paper says", "rule"]
+
+
+def chosen_claims(names: Sequence[str]) -> list[str]:
+    """The claims that the names mean, each once; all without a name."""
+    return list(dict.fromkeys(canonical_name(n, CLAIMS, "claim") for n in names)) or list(CLAIMS)
+
+
+def measure_claims(
+    names: Sequence[str], effort: Effort, on_claim: OnClaim | None = None
+) -> dict[str, Finding]:
+    """Measure claims one after the other, in one thread, so that figures can be repeated."""
+    found = {}
+    with using_threads(1):
+        for place, name in enumerate(names):
+            if on_claim is not None:
+                on_claim(place, len(names), name)
+            found[name] = CLAIMS[name](effort)
+    return found
+
+
+def verdict_table(found: Mapping[str, Finding]) -> FoundTable:
+    """Every statement with its verdict, and the command that measures it."""
+    rows = [
+        [s.name, s.verdict, s.measured, s.place, s.says, s.rule, f"argnn theory {name}"]
+        for name, finding in found.items()
+        for s in finding.statements
+    ]
+    return FoundTable("verdicts", [*_VERDICTS, "command"], rows)
+
+
+def document(found: Mapping[str, Finding], effort: Effort) -> dict[str, Any]:
+    """Everything for a machine."""
+    return {
+        "size": effort.size,
+        "seed": effort.seed,
+        "versions": versions(),
+        **git_state(),
+        "claims": {
+            name: {
+                "statements": [vars(statement) for statement in finding.statements],
+                "conditions": finding.conditions,
+                "tables": {
+                    table.name: [dict(zip(table.header, row, strict=True)) for row in table.rows]
+                    for table in finding.tables
+                },
+            }
+            for name, finding in found.items()
+        },
+    }
+
+
+def table_files(found: Mapping[str, Finding], effort: Effort) -> dict[str, bytes]:
+    """The tables as CSV files that begin with how they came about, by file name."""
+    parts = [("", verdict_table(found), "")]
+    for name, finding in found.items():
+        parts += [(f" {name}", table, finding.conditions) for table in finding.tables]
+    return {f"theory-{t.name}.csv": _csv(t, _about(of, effort, note)) for of, t, note in parts}
+
+
+def _about(claim: str, effort: Effort, note: str) -> dict[str, str]:
+    flags = (" --full" if effort.size == "full" else "") + (
+        f" --seed {effort.seed}" if effort.seed else ""
+    )
+    state, known = git_state(), versions()
+    commit = (state["git_commit"] or "unknown")[:7]
+    changed = " with changes" if state["git_changed"] else ""
+    about = {
+        "command": f"argnn theory{claim}{flags}",
+        "machine": f"one thread of {cpu_model() or 'an unknown processor'}",
+        "versions": f"argnn {known['argnn']}, torch {known['torch']}",
+        "date": f"{date.today().isoformat()} (commit {commit}{changed})",
+    }
+    return {**about, "note": note} if note else about
+
+
+def _csv(table: FoundTable, about: Mapping[str, str]) -> bytes:
+    text = io.StringIO()
+    text.writelines(f"# {name}: {value}\n" for name, value in about.items())
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.header)
+    writer.writerows([safe_cell(shown(cell)) for cell in row] for row in table.rows)
+    return text.getvalue().encode()
