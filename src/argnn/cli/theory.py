@@ -43,23 +43,32 @@ def theory(
 ) -> None:
     """Measure what the paper claims: each statement with its figures and a verdict."""
     from argnn.bench.theory import Effort
-    from argnn.bench.theory.report import chosen_claims, document, measure_claims, table_files
-    from argnn.files import require_folder, write_output
+    from argnn.bench.theory.report import (
+        VERDICT_FILE,
+        chosen_claims,
+        document,
+        drawn_figures,
+        measure_claims,
+        table_files,
+    )
+    from argnn.files import require_writable, write_output
 
     names = chosen_claims(claims or [])
     effort = Effort("full" if full else "small", seed, data_root)
-    for folder in (plots, out):
-        if folder is not None:
-            require_folder(folder)
+    # Before the measuring, which may take long.
+    planned = [] if out is None else [out / VERDICT_FILE]
+    planned += [] if plots is None else [plots / f"theory-{name}.pdf" for name in names]
+    for path in planned:
+        require_writable(path, force)
     with StepBar("theory") as tell:
         found = measure_claims(names, effort, tell)
-        files = table_files(found, effort) if out is not None else {}
+        files: dict[Path, bytes] = {}
+        if out is not None:
+            files |= {out / name: text for name, text in table_files(found, effort).items()}
         if plots is not None:
-            files |= _drawn(found)
-    for name, content in files.items():
-        folder = plots if name.endswith(_DRAWN) else out
-        assert folder is not None
-        write_output(folder / name, content, force=force)
+            files |= {plots / name: image for name, image in drawn_figures(found).items()}
+    for path, content in files.items():
+        write_output(path, content, force=force)
     if as_json:
         print_json(document(found, effort))
         return
@@ -69,20 +78,6 @@ def theory(
     for word, folder in (("Tables", out), ("Figures", plots)):
         if folder is not None:
             say(console, f"{word}: {folder}")
-
-
-_DRAWN = (".pdf", ".svg", ".png")
-
-
-def _drawn(found: "dict[str, Finding]") -> dict[str, bytes]:
-    from argnn.analysis.figures.style import FORMATS, figure_bytes
-
-    figures = {name: finding.draw() for name, finding in found.items() if finding.draw is not None}
-    return {
-        f"theory-{name}.{kind}": figure_bytes(figure, kind)
-        for name, figure in figures.items()
-        for kind in FORMATS
-    }
 
 
 def _print(name: str, finding: "Finding", console: Console) -> None:

@@ -12,7 +12,7 @@ from argnn.functional.ricci import discrete_ricci
 
 
 def ricci_energy_gradient(g: Tensor, edge_index: Edges) -> Tensor:
-    r"""Gradient of the Ricci energy on an undirected graph, ``[N, D]``.
+    r"""Gradient of the Ricci energy on an undirected graph, ``[N, D]`` (:eq:`ricci_gradient`).
 
     .. math::
         \frac{\partial \mathcal{L}_{\mathrm{Ricci}}}{\partial g_{ik}} =
@@ -25,12 +25,13 @@ def ricci_energy_gradient(g: Tensor, edge_index: Edges) -> Tensor:
 
 
 def ricci_energy_hessian(edge_index: Edges, num_nodes: int) -> Tensor:
-    r"""Hessian of the Ricci energy in one channel, float64, ``[N, N]``; no node without edges.
+    r"""Hessian of the Ricci energy in one channel, float64, ``[N, N]`` (:eq:`ricci_hessian`).
 
     .. math:: \tfrac{1}{2}(\mathbf{I} - \mathbf{P})^\top(\mathbf{I} - \mathbf{P}), \qquad
         \mathbf{P} = \mathbf{D}^{-1}\mathbf{A}
 
-    It joins nodes that are two hops apart, and is zero for a constant metric.
+    It joins nodes that are two hops apart, and is zero for a constant metric. Every node must
+    have an edge.
     """
     hood = neighborhood(edge_index, num_nodes)
     walk = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
@@ -40,7 +41,7 @@ def ricci_energy_hessian(edge_index: Edges, num_nodes: int) -> Tensor:
 
 
 def smoothness_energy_gradient(g: Tensor, edge_index: Edges) -> Tensor:
-    r"""Gradient of the smoothness energy on an undirected graph, ``[N, D]``.
+    r"""Gradient of the smoothness energy, ``[N, D]`` (:eq:`smoothness_gradient`).
 
     .. math::
         \frac{\partial \mathcal{L}_{\mathrm{smooth}}}{\partial g_{ik}} =
@@ -51,7 +52,7 @@ def smoothness_energy_gradient(g: Tensor, edge_index: Edges) -> Tensor:
 
 
 def modulation_gradient(direction: Tensor, g: Tensor) -> Tensor:
-    r"""Gradient of the modulation of edges by the metric of their target, ``[E, D]``.
+    r"""Gradient of each modulation by the target's metric, ``[E, D]`` (:eq:`modulation_gradient`).
 
     .. math::
         \frac{\partial \tau_{ij}}{\partial g_{ik}} =
@@ -66,7 +67,7 @@ def modulation_gradient(direction: Tensor, g: Tensor) -> Tensor:
 
 
 def attention_gradient(h_i: Tensor, h_j: Tensor, g_i: Tensor, g_j: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Gradients of the attention of edges by the metrics of target and source, ``[E, D]`` each.
+    r"""Gradients of each attention by both metrics, ``[E, D]`` each (:eq:`attention_gradient`).
 
     .. math::
         \frac{\partial \alpha_{ij}}{\partial g_{ik}} = \frac{h_{ik} h_{jk}}{n_i n_j}

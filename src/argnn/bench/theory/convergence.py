@@ -71,7 +71,7 @@ def _curves(effort: Effort) -> dict[str, list[float]]:
         return penalty([g], edges, (1.0, 1.0)), g
 
     falling = descent(
-        [g], alone, steps=effort.of(60, 2000, 6000), rate=lambda t: 1 / (most * math.sqrt(t))
+        [g], alone, steps=effort.of(60, 2000, 4000), rate=lambda t: 1 / (most * math.sqrt(t))
     )
     curves = {"penalties alone, 1/sqrt(t)": [step.squared_gradient for step in falling]}
     graph = planted_graph(effort.seed)
@@ -81,7 +81,7 @@ def _curves(effort: Effort) -> dict[str, list[float]]:
         found = descent(
             list(model.parameters()),
             objective,
-            steps=effort.of(20, 600, 6000),
+            steps=effort.of(20, 600, 3000),
             rate=(lambda t: 5e-3) if adam else (lambda t: 0.5 / math.sqrt(t)),
             adam=adam,
         )

@@ -1,4 +1,4 @@
-"""What a measured claim of the paper gives: statements with verdicts, tables, perhaps a figure."""
+"""What a measured claim of the paper gives: statements with verdicts, tables and a figure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -74,13 +74,13 @@ class Finding:
         statements: Sentences with their verdicts.
         tables: What the verdicts follow from.
         conditions: Under which conditions it was measured, and what was not.
-        draw: Draws the figure of the claim, where there is one.
+        draw: Draws the figure of the claim.
     """
 
     statements: Sequence[Statement]
     tables: Sequence[FoundTable]
     conditions: str
-    draw: "Callable[[], Figure] | None" = field(default=None, compare=False)
+    draw: "Callable[[], Figure]" = field(compare=False)
 
 
 def graded(verified: bool, changed: bool = False, otherwise: Verdict = "refuted") -> Verdict:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from argnn.analysis.figures.style import FORMATS, figure_bytes
 from argnn.bench.perf.run import cpu_model
 from argnn.bench.theory import CLAIMS
 from argnn.bench.theory.finding import Effort, Finding, FoundTable, shown
@@ -15,6 +16,8 @@ from argnn.runs.machine import git_state, using_threads, versions
 
 #: Called with the number of finished claims, that of all, and the name of the next.
 OnClaim = Callable[[int, int, str], None]
+#: The file of :func:`verdict_table`.
+VERDICT_FILE = "theory-verdicts.csv"
 _VERDICTS = ["statement", "verdict", "measured", "in the paper", "the paper says", "rule"]
 
 
@@ -73,6 +76,16 @@ def table_files(found: Mapping[str, Finding], effort: Effort) -> dict[str, bytes
     for name, finding in found.items():
         parts += [(f" {name}", table, finding.conditions) for table in finding.tables]
     return {f"theory-{t.name}.csv": _csv(t, _about(of, effort, note)) for of, t, note in parts}
+
+
+def drawn_figures(found: Mapping[str, Finding]) -> dict[str, bytes]:
+    """The figure of each claim in every format, by file name."""
+    figures = {name: finding.draw() for name, finding in found.items()}
+    return {
+        f"theory-{name}.{kind}": figure_bytes(figure, kind)
+        for name, figure in figures.items()
+        for kind in FORMATS
+    }
 
 
 def _about(claim: str, effort: Effort, note: str) -> dict[str, str]:

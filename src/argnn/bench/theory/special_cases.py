@@ -11,6 +11,7 @@ from argnn import functional as AF
 from argnn.analysis.figures.style import PALETTE, new_figure, styled
 from argnn.bench.theory.finding import Effort, Finding, FoundTable, Statement, graded
 from argnn.bench.theory.graphs import random_graph
+from argnn.bench.theory.training import adam_fit
 from argnn.functional.neighborhood import neighborhood
 from argnn.functional.stereographic import expmap0, squared_distance
 from argnn.nn import ARConv
@@ -102,7 +103,7 @@ _LAYERS: dict[str, Callable[[], Layer]] = {
 
 def _layer_row(name: str, edges: Tensor, effort: Effort) -> list[Any]:
     with seeded(effort.seed):
-        target, many = _LAYERS[name](), effort.of(2, 8, 32)
+        target, many = _LAYERS[name](), effort.of(2, 8, 16)
         copies = torch.cat([edges + _NODES * n for n in range(2 * many)], dim=1)
         hood = neighborhood(copies, 2 * many * _NODES)
         x = torch.randn(2 * many * _NODES, _CHANNELS)
@@ -120,20 +121,17 @@ def _fit_error(
     """Relative error on the later half of the copies, after fitting to the first ones."""
     conv = ARConv(_CHANNELS, _CHANNELS, metric="fixed", metric_options={"value": 0.5})
     raw = torch.zeros(_NODES, _CHANNELS).sub(0.4).requires_grad_(learned)
-    steps = effort.of(3, 300, 3000)
-    optimizer = torch.optim.Adam([*conv.parameters(), *([raw] if learned else [])], lr=0.02)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
 
     def outputs() -> Tensor:
         g = AF.positive_diagonal(raw).repeat(x.size(0) // _NODES, 1)
         result: Tensor = conv(x, hood, g=g)
         return result
 
-    for _ in range(steps):
-        optimizer.zero_grad()
-        (outputs()[:known] - wanted[:known]).square().mean().backward()
-        optimizer.step()
-        schedule.step()
+    adam_fit(
+        [*conv.parameters(), *([raw] if learned else [])],
+        lambda: (outputs()[:known] - wanted[:known]).square().mean(),
+        effort.of(3, 300, 2000),
+    )
     with torch.no_grad():
         gap = outputs()[known:] - wanted[known:]
     return float((gap.square().mean() / wanted[known:].square().mean()).sqrt())

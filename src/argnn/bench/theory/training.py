@@ -66,6 +66,17 @@ def total_loss(
     return objective
 
 
+def adam_fit(parameters: Sequence[Tensor], loss: Callable[[], Tensor], steps: int) -> None:
+    """Minimise a loss with Adam, whose rate falls from 0.01 along a cosine."""
+    optimizer = torch.optim.Adam(list(parameters), lr=0.01)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+        schedule.step()
+
+
 def descent(
     parameters: Sequence[Tensor],
     objective: Objective,

@@ -10,6 +10,7 @@ from argnn import functional as AF
 from argnn.analysis.figures.style import PALETTE, new_figure, styled
 from argnn.bench.theory.finding import Effort, Finding, FoundTable, Statement, graded
 from argnn.bench.theory.graphs import random_graph
+from argnn.bench.theory.training import adam_fit
 from argnn.data.synthetic import cycle
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import MetricNet
@@ -23,6 +24,7 @@ EPSILON = 0.05
 _CHANNELS = 4
 _COLUMNS = ["field", "width", "depth", "largest error", "root mean square"]
 _TWINS = "twins"
+_STEPS = (3, 800, 3000)
 #: Fields as functions of a linear image of the network's inputs, from simple to hard.
 FIELDS: dict[str, Callable[[Tensor], Tensor]] = {
     "constant": lambda z: torch.full_like(z, 1.7),
@@ -36,7 +38,7 @@ FIELDS: dict[str, Callable[[Tensor], Tensor]] = {
 
 def measured_universality(effort: Effort) -> Finding:
     """Fit fields on a random graph with growing networks, and a field that differs at twins."""
-    sizes = effort.of(((16, 2),), ((32, 2), (128, 3)), ((16, 2), (64, 2), (256, 2), (256, 3)))
+    sizes = effort.of(((16, 2),), ((32, 2), (128, 3)), ((16, 2), (64, 2), (256, 3)))
     nodes = effort.of(12, 60, 100)
     with seeded(effort.seed):
         edges = random_graph(nodes, 2 * nodes, torch.Generator().manual_seed(effort.seed))
@@ -60,7 +62,7 @@ def measured_universality(effort: Effort) -> Finding:
     return Finding(
         [fits_fields({n: e for n, e in best.items() if n != _TWINS}), twins(best[_TWINS], least)],
         [FoundTable("universality", _COLUMNS, rows)],
-        f"{nodes} nodes, {_CHANNELS} channels, Adam for {effort.of(3, 800, 6000)} steps with a "
+        f"{nodes} nodes, {_CHANNELS} channels, Adam for {effort.of(*_STEPS)} steps with a "
         "cosine schedule. Errors of a node are lengths, relative to the mean length of the "
         "field. It is the field at these nodes that is fitted; other nodes were not looked at.",
         lambda: _figure(rows),
@@ -72,14 +74,12 @@ def _fit_errors(
 ) -> list[float]:
     """Largest and root-mean-square error of the nodes, relative to the mean length."""
     net = MetricNet(h.size(1), _CHANNELS, hidden_channels=width, num_layers=depth, spread=1.0)
-    hood, steps = neighborhood(edge_index, h.size(0)), effort.of(3, 800, 6000)
-    optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        (net(h, hood) - target).square().mean().backward()
-        optimizer.step()
-        schedule.step()
+    hood = neighborhood(edge_index, h.size(0))
+    adam_fit(
+        list(net.parameters()),
+        lambda: (net(h, hood) - target).square().mean(),
+        effort.of(*_STEPS),
+    )
     with torch.no_grad():
         gaps = (net(h, hood) - target).norm(dim=-1) / target.norm(dim=-1).mean()
     return [float(gaps.max()), float(gaps.square().mean().sqrt())]
