@@ -38,8 +38,8 @@ import rich.table
 from argnn.bench.leaderboard.compare import by_split, critical_difference, holm, signed_rank
 from argnn.bench.leaderboard.published import find_published, published_values
 from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
+from argnn.bench.theory import CLAIMS
 from argnn.bench.theory.finding import VERDICTS
-from argnn.csv_cells import plain_cell
 from argnn.runs.summary import interval_half_width
 from argnn.store.results import read_rows
 from argnn.tables import markdown_table
@@ -583,16 +583,19 @@ def scale() -> Table:
     return Table([*header, "PyG's GCN, ms", "extra memory of `default`, MiB"], rows)
 
 
-def theory(*columns: str) -> Table:
-    """Some columns of the verdicts of ``argnn theory``."""
-    header, *rows = csv_rows("theory-verdicts")
-    places = [header.index(column) for column in columns]
-    return Table(columns, [[plain_cell(row[place]) for place in places] for row in rows])
+def theory() -> Table:
+    """The verdicts of all claims of ``argnn theory``, each with its command."""
+    columns, rows = ("statement", "verdict", "measured", "in the paper"), []
+    for claim in CLAIMS:
+        header, *cells = csv_rows(f"theory-verdicts-{claim}")
+        command = f"`{head(f'theory-verdicts-{claim}')['command']}`"
+        rows += [[*(row[header.index(name)] for name in columns), command] for row in cells]
+    return Table((*columns, "command"), rows)
 
 
 def theory_count() -> Table:
     """How many statements have each verdict."""
-    counts = Counter(cells[0] for cells in theory("verdict").rows)
+    counts = Counter(cells[1] for cells in theory().rows)
     rows = [(verdict, str(counts[verdict])) for verdict in VERDICTS]
     return Table(("verdict", "statements"), [*rows, ("all", str(counts.total()))])
 
@@ -622,11 +625,7 @@ COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "link-search": (lambda: best_validation("link"), None),
     "ranks": (ranks, None),
     "scale": (scale, None),
-    "theory": (
-        lambda: theory("statement", "verdict", "measured", "in the paper", "command"),
-        "theory-verdicts",
-    ),
-    "theory-rules": (lambda: theory("statement", "the paper says", "rule"), None),
+    "theory": (theory, None),
     "theory-count": (theory_count, None),
 }
 #: Tables of a file of ``argnn perf``.

@@ -50,14 +50,15 @@ def test_claim_gives_statements_tables_and_a_figure(found, name):
 
 
 def test_statements_have_names_of_their_own(found):
-    names = [row[0] for row in verdict_table(found).rows]
+    names = [row[0] for name in found for row in verdict_table(name, found[name]).rows]
     assert len(names) == len(set(names))
 
 
 def test_files_say_how_they_came_about(found):
     files = table_files(found, Effort("full", 3))
+    verdicts = [f"verdicts-{name}" for name in CLAIMS]
     tables = [table.name for finding in found.values() for table in finding.tables]
-    assert sorted(files) == sorted(f"theory-{name}.csv" for name in ["verdicts", *tables])
+    assert sorted(files) == sorted(f"theory-{name}.csv" for name in [*verdicts, *tables])
     lines = files["theory-flow.csv"].decode().splitlines()
     assert lines[0] == "# command: argnn theory flow --full --seed 3"
     assert [line.split(":")[0] for line in lines[1:5]] == [

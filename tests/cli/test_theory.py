@@ -14,9 +14,8 @@ def test_claims_are_printed_and_written(argnn):
     for words in ("0 of 108 cells", "refuted", "Rule, recommended weights", "Tables: tables"):
         assert words in done.out
     names = {path.name for path in Path("tables").iterdir()}
-    assert names == {
-        f"theory-{name}.csv" for name in ("verdicts", "weights", "weights-implied", "gradients")
-    }
+    tables = ("weights", "weights-implied", "gradients", "verdicts-weights", "verdicts-gradients")
+    assert names == {f"theory-{name}.csv" for name in tables}
     drawn = {path.name for path in Path("plots").iterdir()}
     assert drawn == {
         f"theory-{name}.{kind}"
@@ -26,7 +25,7 @@ def test_claims_are_printed_and_written(argnn):
     before = Path("tables/theory-weights.csv").read_bytes()
     again = argnn("theory", "weights", "--out=tables")
     assert again.code == 2
-    assert "theory-verdicts.csv" in again.err
+    assert "theory-verdicts-weights.csv" in again.err
     assert Path("tables/theory-weights.csv").read_bytes() == before
     assert argnn("theory", "weights", "--out=tables", "--force").code == 0
 

@@ -44,7 +44,6 @@ def theory(
     """Measure what the paper claims: each statement with its figures and a verdict."""
     from argnn.bench.theory import Effort
     from argnn.bench.theory.report import (
-        VERDICT_FILE,
         chosen_claims,
         document,
         drawn_figures,
@@ -56,7 +55,7 @@ def theory(
     names = chosen_claims(claims or [])
     effort = Effort("full" if full else "small", seed, data_root)
     # Before the measuring, which may take long.
-    planned = [] if out is None else [out / VERDICT_FILE]
+    planned = [] if out is None else [out / f"theory-verdicts-{name}.csv" for name in names]
     planned += [] if plots is None else [plots / f"theory-{name}.pdf" for name in names]
     for path in planned:
         require_writable(path, force)

@@ -27,7 +27,7 @@ _RULE = f"verified if the relative error is at most {TOLERANCE:g} on every graph
 #: Formula, what the paper prints for it, where, and what it should read.
 FORMULAS = {
     "gradient of the Ricci energy": (
-        "-Ric_i / deg(i)",
+        "minus Ric_i / deg(i)",
         "lem:total_gradient (ii)",
         "Ric_i - sum over neighbours j of Ric_j / deg(j)",
     ),
@@ -42,7 +42,7 @@ FORMULAS = {
         "as printed",
     ),
     "gradient of the modulation": (
-        "-d^2 sech^2(log g) / g",
+        "minus d^2 sech^2(log g) / g",
         "app:backward_pass",
         "as printed",
     ),

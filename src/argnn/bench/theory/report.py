@@ -16,9 +16,7 @@ from argnn.runs.machine import git_state, using_threads, versions
 
 #: Called with the number of finished claims, that of all, and the name of the next.
 OnClaim = Callable[[int, int, str], None]
-#: The file of :func:`verdict_table`.
-VERDICT_FILE = "theory-verdicts.csv"
-_VERDICTS = ["statement", "verdict", "measured", "in the paper", "the paper says", "rule"]
+_VERDICTS = ["statement", "the paper says", "in the paper", "measured", "verdict", "rule"]
 
 
 def chosen_claims(names: Sequence[str]) -> list[str]:
@@ -39,14 +37,10 @@ def measure_claims(
     return found
 
 
-def verdict_table(found: Mapping[str, Finding]) -> FoundTable:
-    """Every statement with its verdict, and the command that measures it."""
-    rows = [
-        [s.name, s.verdict, s.measured, s.place, s.says, s.rule, f"argnn theory {name}"]
-        for name, finding in found.items()
-        for s in finding.statements
-    ]
-    return FoundTable("verdicts", [*_VERDICTS, "command"], rows)
+def verdict_table(name: str, finding: Finding) -> FoundTable:
+    """Every statement of a claim with its verdict."""
+    rows = [[s.name, s.says, s.place, s.measured, s.verdict, s.rule] for s in finding.statements]
+    return FoundTable(f"verdicts-{name}", _VERDICTS, rows)
 
 
 def document(found: Mapping[str, Finding], effort: Effort) -> dict[str, Any]:
@@ -72,10 +66,12 @@ def document(found: Mapping[str, Finding], effort: Effort) -> dict[str, Any]:
 
 def table_files(found: Mapping[str, Finding], effort: Effort) -> dict[str, bytes]:
     """The tables as CSV files that begin with how they came about, by file name."""
-    parts = [("", verdict_table(found), "")]
+    files = {}
     for name, finding in found.items():
-        parts += [(f" {name}", table, finding.conditions) for table in finding.tables]
-    return {f"theory-{t.name}.csv": _csv(t, _about(of, effort, note)) for of, t, note in parts}
+        about = _about(name, effort, finding.conditions)
+        for table in (verdict_table(name, finding), *finding.tables):
+            files[f"theory-{table.name}.csv"] = _csv(table, about)
+    return files
 
 
 def drawn_figures(found: Mapping[str, Finding]) -> dict[str, bytes]:
@@ -95,13 +91,13 @@ def _about(claim: str, effort: Effort, note: str) -> dict[str, str]:
     state, known = git_state(), versions()
     commit = (state["git_commit"] or "unknown")[:7]
     changed = " with changes" if state["git_changed"] else ""
-    about = {
-        "command": f"argnn theory{claim}{flags}",
+    return {
+        "command": f"argnn theory {claim}{flags}",
         "machine": f"one thread of {cpu_model() or 'an unknown processor'}",
         "versions": f"argnn {known['argnn']}, torch {known['torch']}",
         "date": f"{date.today().isoformat()} (commit {commit}{changed})",
+        "note": note,
     }
-    return {**about, "note": note} if note else about
 
 
 def _csv(table: FoundTable, about: Mapping[str, str]) -> bytes:
