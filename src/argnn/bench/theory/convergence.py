@@ -48,10 +48,11 @@ def measured_convergence(effort: Effort) -> Finding:
     """Descend on the penalties alone and on a network, with the proof's steps and with Adam."""
     curves = _curves(effort)
     rows: list[list[Any]] = [[name, *fitted(values)] for name, values in curves.items()]
-    known = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+    table = FoundTable("convergence", _COLUMNS, rows)
+    known = table.records()
     return Finding(
         [falls_as_stated(known[:1], convex=True), falls_as_stated(known[1:], convex=False)],
-        [FoundTable("convergence", _COLUMNS, rows)],
+        [table],
         "Whole-graph gradients, no noise. Fits of the logarithm of the squared gradient norm over "
         "the later nine tenths of the steps: stated is a - log(t)/2 - mu t, stretched is "
         "a - c sqrt(t), power is a - p log(t); the residual is a root mean square. Penalties alone "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +64,10 @@ class FoundTable:
     name: str
     header: Sequence[str]
     rows: Sequence[Sequence[Value]]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Each row with its cells by the names of their columns."""
+        return [dict(zip(self.header, row, strict=True)) for row in self.rows]
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ def measured_flow(effort: Effort) -> Finding:
     for name, graph in graphs.items():
         row, curves[name] = _measured(name, graph, generator)
         rows.append(row)
-    known = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+    table = FoundTable("flow", _COLUMNS, rows)
+    known = table.records()
     return Finding(
         [
             converges(known),
@@ -52,7 +53,7 @@ def measured_flow(effort: Effort) -> Finding:
             minimizes_curvature(known),
             has_rate(known),
         ],
-        [FoundTable("flow", _COLUMNS, rows)],
+        [table],
         f"Explicit steps of {STEP} in float64, as AF.ricci_flow takes them; one graph has two "
         "components. Energies: the largest rise above the start along the flow, from the start "
         "that raises the Ricci energy most; all else from a random start in [0.5, 1.5].",

@@ -54,10 +54,7 @@ def document(found: Mapping[str, Finding], effort: Effort) -> dict[str, Any]:
             name: {
                 "statements": [vars(statement) for statement in finding.statements],
                 "conditions": finding.conditions,
-                "tables": {
-                    table.name: [dict(zip(table.header, row, strict=True)) for row in table.rows]
-                    for table in finding.tables
-                },
+                "tables": {table.name: table.records() for table in finding.tables},
             }
             for name, finding in found.items()
         },

@@ -49,7 +49,8 @@ def measured_stability(effort: Effort) -> Finding:
         change, total = float(metrics.diff(dim=0).norm(dim=-1).max()), sum(scaled)
         rows.append([factor, size, total, change, change * total / size])
     spectra = _spectra(effort)
-    known = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+    table = FoundTable("stability", _COLUMNS, rows)
+    known = table.records()
     return Finding(
         [
             grows_with_step([row for row in known if row[_COLUMNS[0]] == 1]),
@@ -57,7 +58,7 @@ def measured_stability(effort: Effort) -> Finding:
             strongly_convex(spectra),
         ],
         [
-            FoundTable("stability", _COLUMNS, rows),
+            table,
             FoundTable("stability-convexity", _SPECTRUM, spectra),
         ],
         f"Free metrics of two layers on a planted graph of {graph.num_nodes} nodes, plain "
