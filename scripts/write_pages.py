@@ -3,6 +3,7 @@
     python scripts/write_pages.py            # fill in tables and numbers
     python scripts/write_pages.py --check    # only say which pages differ
     python scripts/write_pages.py --store results/learned-metric.jsonl   # of argnn bench
+    argnn theory --full --out docs/results --force                       # the files theory-*.csv
 
 A file of docs/results is the source of one table: a CSV file that begins with lines
 ``# command:``, ``# machine:``, ``# versions:``, ``# date:`` and perhaps ``# note:``, or a JSON file
@@ -37,6 +38,8 @@ import rich.table
 from argnn.bench.leaderboard.compare import critical_difference, holm, signed_rank
 from argnn.bench.leaderboard.published import find_published, published_values
 from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
+from argnn.bench.theory import CLAIMS
+from argnn.bench.theory.finding import VERDICTS
 from argnn.runs.summary import by_split, interval_half_width
 from argnn.store.results import read_rows
 from argnn.tables import markdown_table
@@ -580,6 +583,23 @@ def scale() -> Table:
     return Table([*header, "PyG's GCN, ms", "extra memory of `default`, MiB"], rows)
 
 
+def theory() -> Table:
+    """The verdicts of all claims of ``argnn theory``, each with its command."""
+    columns, rows = ("statement", "verdict", "measured", "in the paper"), []
+    for claim in CLAIMS:
+        header, *cells = csv_rows(f"theory-verdicts-{claim}")
+        command = f"`{head(f'theory-verdicts-{claim}')['command']}`"
+        rows += [[*(row[header.index(name)] for name in columns), command] for row in cells]
+    return Table((*columns, "command"), rows)
+
+
+def theory_count() -> Table:
+    """How many statements have each verdict."""
+    counts = Counter(cells[1] for cells in theory().rows)
+    rows = [(verdict, str(counts[verdict])) for verdict in VERDICTS]
+    return Table(("verdict", "statements"), [*rows, ("all", str(counts.total()))])
+
+
 #: Tables that are computed, each with the file that it comes from, if it is one file.
 COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "results": (results, "learned-metric"),
@@ -605,6 +625,8 @@ COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "link-search": (lambda: best_validation("link"), None),
     "ranks": (ranks, None),
     "scale": (scale, None),
+    "theory": (theory, None),
+    "theory-count": (theory_count, None),
 }
 #: Tables of a file of ``argnn perf``.
 PERF: dict[str, Callable[[list[Mapping[str, Any]]], Table]] = {

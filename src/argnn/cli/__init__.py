@@ -17,6 +17,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
     perf,
     stores,
     table,
+    theory,
     train,
     tune,
 )

@@ -47,7 +47,7 @@ def run_perf(
         "config": config.to_json(),
         "seed": config.seed,
         "device": measurements[0]["device"],
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "threads": config.threads,
         "versions": {**versions(), **_kernel_versions()},
         **git_state(),
@@ -168,7 +168,7 @@ def _kernel_versions() -> dict[str, str]:
     return found
 
 
-def _cpu_model() -> str | None:
+def cpu_model() -> str | None:
     """Name of the processor, where Linux tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
