@@ -48,6 +48,14 @@ WRITERS = {
     ),
     ("table", "out"): Writer(("table", "results.jsonl", "--out=t.md"), "t.md"),
     ("table", "diagram"): Writer(("table", "results.jsonl", "--diagram=d.svg"), "d.svg"),
+    ("importances", "out"): Writer(("importances", "gcn", "--out=i.csv"), "i.csv"),
+    ("ablate", "plots"): Writer(
+        ("ablate", "small.npz", "--study=neighbor-norm", "--set=epochs=1", "--split=0",
+         "--seeds=1", "--workers=1", "--out={other}.jsonl", "--plots=drawn"),
+        "drawn/ablate-neighbor-norm.png",
+    ),
+    ("theory", "out"): Writer(("theory", "weights", "--out=t"), "t/theory-verdicts-weights.csv"),
+    ("theory", "plots"): Writer(("theory", "weights", "--plots=t"), "t/theory-weights.pdf"),
     ("perf", "json_file"): Writer(("perf", "--json=perf.json"), "perf.json"),
     ("tune", "out"): Writer(
         ("tune", "small.npz", "--model=gcn", "--trials=1", "--epochs=1", "--split=0",
@@ -62,6 +70,7 @@ WRITERS = {
 OTHERS = {
     ("train", "out"): "tests/test_io.py::test_nothing_is_overwritten",  # a new folder only
     ("bench", "out"): "tests/store/test_results.py::test_second_writer_is_refused",  # adds lines
+    ("ablate", "out"): "tests/store/test_results.py::test_second_writer_is_refused",  # adds lines
     (
         "compare",
         "out",
@@ -74,7 +83,7 @@ OTHERS = {
 
 INPUTS = {
     ("predict", "run"), ("predict", "pairs"), ("export", "run"), ("analyze", "run"),
-    ("predict", "new_nodes"), ("predict", "new_edges"),
+    ("predict", "new_nodes"), ("predict", "new_edges"), ("importances", "run"),
     ("figures", "runs"), ("figures", "results"), ("table", "files"), ("train", "resume"),
 }  # fmt: skip
 

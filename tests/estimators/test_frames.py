@@ -71,15 +71,17 @@ def test_frame_is_the_table_of_the_command(graph, fitted, tmp_path, monkeypatch)
     assert list(written) == list(frame)[: len(written.columns)]
     assert written["class"].tolist() == frame["class"].tolist()
     chances = list(written)[2:]
-    assert np.abs(written[chances] - frame[chances]).to_numpy().max() <= 5e-7
+    # Six digits are written; features were rounded to float32 before or after they were text.
+    limit = 5e-7 + 8 * np.finfo(np.float32).eps
+    assert np.abs(written[chances] - frame[chances]).to_numpy().max() <= limit
 
 
-def test_model_from_disk_needs_the_graph_and_knows_its_own_splits(graph, fitted, tmp_path):
+def test_model_from_disk_needs_the_graph_and_knows_its_splits(graph, fitted, tmp_path):
     fitted.save(tmp_path / "model")
     again = argnn.load(tmp_path / "model")
     with pytest.raises(ConfigError, match="does not know its graph: give graph="):
         again.predict_frame()
-    assert set(again.predict_frame(tables(graph))["split"]) == {"none"}
+    pandas.testing.assert_frame_equal(again.predict_frame(tables(graph)), fitted.predict_frame())
     named = ARGNNClassifier("gcn", epochs=1).fit("mixed")
     named.save(tmp_path / "named")
     found = argnn.load(tmp_path / "named").predict_frame("mixed")

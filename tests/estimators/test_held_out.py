@@ -94,9 +94,10 @@ def test_it_is_known_after_saving(tmp_path, number):
     clf.save(tmp_path / "model")
     again = argnn.load(tmp_path / "model")
     assert again.score(graph) == clf.score(graph, mask=np.delete(np.arange(number), train))
-    assert (again.seen_.nodes == clf.seen_.nodes).all()
-    document = json.loads((tmp_path / "model/model.json").read_text())
-    assert len(document["facts"]["seen"]["bits"]) <= 4 * (number / 24 + 1)
+    for part in ("train", "val"):
+        assert torch.equal(getattr(again.seen_, part), getattr(clf.seen_, part))
+        document = json.loads((tmp_path / "model/model.json").read_text())
+        assert len(document["facts"]["seen"][part]) <= 4 * (number / 24 + 1)
 
 
 def rewritten(folder, change):
@@ -122,7 +123,7 @@ def test_older_folders(tmp_path, graph):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *({"bits": "AAAA"}, {"bits": "*"}, {"bits": 3}, {"count": "x"}, {"count": -9}),
+        *({"train": "AAAA"}, {"val": "*"}, {"train": 3}, {"count": "x"}, {"count": -9}),
         {"count": 10**15},
     ],
 )
@@ -180,7 +181,10 @@ def test_run_of_the_command_line(tmp_path, one_thread):
         clf = argnn.load(tmp_path / "run", split=split)
         seen = (graph.train_mask | graph.val_mask)[:, split]
         assert clf.score("mixed") == clf.score("mixed", mask=~seen)
-        assert (clf.seen_.nodes == seen.numpy()).all()
+        assert torch.equal(clf.seen_.train | clf.seen_.val, seen)
+        assert torch.equal(clf.seen_.train, graph.train_mask[:, split])
+        names = dict(clf.predict_frame("mixed")["split"].value_counts())
+        assert names["test"] == int(graph.test_mask[:, split].sum())
 
 
 def test_run_of_numbers(tmp_path, one_thread):
@@ -199,7 +203,9 @@ def test_run_of_numbers(tmp_path, one_thread):
 def test_content_is_digested_in_pieces(monkeypatch):
     """The number does not depend on how many rows are read at once."""
     graph = mixed()
-    before = SeenNodes.of(graph, graph.train_mask[:, 0])
+    masks = graph.train_mask[:, 0], graph.val_mask[:, 0]
+    before = SeenNodes.of(graph, *masks)
     monkeypatch.setattr("argnn.data.graph_store.array_files.CHUNK", 7)
-    assert SeenNodes.of(graph, graph.train_mask[:, 0]).digest == before.digest
-    assert not before.in_graph(planted(90)).any()
+    assert SeenNodes.of(graph, *masks).digest == before.digest
+    assert before.is_of(graph)
+    assert not before.is_of(planted(90))

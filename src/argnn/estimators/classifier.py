@@ -179,7 +179,7 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         request, sizes = self._request(graph, seed), {"classes": len(classes)}
         task, logits = self._fit_nodes(request, seen.graph, sizes, make_task)
         self.classes_, self.target_, self.split_rule_ = classes, None, rule
-        self.seen_ = SeenNodes.of(seen.graph, visible_nodes)
+        self.seen_ = SeenNodes.of(seen.graph, train, val)
         self.counts_ = part_sizes(train, val)
         known = torch.tensor([label is not None for label in seen.labels])
         masks = fitted_masks(train, val, known, seen.masks)

@@ -4,7 +4,6 @@ A model never computes from it. It is for tables, pages and scores.
 """
 
 import copy
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,27 +45,6 @@ def fitted_masks(train: Tensor, val: Tensor, known: Tensor, own: Masks) -> dict[
     """
     test = known & ~train & ~val & own.get("test_mask", known)
     return dict(zip(MASK_NAMES, (train, val, test), strict=True))
-
-
-def remembered_masks(graph: Data, fitted: Data | None, rule: str, nodes: int) -> dict[str, Tensor]:
-    """The parts that the nodes of a graph had in training; none where that is not known.
-
-    Args:
-        graph: The graph, as the model reads it.
-        fitted: That of the fit; None for a model from disk.
-        rule: The split of the training, in words.
-        nodes: How many nodes its graph had.
-    """
-    if fitted is not None:
-        same = graph.get("node_ids") == fitted.get("node_ids") and torch.equal(graph.x, fitted.x)
-        return {name: fitted[name][:, 0] for name in MASK_NAMES} if same else {}
-    # Only a split that belongs to the graph, such as those of benchmarks, is the same again.
-    own = re.fullmatch(re.escape(str(graph.get("split_rule"))) + r"(?:; split (\d+))?", rule)
-    mask = graph.get("train_mask")
-    if own is None or mask is None or not mask.any() or graph.x.size(0) != nodes:
-        return {}
-    split = int(own[1] or 0)
-    return {name: graph[name][:, split] for name in MASK_NAMES} if split < mask.size(1) else {}
 
 
 def part_names(graph: Data) -> list[str]:

@@ -205,6 +205,15 @@ def _labels(graph: Data, num_nodes: int) -> NDArray[np.object_]:
     return named
 
 
+def own_masks(source: Any, graph: Data) -> dict[str, Tensor]:
+    """Masks that came with a graph that was read already; none where it has several splits."""
+    holder = source if isinstance(source, Data) else graph
+    mask = holder.get("test_mask")
+    if mask is not None and mask.dim() == 2 and mask.size(1) > 1:
+        return {}
+    return _own_masks(holder, graph.x.size(0))
+
+
 def _own_masks(graph: Data, num_nodes: int) -> dict[str, Tensor]:
     """Masks that came with a graph and are not empty, of its first split."""
     found = {}

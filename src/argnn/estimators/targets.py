@@ -10,9 +10,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.estimators.base import Columns, GraphEstimator, frame
-from argnn.estimators.known_answers import fitted_masks, part_names, remembered_masks, with_answers
+from argnn.estimators.known_answers import fitted_masks, part_names, with_answers
 from argnn.estimators.labels import as_weights, part_sizes, scored_nodes
-from argnn.estimators.reading import chosen_masks, given_targets, has_targets, read_targets
+from argnn.estimators.reading import (
+    chosen_masks,
+    given_targets,
+    has_targets,
+    own_masks,
+    read_targets,
+)
 from argnn.runs.problems import target_score_values
 from argnn.store.seen_nodes import SeenNodes
 from argnn.train.target_tasks import TARGET_TASKS, TargetRule, TargetTask
@@ -46,7 +52,7 @@ class TargetEstimator(GraphEstimator):
         request, sizes = self._request(graph, seed), {"classes": 0, "targets": targets.size(1)}
         task, outputs = self._fit_nodes(request, seen.graph, sizes, make_task)
         self.target_, self.split_rule_ = task.rule, rule
-        self.seen_ = SeenNodes.of(seen.graph, train | val)
+        self.seen_ = SeenNodes.of(seen.graph, train, val)
         self.counts_ = part_sizes(train, val)
         parts = fitted_masks(train, val, ~targets.isnan().any(1), seen.masks)
         self.graph_ = with_answers(seen.graph, parts, rule, self._target_answers(targets))
@@ -59,10 +65,13 @@ class TargetEstimator(GraphEstimator):
         read = super().told(graph)
         if graph is None:
             return read
-        fitted, nodes = getattr(self, "graph_", None), self.graph_facts_["nodes"]
-        masks = remembered_masks(read, fitted, self.split_rule_, nodes)
-        rule = self.split_rule_ if masks else "not known"
-        return with_answers(read, masks, rule, self._answers(graph, read))
+        told = with_answers(read, {}, "not known", self._answers(graph, read))
+        seen = self.seen_
+        if seen is None or not seen.is_of(read):
+            return told
+        known = torch.from_numpy(self._known_nodes(told))
+        masks = fitted_masks(seen.train, seen.val, known, own_masks(graph, read))
+        return with_answers(told, masks, self.split_rule_, {})
 
     def columns(self, graph: Data) -> Columns:
         """What is predicted of each node, by column, for a graph that :meth:`read` gave."""

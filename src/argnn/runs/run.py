@@ -300,7 +300,7 @@ def _seen(config: RunConfig, graph: Data, split: int) -> dict[str, Any]:
     if config.link is not None:
         return {}
     train, val, _ = split_masks(graph, split)
-    return {"seen": SeenNodes.of(graph, train | val).to_json()}
+    return {"seen": SeenNodes.of(graph, train, val).to_json()}
 
 
 @torch.no_grad()

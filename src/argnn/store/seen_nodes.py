@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -20,36 +20,44 @@ class SeenNodes:
 
     Attributes:
         digest: Of the features, edges and weights of the graph.
-        nodes: Those nodes, ``[N]``.
+        train: The nodes that trained it, ``[N]``.
+        val: Those that chose the epoch, ``[N]``.
     """
 
     digest: str
-    nodes: NDArray[np.bool_]
+    train: Tensor
+    val: Tensor
 
     @classmethod
-    def of(cls, graph: Data, nodes: Tensor) -> "SeenNodes":
+    def of(cls, graph: Data, train: Tensor, val: Tensor) -> "SeenNodes":
         """These nodes of a graph that ``argnn.data.load`` gave."""
-        return cls(content_digest_of(graph), nodes.cpu().numpy())
+        return cls(content_digest_of(graph), train.cpu(), val.cpu())
 
-    def in_graph(self, graph: Data) -> NDArray[np.bool_]:
-        """Those nodes where this is the graph; none, ``[N]``, where it is another one."""
-        count = graph.x.size(0)
-        found = len(self.nodes) == count and content_digest_of(graph) == self.digest
-        return self.nodes if found else np.zeros(count, dtype=np.bool_)
+    def is_of(self, graph: Data) -> bool:
+        """Whether the nodes are those of this graph."""
+        return len(self.train) == graph.x.size(0) and content_digest_of(graph) == self.digest
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values, with a bit for each node."""
-        bits = base64.b64encode(np.packbits(self.nodes).tobytes()).decode()
-        return {"graph": self.digest, "count": len(self.nodes), "bits": bits}
+        """As plain JSON values, with two bits for each node."""
+        bits = {"train": _packed(self.train), "val": _packed(self.val)}
+        return {"graph": self.digest, "count": len(self.train), **bits}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "SeenNodes":
         """Rebuild what :meth:`to_json` gave."""
-        packed = np.frombuffer(base64.b64decode(values["bits"], validate=True), dtype=np.uint8)
-        if len(packed) != -(-values["count"] // 8):
-            raise ValueError(f"seen has {len(packed)} bytes for {values['count']} nodes")
-        nodes = np.unpackbits(packed, count=values["count"]).astype(np.bool_)
-        return cls(str(values["graph"]), nodes)
+        train, val = (_unpacked(values[part], values["count"]) for part in ("train", "val"))
+        return cls(str(values["graph"]), train, val)
+
+
+def _packed(mask: Tensor) -> str:
+    return base64.b64encode(np.packbits(mask.numpy()).tobytes()).decode()
+
+
+def _unpacked(bits: str, count: int) -> Tensor:
+    packed = np.frombuffer(base64.b64decode(bits, validate=True), dtype=np.uint8)
+    if len(packed) != -(-count // 8):
+        raise ValueError(f"seen has {len(packed)} bytes for {count} nodes")
+    return torch.from_numpy(np.unpackbits(packed, count=count).astype(np.bool_))
 
 
 def content_digest_of(graph: Data) -> str:
