@@ -346,3 +346,16 @@ def test_bad_new_nodes(refused, run):
         ("--new-edges=e.csv",): "--new-edges needs --new-nodes FILE",
     }.items():
         refused("predict", "run", *arguments, "--out=p.csv", message=message)
+
+
+def test_importances_of_a_run(argnn, run):
+    done = argnn("importances", "run", "--split=1", "--repeats=1")
+    assert (done.code, done.err) == (0, "")
+    assert "fall of the validation score" in done.out
+    rows = rows_of("importances.csv")
+    assert {row["column"] for row in rows} == {"feature 0", "feature 1", "feature 2"}
+    falls = [float(row["importance"]) for row in rows]
+    assert falls == sorted(falls, reverse=True)
+    again = argnn("importances", "run")
+    assert (again.code, "is there already" in again.err) == (2, True)
+    assert json.loads(argnn("importances", "run", "--force", "--json").out)["model"] == "gcn"

@@ -295,10 +295,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         return self.read(graph)
 
     def told(self, graph: Any = None) -> Data:
-        """A graph with all that is known of it: labels, and the part of each node in training.
+        """A graph as the model reads it, with all that is known of it.
 
         Args:
-            graph: Whatever ``fit`` takes; the graph of ``fit`` where not given.
+            graph: Whatever ``fit`` takes; what the model has seen in ``fit`` where not given.
         """
         return self._fitted_graph() if graph is None else self.read(graph)
 

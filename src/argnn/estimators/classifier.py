@@ -87,6 +87,9 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         temperature_: What raw scores are divided by before they become probabilities.
         ece_: Expected calibration error on the validation nodes, None without calibration.
         settings_: All settings, and where they come from.
+        graph_: The graph of ``fit`` with its labels and split, for tables and pages; not after
+            :func:`argnn.load`.
+        fit_seconds_: How long the training took, without the trial; not after :func:`argnn.load`.
         n_features_in_: Number of features.
         notes_: What was understood or changed while the graph was read; not after
             :func:`argnn.load`.

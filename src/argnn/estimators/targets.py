@@ -61,7 +61,11 @@ class TargetEstimator(GraphEstimator):
         return read.names
 
     def told(self, graph: Any = None) -> Data:
-        """As of :class:`GraphEstimator`, with one split."""
+        """A graph with all that is known of it: labels, and the part of each node in training.
+
+        Args:
+            graph: Whatever ``fit`` takes; the graph of ``fit`` where not given.
+        """
         read = super().told(graph)
         if graph is None:
             return read
