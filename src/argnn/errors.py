@@ -93,8 +93,7 @@ class Problems:
     def tell(self) -> None:
         """Raise what was found, if anything."""
         told = [
-            f"{without_middle(one_line(error), _LONGEST)}{advice}"
-            for error, advice in self._found
+            f"{without_middle(one_line(error), _LONGEST)}{advice}" for error, advice in self._found
         ]
         if len(told) == 1:
             raise type(self._found[0][0])(told[0]) from self._found[0][0]
