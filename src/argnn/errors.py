@@ -26,7 +26,7 @@ class ArgnnError(Exception):
 
     @property
     def lines(self) -> list[str]:
-        """The error as it is told: one line, or one for each problem."""
+        """What is told to the user, one line for each problem."""
         return [str(self)]
 
 
@@ -47,7 +47,7 @@ class ProblemsError(DataError):
 
     @property
     def lines(self) -> list[str]:
-        """Each problem."""
+        """What is told to the user, one line for each problem."""
         return str(self).split("\n")
 
 
@@ -80,8 +80,7 @@ class Problems:
     """Collects what is wrong with a data set, so that all of it is told at once."""
 
     def __init__(self) -> None:
-        self._errors: list[DataError] = []
-        self._advice: list[str] = []
+        self._found: list[tuple[DataError, str]] = []
 
     @contextmanager
     def noted(self, advice: str = "") -> Iterator[None]:
@@ -89,21 +88,19 @@ class Problems:
         try:
             yield
         except DataError as error:
-            self._errors.append(error)
-            self._advice.append(advice)
+            self._found.append((error, advice))
 
     def tell(self) -> None:
         """Raise what was found, if anything."""
         told = [
-            f"{without_middle(one_line(error), _LONGEST)}{advice}"
-            for error, advice in zip(self._errors, self._advice, strict=True)
+            f"{without_middle(one_line(error), _LONGEST)}{advice}" for error, advice in self._found
         ]
         if len(told) == 1:
-            raise type(self._errors[0])(told[0]) from self._errors[0]
+            raise type(self._found[0][0])(told[0]) from self._found[0][0]
         if len(told) > _MOST_PROBLEMS:
             told[_MOST_PROBLEMS:] = [f"... and {len(told) - _MOST_PROBLEMS} more problems"]
         if told:
-            raise ProblemsError("\n".join(told)) from self._errors[0]
+            raise ProblemsError("\n".join(told)) from self._found[0][0]
 
 
 @contextmanager

@@ -269,19 +269,24 @@ def bench_with(argnn, columns, model="gcn"):
 
 
 def test_experiment_reads_the_columns(argnn, shop):
-    words = "{node_id: customer, label: kind, drop: [row]}"
+    words = "{node_id: customer, label: kind, decimal: '.', month_first: true, drop: [row]}"
     done = bench_with(argnn, words)
     assert (done.code, done.err) == (0, "")
     row = json.loads(Path("results/mine.jsonl").read_text())
     columns = {"node_id": "customer", "label": "kind", "drop": ["row"]}
+    columns |= {"decimal": ".", "month_first": True}
     assert row["config"]["columns"] == columns | {"standardize": True}
-    argnn("train", shop, *CHOICE, *QUICK[:1], "--epochs=1", "--out=run")
+    same = ("--decimal=.", "--month-first", *QUICK[:1])
+    argnn("train", shop, *CHOICE, *same, "--epochs=1", "--out=run")
+    assert config_of()["columns"] == row["config"]["columns"]
     assert row["config"]["graph"] == config_of()["graph"]
     # No table compares methods that have seen other columns.
     assert bench_with(argnn, words.replace("drop", "standardize: false, drop"), "mlp").code == 0
     done = argnn("table", "results/mine.jsonl")
     assert (done.code, done.out) == (2, "")
     assert "different options for its columns" in done.err
+    wrong = bench_with(argnn, words.replace("'.'", "';'"))
+    assert (wrong.code, "decimal must be . or , (got ';')" in wrong.err) == (2, True)
 
 
 @pytest.mark.parametrize(
