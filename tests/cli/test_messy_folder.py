@@ -41,8 +41,8 @@ def orders(argnn) -> dict[str, str]:
     return {name: truth[name] for name in gone}
 
 
-def test_from_a_messy_folder_to_predictions(argnn, orders):
-    done = argnn("train", "orders", "--model=mlp")
+def test_from_a_messy_folder_to_a_page_and_predictions(argnn, orders, brief_trial, brief_maps):
+    done = argnn("train", "orders")
     assert (done.code, done.out) == (2, "")
     assert "the column of the classes could be status (--label status)" in done.err
 
@@ -56,12 +56,18 @@ def test_from_a_messy_folder_to_predictions(argnn, orders):
     assert became["status"] == "the class, one of 3"
     assert "mail" not in became
 
-    done = argnn("train", "orders", "--label=status", "--model=mlp", "--epochs=60", "--out=run")
+    done = argnn("train", "orders", "--label=status", "--epochs=60", "--out=run")
     assert (done.code, done.err) == (0, "")
     assert "Note: column mail: another word in nearly every row" in done.out
     assert "Note: column status: '?' count as no label" in done.out
 
-    done = argnn("predict", "run", "--out=predictions.csv")
+    assert "│ lost  " in done.out  # a rare class has scores of its own
+
+    done = argnn("analyze", "run")
+    assert (done.code, done.err) == (0, "")
+    assert "spent" in Path("report.html").read_text()
+
+    done = argnn("predict", "run")
     assert (done.code, done.err) == (0, "")
     rows = list(csv.DictReader(Path("predictions.csv").read_text().splitlines()))
     right = [row["class"] == orders[row["id"]] for row in rows if row["id"] in orders]

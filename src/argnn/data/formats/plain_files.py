@@ -65,7 +65,7 @@ def _decoded(content: bytes, path: Path, before: int) -> str:
         text = content.decode("utf-8" if before else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = before + content.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}, line {line}: not UTF-8 text") from error
+        raise DataError(f"{path}, line {line}: not UTF-8 text: save it as CSV UTF-8") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
