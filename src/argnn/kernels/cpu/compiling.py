@@ -27,7 +27,10 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def exact_jit(function: Callable[..., Any]) -> Any:
-    """For the few operations per edge: reordered products of large factors might overflow."""
+    """For the few operations per edge: reordered products of large factors might overflow.
+
+    ``fastmath`` is said: numba takes an option that is not from the function that calls.
+    """
     return njit(forceinline=True, **(_OPTIONS | {"fastmath": False}))(function)
 
 
