@@ -66,6 +66,25 @@ def test_files_say_how_they_came_about(found):
     ]
 
 
+def test_files_name_the_commit_from_before_the_measuring(monkeypatch):
+    from argnn.runs import machine
+
+    commits = ["a" * 40]
+    monkeypatch.setattr(
+        machine, "_git", lambda root, first, *rest: commits[-1] * (first != "status")
+    )
+    machine.git_state.cache_clear()
+
+    def committed_meanwhile(effort):
+        commits.append("b" * 40)
+        return weights.measured_weights(effort)
+
+    monkeypatch.setitem(CLAIMS, "weights", committed_meanwhile)
+    files = table_files(measure_claims(["weights"], TINY), TINY)
+    machine.git_state.cache_clear()
+    assert b"(commit aaaaaaa)" in files["theory-weights.csv"]
+
+
 @pytest.mark.parametrize("name", ["flow", "robustness", "special-cases"])
 def test_the_same_seed_gives_the_same_numbers(found, name):
     again = measure_claims([name], TINY)[name]
