@@ -66,6 +66,25 @@ def test_files_say_how_they_came_about(found):
     ]
 
 
+def test_files_name_the_commit_from_before_the_measuring(monkeypatch):
+    from argnn.runs import machine
+
+    commits = ["a" * 40]
+    monkeypatch.setattr(
+        machine, "_git", lambda root, first, *rest: commits[-1] * (first != "status")
+    )
+    machine.git_state.cache_clear()
+
+    def committed_meanwhile(effort):
+        commits.append("b" * 40)
+        return weights.measured_weights(effort)
+
+    monkeypatch.setitem(CLAIMS, "weights", committed_meanwhile)
+    files = table_files(measure_claims(["weights"], TINY), TINY)
+    machine.git_state.cache_clear()
+    assert b"(commit aaaaaaa)" in files["theory-weights.csv"]
+
+
 @pytest.mark.parametrize("name", ["flow", "robustness", "special-cases"])
 def test_the_same_seed_gives_the_same_numbers(found, name):
     again = measure_claims([name], TINY)[name]
@@ -201,7 +220,10 @@ def test_robustness():
     constant = [[1.0, 1.0, 1.0, 1.0], [100.0, 1.0, 0.01, 100.0]]
     assert robustness.bounded_at_bridge(falling).verdict == "verified"
     assert robustness.bounded_at_bridge(constant).verdict == "refuted"
-    powers = [{"k": 1.0, "beta": b, "degree": d} for b, d in ((-1, -1), (-0.5, -0.2), (-1, 0.1))]
+    powers = [
+        {"k": (1.0, 0.1), "beta": (b, 0.1), "degree": (d, 0.1)}
+        for b, d in ((-1.0, -1.0), (-0.5, -0.2), (-1.0, -0.05))
+    ]
     verdicts = [robustness.falls_as_bound(found).verdict for found in powers]
     assert verdicts == ["verified", "holds with changes", "not reproduced"]
 
@@ -214,7 +236,9 @@ def test_powers_are_found_again():
         for degree in (1.0, 2.0, 8.0)
     ]
     found = robustness.fitted_powers(rows)
-    assert found == pytest.approx({"k": 0.5, "beta": -1.0, "degree": -2.0})
+    powers = {name: power for name, (power, _) in found.items()}
+    assert powers == pytest.approx({"k": 0.5, "beta": -1.0, "degree": -2.0})
+    assert max(width for _, width in found.values()) < 1e-9  # there is no noise
 
 
 def test_metric_at_a_bridge_minimizes_its_energy():

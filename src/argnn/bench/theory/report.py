@@ -28,6 +28,7 @@ def measure_claims(
     names: Sequence[str], effort: Effort, on_claim: OnClaim | None = None
 ) -> dict[str, Finding]:
     """Measure claims one after the other, in one thread, so that figures can be repeated."""
+    git_state()  # kept from here on: a commit during the measuring is not the code that measured
     found = {}
     with using_threads(1):
         for place, name in enumerate(names):
