@@ -1,10 +1,15 @@
 """Write the pages of runs, open them in Chromium, and say how large and how quick they are.
 
-python scripts/explorer_pages.py RUN... [--pictures docs/images]
+python scripts/explorer_pages.py RUN... [--pictures docs/images] [--csv docs/results/explorer.csv]
 """
 
 import argparse
+import csv
+import datetime
+import json
+import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -15,7 +20,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from argnn.outputs.analyze import analyze
+import argnn
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the browser is that of the tests
@@ -38,49 +43,31 @@ REDRAW = """(([times, isMoving]) => {
     return performance.now() - began;
   });
 })"""
-FIND = """((id) => {
-  const search = document.getElementById("search");
-  search.value = id;
-  search.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
-  search.value = "";
-  search.dispatchEvent(new Event("input"));
-})"""
 
 
 class Picture(NamedTuple):
-    """A picture of docs/explorer.md."""
+    """A picture of docs/explorer.md: the page as it opens, after some choices."""
 
     data: str
     name: str
-    top: str
     width: int
     height: int
     dark: bool
     choices: dict[str, str]
-    node: int
 
 
 PICTURES = (
-    Picture(
-        data="pubmed",
-        name="explorer.png",
-        top="explore",
-        width=1280,
-        height=780,
-        dark=False,
-        choices={"color": "curvature κ", "edges": "original"},
-        node=100,
-    ),
-    Picture(
-        data="wisconsin",
-        name="explorer_phone.png",
-        top="map",
-        width=390,
-        height=844,
-        dark=True,
-        choices={"color": "prediction", "edges": "rewired"},
-        node=5,
-    ),
+    Picture("pubmed", "explorer.png", 1280, 800, dark=False, choices={"edges": "original"}),
+    Picture("wisconsin", "explorer_phone.png", 390, 844, dark=True, choices={"edges": "original"}),
+)
+HEADER = (
+    "page and painter",
+    "size",
+    "argnn analyze",
+    "of it processor time",
+    f"usable after ({OPENINGS} openings)",
+    "redraw, all edges",
+    "redraw, moving",
 )
 
 
@@ -98,8 +85,8 @@ def opening(browser: Browser, page: Path) -> float:
     return time.perf_counter() - began
 
 
-def measured(page: Path, profile: Path, *, webgl: bool) -> str:
-    """One line about how a page opens and moves."""
+def measured(page: Path, profile: Path, *, webgl: bool) -> list[str]:
+    """Cells about how a page opens and moves; the first one names the painter."""
     with Browser(profile) as browser:
         browser.size(1280)
         with nullcontext() if webgl else browser.injected(WITHOUT_WEBGL):
@@ -107,11 +94,13 @@ def measured(page: Path, profile: Path, *, webgl: bool) -> str:
         browser.select("edges", "original")
         still = redraw(browser, 11, is_moving=False)
         moving = redraw(browser, 21, is_moving=True)
-        words = browser.text("#status").split(". ")[-1]
-    return (
-        f"  usable after {min(seconds):.2f} to {max(seconds):.2f} s ({OPENINGS} openings), "
-        f"redraw of all edges {still:.0f} ms, while moving {moving:.0f} ms. {words}"
-    )
+        is_canvas = "Drawn without WebGL" in browser.text("#status")
+    return [
+        "canvas" if is_canvas else "WebGL in software",
+        f"{min(seconds):.2f} to {max(seconds):.2f} s",
+        f"{still:.0f} ms",
+        f"{moving:.0f} ms",
+    ]
 
 
 def photograph(page: Path, picture: Picture, profile: Path, folder: Path) -> None:
@@ -121,8 +110,6 @@ def photograph(page: Path, picture: Picture, profile: Path, folder: Path) -> Non
         browser.open(page)
         for name, text in picture.choices.items():
             browser.select(name, text)
-        browser.js(f"{FIND}({picture.node})")
-        browser.js(f"document.getElementById('{picture.top}').scrollIntoView()")
         browser.picture(folder / picture.name, whole=False)
     shrink(folder / picture.name)
 
@@ -134,16 +121,29 @@ def shrink(path: Path) -> None:
     small.save(path, optimize=True)
 
 
-def written(run: Path, page: Path, data_root: str | None) -> dict[str, Any]:
-    """Write the page of a run; prints its size."""
-    began = time.perf_counter()
-    report = analyze(run, page, data_root=data_root)
-    seconds = time.perf_counter() - began
-    print(
-        f"{report['data']}, {report['model']}: {report['nodes']:,} nodes, {report['layers']} "
-        f"layers, {report['size'] / 1e6:.2f} MB, written in {seconds:.0f} s"
-    )
-    return report
+def written(run: Path, page: Path, data_root: str | None) -> tuple[dict[str, Any], list[str]]:
+    """Write the page of a run by the command; what it says, and cells about size and time."""
+    root = [] if data_root is None else ["--data-root", data_root]
+    command = [sys.executable, "-m", "argnn", "analyze", str(run), "--out", str(page), "--json"]
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run([*command, *root], check=True, stdout=subprocess.PIPE)
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    report = json.loads(done.stdout)
+    return report, [f"{report['size'] / 1e6:.1f} MB", f"{wall:.0f} s", f"{busy:.0f} s"]
+
+
+def store(rows: Sequence[Sequence[str]], path: Path, machine: str, note: str) -> None:
+    """Write the table that docs/explorer.md shows."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(
+            "# command: python scripts/explorer_pages.py RUN... --csv docs/results/explorer.csv\n"
+        )
+        file.write(f"# machine: {machine}\n# versions: argnn {argnn.__version__}\n")
+        file.write(f"# date: written on {datetime.date.today()}\n")
+        file.write(f"# note: {note}\n" if note else "")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([HEADER, *rows])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -152,17 +152,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("run", nargs="+", type=Path, help="folders of runs")
     parser.add_argument("--pictures", type=Path, help="folder for the pictures of the docs")
     parser.add_argument("--data-root", help="folder of the raw benchmark files")
+    parser.add_argument("--csv", type=Path, help="file for the table of the docs")
+    parser.add_argument("--machine", default="this machine", help="the machine, in words")
+    parser.add_argument("--note", default="", help="what a reader of the table has to know")
     options = parser.parse_args(arguments)
+    rows: list[list[str]] = []
     for run in options.run:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             page = folder / "page.html"
-            report = written(run, page, options.data_root)
+            report, cells = written(run, page, options.data_root)
             for webgl in (True, False):
-                print(measured(page, folder / f"profile-{webgl}", webgl=webgl))
+                painter, *speed = measured(page, folder / f"profile-{webgl}", webgl=webgl)
+                title = f"{Path(report['data']).name}, {report['nodes']:,} nodes: {painter}"
+                rows.append([title, *cells, *speed])
+                print(*rows[-1], sep=", ")
             for picture in PICTURES:
                 if options.pictures and picture.data == report["data"]:
                     photograph(page, picture, folder / "pictures", options.pictures)
+    if options.csv:
+        store(rows, options.csv, options.machine, options.note)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,21 @@ def test_matrix_mistakes_and_unusual_nodes_are_right(opened):
     assert seen.js(listed.replace("confident", "unusual")) == f"n{layer['unusual'][0][0]}"
 
 
+def test_many_classes_have_a_list_in_place_of_a_matrix(opened):
+    graph = planted()
+    graph.y = torch.arange(48) % 12
+    names = [f"kind {number}" for number in range(12)]
+    taken = np.where(graph.y == 7, 3, graph.y)
+    chances = np.eye(12)[taken] * 0.5 + 0.5 / 12
+    everything = (torch.zeros(48, dtype=torch.bool),) * 2 + (torch.ones(48, dtype=torch.bool),)
+    about = subject(graph, names=names, probabilities=chances, masks=everything)
+    found = document(about)
+    assert found["confusion"] is None
+    assert found["mistakes"] == [[7, 3, 4]]
+    text = opened(page(found)).text("#detail").replace("\n", "").replace("\t", "")
+    assert "kind 7kind 34" in text
+
+
 def test_decisions_by_a_threshold_are_those_of_the_page():
     graph = planted()
     taken = np.zeros(graph.num_nodes, dtype=np.int64)

@@ -109,7 +109,7 @@ SENTENCES = {
     "contracts": (
         Findings("argnn", "learned", TOP, HUBS, 0.02),
         "Layer 1 contracts hubs relative to others: its log volume falls with degree (Spearman's "
-        "rho -0.90, 2,708 nodes); classes hardly differ in it (2 % of its variance).",
+        "rho -0.90, 2,708 nodes); classes hardly differ in it (2.0 % of its variance).",
     ),
     "stretches": (
         Findings("argnn", "learned", TOP, HUBS._replace(rho=0.6), 0.31),
@@ -118,17 +118,19 @@ SENTENCES = {
     ),
     "other statistic": (
         Findings("argnn", "learned", TOP, HUBS._replace(statistic="kappa", layer=2)),
-        "In layer 3, curvature κ falls with degree (Spearman's rho -0.90, 2,708 nodes).",
+        "In layer 3, the curvature κ of the metric falls with degree (Spearman's rho -0.90, 2,708 "
+        "nodes).",
     ),
     "weak relation": (
         Findings("argnn", "learned", Peak(0, "kappa", 2.5), WEAK),
-        "Layer 1 varies most (its metric by a factor of 3.5 in curvature κ), but follows no "
-        "property of the graph closely (strongest: clustering with curvature κ of layer 2, "
+        "Layer 1 varies most, by a factor of 3.5 (curvature κ), but follows no "
+        "property of the graph closely (strongest: curvature κ of layer 2 with clustering, "
         "Spearman's rho 0.21, 900 nodes).",
     ),
     "no relation": (
-        Findings("argnn", "learned", TOP, None),
-        "Layer 1 varies most (its metric by 40 % in log volume).",
+        Findings("argnn", "learned", TOP, None, 0.44),
+        "Layer 1 varies most, by 40 % (log volume); classes make up 44 % of the variance of its "
+        "log volume.",
     ),
     "same in the trial": (
         Findings("argnn", "learned", TOP, HUBS, worth=TRIAL),

@@ -47,8 +47,8 @@ _ALL_ROUNDS, _FEW_ROUNDS = 100, 30
 _MOST_NODES, _MOST_EDGES = 20_000, 1_000_000
 #: Most input features, numbers or labels of nodes, and unusual nodes that a page holds.
 _MOST_FEATURES, _MOST_TARGETS, _MOST_UNUSUAL = 30, 10, 12
-#: Larger confusion matrices would not be read.
-_MOST_CONFUSED = 10
+#: Larger confusion matrices would not be read: then the most frequent mistakes are listed.
+_MOST_CONFUSED, _MOST_MISTAKES = 10, 8
 
 _Statistics = Mapping[str, NDArray[Any]]
 
@@ -178,7 +178,7 @@ def document(subject: Subject, tell: Tell = be_silent) -> dict[str, Any]:
         "nodes": _nodes(subject, sample, properties),
         "features": _features(graph, sample),
         "targets": _targets(subject.targets, sample),
-        "confusion": _confusion(subject, labels),
+        **_confusion(subject, labels),
         "views": [{"method": method, "points": pack_floats(points)} for points, method in views],
         "neighbors": {
             "count": pack_integers(torch.bincount(target, minlength=len(sample.nodes)).numpy()),
@@ -278,15 +278,23 @@ def _targets(targets: Targets | None, sample: _Sample) -> dict[str, Any] | None:
     return {"are_labels": targets.are_labels, "of": len(targets.names), "lines": lines}
 
 
-def _confusion(subject: Subject, labels: NDArray[Any]) -> list[list[int]] | None:
-    """How many test nodes of each class were taken for which; None where there are too many."""
+def _confusion(subject: Subject, labels: NDArray[Any]) -> dict[str, Any]:
+    """How many test nodes of each class were taken for which, of many classes for which most."""
     predicted, count = subject.decided, len(subject.class_names)
-    if predicted is None or subject.masks is None or count > _MOST_CONFUSED:
-        return None
+    nothing = {"confusion": None, "mistakes": None}
+    if predicted is None or subject.masks is None:
+        return nothing
     tested = subject.masks[2].numpy() & (labels >= 0)
     found = np.zeros((count, count), dtype=np.int64)
     np.add.at(found, (labels[tested], predicted[tested]), 1)
-    return found.tolist() if tested.any() else None
+    if not tested.any():
+        return nothing
+    if count <= _MOST_CONFUSED:
+        return {**nothing, "confusion": found.tolist()}
+    wrong = found - np.diag(np.diag(found))
+    places = [divmod(int(k), count) for k in wrong.ravel().argsort(kind="stable")[::-1]]
+    lines = [[*place, int(wrong[place])] for place in places[:_MOST_MISTAKES] if wrong[place]]
+    return {**nothing, "mistakes": lines}
 
 
 def _rewired(

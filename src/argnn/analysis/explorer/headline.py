@@ -16,7 +16,7 @@ _ALIKE = 0.05  # relations that differ by less are equally strong
 _WORDS = {
     "log_volume": "log volume",
     "kappa": "curvature κ",
-    "main_variation": "the main variation of the metric",
+    "main_variation": "main variation",
 }
 _PROPERTIES = {
     "degree": "hubs",
@@ -139,8 +139,9 @@ def _learned(found: Findings) -> str:
             "A metric was learned, but it is nearly the same at all nodes: no layer varies by more "
             f"than {100 * found.peak.variation:.3g} %."
         )
-    words = _related(found) + _classes(found.class_share)
-    return f"{words}."
+    strong = found.relation is not None and abs(found.relation.rho) >= STRONG_RHO
+    about = "its variance" if strong else f"the variance of its {_WORDS[found.peak.statistic]}"
+    return f"{_related(found)}{_classes(found.class_share, about)}."
 
 
 def _related(found: Findings) -> str:
@@ -149,29 +150,29 @@ def _related(found: Findings) -> str:
         layer, nodes = best.layer + 1, _PROPERTIES[best.property]
         numbers = f"Spearman's rho {best.rho:.2f}, {best.size:,} nodes"
         way = "rises" if best.rho > 0 else "falls"
-        fact = f"{_WORDS[best.statistic]} {way} with {best.property} ({numbers})"
+        fact = f"{way} with {best.property} ({numbers})"
         if best.statistic != "log_volume":
-            return f"In layer {layer}, {fact}"
+            return f"In layer {layer}, the {_WORDS[best.statistic]} of the metric {fact}"
         verb = "stretches" if best.rho > 0 else "contracts"
-        return f"Layer {layer} {verb} {nodes} relative to others: its {fact}"
+        return f"Layer {layer} {verb} {nodes} relative to others: its log volume {fact}"
     assert found.peak is not None
     layer, name = found.peak.layer + 1, _WORDS[found.peak.statistic]
-    varies = f"Layer {layer} varies most (its metric by {change(found.peak.variation)} in {name})"
+    varies = f"Layer {layer} varies most, by {change(found.peak.variation)} ({name})"
     if best is None:
         return varies
     return (
-        f"{varies}, but follows no property of the graph closely (strongest: {best.property} with "
-        f"{_WORDS[best.statistic]} of layer {best.layer + 1}, Spearman's rho {best.rho:.2f}, "
-        f"{best.size:,} nodes)"
+        f"{varies}, but follows no property of the graph closely (strongest: "
+        f"{_WORDS[best.statistic]} of layer {best.layer + 1} with {best.property}, Spearman's rho "
+        f"{best.rho:.2f}, {best.size:,} nodes)"
     )
 
 
-def _classes(share: float | None) -> str:
+def _classes(share: float | None, about: str) -> str:
     if share is None:
         return ""
     if share < HARDLY:
-        return f"; classes hardly differ in it ({100 * share:.0f} % of its variance)"
-    return f"; classes make up {100 * share:.0f} % of its variance"
+        return f"; classes hardly differ in it ({100 * share:.1f} % of {about})"
+    return f"; classes make up {100 * share:.0f} % of {about}"
 
 
 def _compared(worth: Worth) -> str:

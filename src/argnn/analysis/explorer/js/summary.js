@@ -5,7 +5,7 @@ const MOST_LISTED = 5;
 const TEST = 2;
 
 function summaryParts() {
-  const parts = [confusionPart(), mistakePart(), errorPart(), unusualPart(), reliabilityPart()];
+  const parts = [confusionPart(), frequentPart(), mistakePart(), errorPart(), unusualPart(), reliabilityPart()];
   const found = parts.flat();
   if (found.length) return found;
   return [make("h3", "No node chosen"), make("p", "Click a node or find one by its id.", "quiet")];
@@ -20,11 +20,20 @@ function confusionPart() {
     classKey(k),
     ...line.map((size, other) => confusionCell(size, totals[k], k, other)),
   ]);
-  const table = make("table", null, "confusion");
+  const table = make("table", null, classes.length > 7 ? "confusion dense" : "confusion");
   fillTable(table, "", ["is", ...classes.map((_, k) => classKey(k, true))], lines);
   const words = `${whole(right)} of ${whole(total)} right (${percent(right / total)} %). `
     + "Lines: the class. Columns: the prediction, in the same order.";
   return [make("h3", "Test nodes by class and prediction"), inScroll(table), make("p", words, "quiet")];
+}
+
+// Many classes have no matrix: which of them are taken for which most often.
+function frequentPart() {
+  if (!data.mistakes || !data.mistakes.length) return [];
+  const lines = data.mistakes.map(([label, other, size]) => [classKey(label), classKey(other), whole(size)]);
+  const table = make("table");
+  fillTable(table, "", ["is", "predicted", "test nodes"], lines, 2);
+  return [make("h3", "Most frequent mistakes"), inScroll(table)];
 }
 
 // A dot in the color of the class, with its name; only the dot where there is little room.
