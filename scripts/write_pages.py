@@ -187,7 +187,7 @@ def source(name: str) -> str:
             parts[key] = f"{key} not recorded"
         elif key == "command":
             parts[key] = f"`{parts[key]}`"
-    return f"From `docs/results/{path.name}`: {'; '.join(parts.values())}."
+    return f"From `docs/results/{path.name}`: {'; '.join(parts.values()).rstrip('.')}."
 
 
 def scores(name: str, score: str) -> Scores:
