@@ -55,6 +55,12 @@ def test_statements_have_names_of_their_own(found):
     assert len(names) == len(set(names))
 
 
+def test_every_stored_statement_is_measured(found):
+    for name, words in packaged("statements.yaml").items():
+        stored = {(s["says"], s["place"]) for s in words["statements"].values()}
+        assert {(s.says, s.place) for s in found[name].statements} == stored
+
+
 def test_files_say_how_they_came_about(found):
     files = table_files(found, Effort("full", 3))
     verdicts = [f"verdicts-{name}" for name in CLAIMS]

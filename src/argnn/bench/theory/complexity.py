@@ -145,8 +145,8 @@ def operation_order(shares: Mapping[str, float], off: Sequence[float]) -> Statem
 
 def memory_order(plain: Sequence[float], fused: Sequence[float]) -> Statement:
     """Verdict on the memory, from the numbers kept per edge in a narrow and in a wide layer."""
-    constant = [wide <= 1.1 * narrow for narrow, wide in (plain, fused)]
-    return stated("memory of a layer", graded(*constant), plain=plain, fused=fused)
+    by_plain, by_kernels = (wide <= 1.1 * narrow for narrow, wide in (plain, fused))
+    return stated("memory of a layer", graded(by_plain, by_kernels), plain=plain, fused=fused)
 
 
 def parameter_order(growth: Sequence[int]) -> Statement:

@@ -100,7 +100,7 @@ def network_descent(
     nodes = graph.train_mask.reshape(graph.num_nodes, -1)[:, 0]
     edges = graph.edge_index if edge_index is None else edge_index
     hood = neighborhood(edges, graph.num_nodes)
-    options = {"metric": "free", "metric_init": "uniform"} if free else {}
+    options: dict[str, Any] = {"metric": "free", "metric_init": "uniform"} if free else {}
     sizes = graph.x.size(1), CHANNELS, int(graph.y.max()) + 1
     with seeded(seed):
         model = ARGNN(*sizes, num_layers=2, preset="paper", dropout=0.0, **options)
