@@ -2,62 +2,42 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from argnn.analysis.figures.style import PALETTE, new_figure, styled
-from argnn.bench.theory.finding import (
-    Effort,
-    Finding,
-    FoundTable,
-    Statement,
-    Verdict,
-    graded,
-    slope,
-)
+from argnn.bench.theory.finding import Effort, Finding, Statement, Verdict, graded, stated
 from argnn.bench.theory.graphs import random_graph
-from argnn.bench.theory.training import (
-    descent,
-    paper_model,
-    paper_weights,
-    penalty,
-    planted_graph,
-    total_loss,
-)
+from argnn.bench.theory.panels import Panel, Series
+from argnn.bench.theory.rows import Rows, slope
+from argnn.bench.theory.training import descent, network_descent, penalty, planted_graph
 from argnn.functional.neighborhood import neighborhood
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Forms of log |gradient|^2 over the step t, each a straight line in its own variable.
 FORMS = ("stated", "stretched", "power")
-_COLUMNS = [
-    "setting",
-    "mu, first half",
-    "mu, second half",
-    "exponent p",
-    "interval of p",
-    *(f"residual, {form}" for form in FORMS),
-]
 
 
 def measured_convergence(effort: Effort) -> Finding:
     """Descend on the penalties alone and on a network, with the proof's steps and with Adam."""
     curves = _curves(effort)
-    rows: list[list[Any]] = [[name, *fitted(values)] for name, values in curves.items()]
-    table = FoundTable("convergence", _COLUMNS, rows)
-    known = table.records()
-    return Finding(
-        [falls_as_stated(known[:1], convex=True), falls_as_stated(known[1:], convex=False)],
-        [table],
-        "Whole-graph gradients, no noise. Fits of the logarithm of the squared gradient norm over "
-        "the later nine tenths of the steps: stated is a - log(t)/2 - mu t, stretched is "
-        "a - c sqrt(t), power is a - p log(t); the residual is a root mean square. Penalties alone "
-        "are a convex quadratic, the theorem's best case. The constant mu_eff is not compared.",
-        lambda: _figure(curves),
+    rows = [{"setting": name, **fitted(values)} for name, values in curves.items()]
+    series = [
+        Series(name, range(1, len(values) + 1), [v / values[0] for v in values], "-")
+        for name, values in curves.items()
+    ]
+    longest = max(map(len, curves.values()))
+    power = Series("1/sqrt(t)", [1, longest], [1, longest**-0.5], ":")
+    falls = "squared gradient, over the first"
+    return Finding.of(
+        "convergence",
+        [falls_as_stated(rows[:1], convex=True), falls_as_stated(rows[1:], convex=False)],
+        {"convergence": rows},
+        [
+            Panel(series, "step, linear axis", falls, "Straight: exponential", log="y"),
+            Panel([*series, power], "step, log axis", title="Straight: power of t", log="xy"),
+        ],
     )
 
 
@@ -77,30 +57,30 @@ def _curves(effort: Effort) -> dict[str, list[float]]:
     curves = {"penalties alone, 1/sqrt(t)": [step.squared_gradient for step in falling]}
     graph = planted_graph(effort.seed)
     for name, adam in (("network, 0.5/sqrt(t)", False), ("network, Adam", True)):
-        model = paper_model(graph, effort.seed)
-        objective = total_loss(model, graph, graph.edge_index, paper_weights(graph))
-        found = descent(
-            list(model.parameters()),
-            objective,
-            steps=effort.of(20, 600, 3000),
-            rate=(lambda t: 5e-3) if adam else (lambda t: 0.5 / math.sqrt(t)),
-            adam=adam,
-        )
+        rate = (lambda t: 5e-3) if adam else (lambda t: 0.5 / math.sqrt(t))
+        steps = effort.of(20, 600, 3000)
+        found = network_descent(graph, effort.seed, steps=steps, rate=rate, adam=adam)
         curves[name] = [step.squared_gradient for step in found]
     return curves
 
 
-def fitted(values: Sequence[float]) -> list[float]:
+def fitted(values: Sequence[float]) -> dict[str, float]:
     """The numbers of a row from the squared gradient norm of every step."""
     start = len(values) // 10
     t = np.arange(start + 1, len(values) + 1, dtype=float)
     y = np.log(np.maximum(values[start:], 1e-300))
     half = len(t) // 2
-    stated = y + 0.5 * np.log(t)
-    slopes = [-slope(t[part], stated[part])[0] for part in (slice(half), slice(half, None))]
+    straight = y + 0.5 * np.log(t)
     exponent, width = slope(np.log(t), y)
-    residuals = [_residual(t, stated), _residual(np.sqrt(t), y), _residual(np.log(t), y)]
-    return [*slopes, -exponent, width, *residuals]
+    return {
+        "mu, first half": -slope(t[:half], straight[:half])[0],
+        "mu, second half": -slope(t[half:], straight[half:])[0],
+        "exponent p": -exponent,
+        "interval of p": width,
+        "residual, stated": _residual(t, straight),
+        "residual, stretched": _residual(np.sqrt(t), y),
+        "residual, power": _residual(np.log(t), y),
+    }
 
 
 def _residual(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
@@ -108,13 +88,13 @@ def _residual(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(np.sqrt(np.mean((y - line(x)) ** 2)))
 
 
-def falls_as_stated(rows: Sequence[Mapping[str, Any]], convex: bool) -> Statement:
+def falls_as_stated(rows: Rows, convex: bool) -> Statement:
     """Verdict from the fits of the settings.
 
     A network is not refuted: the rate is a limit, and a finite run may end before it.
     """
 
-    def stated(row: Mapping[str, Any]) -> bool:
+    def as_stated(row: Mapping[str, Any]) -> bool:
         best = min(FORMS, key=lambda form: row[f"residual, {form}"])
         return best == "stated" and row["mu, second half"] > 0.5 * row["mu, first half"] > 0
 
@@ -126,28 +106,10 @@ def falls_as_stated(rows: Sequence[Mapping[str, Any]], convex: bool) -> Statemen
         for row in rows
     )
     failure: Verdict = "refuted" if convex else "not reproduced"
-    return Statement(
-        f"rate of convergence, {'penalties alone' if convex else 'network'}",
-        "The squared gradient norm is O(exp(-mu t / L) / sqrt(t)) with steps of eta / sqrt(t).",
-        "thm:convergence",
-        found,
-        "verified if the stated form fits best and mu stays above half of its first value; with "
-        f"changes if it falls at least as t^-p with p = 1/2; else {failure}",
-        graded(all(map(stated, rows)), slowest >= 0.5, failure),
+    return stated(
+        "rate of convergence, {setting}",
+        graded(all(map(as_stated, rows)), slowest >= 0.5, failure),
+        setting="penalties alone" if convex else "network",
+        found=found,
+        failure=failure,
     )
-
-
-@styled
-def _figure(curves: Mapping[str, Sequence[float]]) -> "Figure":
-    figure = new_figure(7.2, 3.0)
-    for ax, scale in zip(figure.subplots(1, 2), ("linear", "log"), strict=True):
-        for place, (name, values) in enumerate(curves.items()):
-            t = range(1, len(values) + 1)
-            ax.plot(t, [v / values[0] for v in values], color=PALETTE[place], label=name)
-        ax.set(xscale=scale, yscale="log", xlabel=f"step, {scale} axis")
-    figure.axes[0].set(ylabel="squared gradient, over the first", title="Straight: exponential")
-    ax.set_title("Straight: power of t")
-    longest = max(map(len, curves.values()))
-    ax.plot([1, longest], [1, longest**-0.5], ":", color="#555555", label="1/sqrt(t)")
-    ax.legend(loc="lower left")
-    return figure

@@ -1,15 +1,15 @@
 """What a measured claim of the paper gives: statements with verdicts, tables and a figure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, Self, TypeVar
 
-import numpy as np
-from numpy.typing import ArrayLike
-from scipy import stats
+import yaml
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from argnn.bench.theory.panels import Panel
+from argnn.bench.theory.rows import Rows
 
 T = TypeVar("T")
 Verdict = Literal["verified", "holds with changes", "not reproduced", "refuted"]
@@ -62,12 +62,17 @@ class FoundTable:
     """Rows of plain values; the first cell, or the first two, name a row."""
 
     name: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[Value]]
+    records: Rows
 
-    def records(self) -> list[dict[str, Any]]:
-        """Each row with its cells by the names of their columns."""
-        return [dict(zip(self.header, row, strict=True)) for row in self.rows]
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.records[0])
+
+    @property
+    def rows(self) -> list[list[Value]]:
+        """The cells alone."""
+        return [list(row.values()) for row in self.records]
 
 
 @dataclass(frozen=True)
@@ -78,29 +83,47 @@ class Finding:
         statements: Sentences with their verdicts.
         tables: What the verdicts follow from.
         conditions: Under which conditions it was measured, and what was not.
-        draw: Draws the figure of the claim.
+        panels: The figure of the claim, side by side.
     """
 
     statements: Sequence[Statement]
     tables: Sequence[FoundTable]
     conditions: str
-    draw: "Callable[[], Figure]" = field(compare=False)
+    panels: Sequence[Panel] = field(compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        claim: str,
+        statements: Sequence[Statement],
+        tables: Mapping[str, Rows],
+        panels: Sequence[Panel],
+        **figures: Any,
+    ) -> Self:
+        """With the conditions of the claim in ``statements.yaml``, filled with figures."""
+        conditions = packaged("statements.yaml")[claim]["conditions"].format(**figures)
+        return cls(statements, [FoundTable(*table) for table in tables.items()], conditions, panels)
+
+
+@cache
+def packaged(name: str) -> Mapping[str, Any]:
+    """What a YAML file beside this one holds."""
+    text = files("argnn.bench.theory").joinpath(name).read_text(encoding="utf-8")
+    found: Mapping[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def stated(name: str, verdict: Verdict, **figures: Any) -> Statement:
+    """The statement of that name in ``statements.yaml`` with its figures and verdict."""
+    claims = packaged("statements.yaml").values()
+    [words] = [claim["statements"][name] for claim in claims if name in claim["statements"]]
+    filled = {part: text.format(**figures) for part, text in {"name": name, **words}.items()}
+    return Statement(**filled, verdict=verdict)
 
 
 def graded(verified: bool, changed: bool = False, otherwise: Verdict = "refuted") -> Verdict:
     """Verified, else with changes, else what the claim calls a failure."""
     return "verified" if verified else ("holds with changes" if changed else otherwise)
-
-
-def slope(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
-    """Slope of a straight line through points, and half the width of its 95 % interval.
-
-    Example:
-        >>> [round(value, 3) for value in slope([0, 1, 2], [1, 3, 5])]
-        [2.0, 0.0]
-    """
-    fit = stats.linregress(x, y)
-    return float(fit.slope), float(stats.t.ppf(0.975, np.size(x) - 2) * fit.stderr)
 
 
 def shown(value: Value) -> str:

@@ -1,36 +1,24 @@
 """The Ricci flow: where it ends, which functional it lowers, and how fast it is."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from argnn import functional as AF
-from argnn.analysis.figures.style import PALETTE, new_figure, styled
-from argnn.bench.theory.finding import Effort, Finding, FoundTable, Statement, graded
+from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
 from argnn.bench.theory.graphs import EdgesAndNodes, adjacency, laplacian_matrix, small_graphs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from argnn.bench.theory.panels import Panel, Series
+from argnn.bench.theory.rows import Rows, column
 
 STEP = 0.1
 #: A rise smaller than this share of the start is a rounding error.
 ROUNDING = 1e-12
 #: Distance from the limit at which the flow counts as ended, relative to the start.
 ENDED = 1e-9
-_THEOREM = "thm:app_ricci_flow_convergence"
-_COLUMNS = [
-    "graph",
-    "lambda_2",
-    "rate of the flow",
-    "off the weighted mean at the end",
-    "Ricci energy, largest rise %",
-    "smoothness energy, largest rise %",
-    "total curvature at the start",
-]
+ENERGIES = {"Ricci energy": AF.ricci_energy, "smoothness energy": AF.smoothness_energy}
 
 
 def measured_flow(effort: Effort) -> Finding:
@@ -39,31 +27,27 @@ def measured_flow(effort: Effort) -> Finding:
     graphs = small_graphs(effort.of(8, 30, 60), generator)
     (ring, nodes), (others, more) = graphs["ring"], graphs["random"]
     graphs["ring and random"] = torch.cat([ring, others + nodes], dim=1), nodes + more
-    rows, curves = [], {}
-    for name, graph in graphs.items():
-        row, curves[name] = _measured(name, graph, generator)
-        rows.append(row)
-    table = FoundTable("flow", _COLUMNS, rows)
-    known = table.records()
-    return Finding(
+    found = {name: _measured(graph, generator) for name, graph in graphs.items()}
+    rows = [{"graph": name, **row} for name, (row, _) in found.items()]
+    curves = {name: energies for name, (_, energies) in found.items()}
+    return Finding.of(
+        "flow",
         [
-            converges(known),
-            lowers("Ricci energy", known),
-            lowers("smoothness energy", known),
-            minimizes_curvature(known),
-            has_rate(known),
+            converges(rows),
+            *(lowers(energy, rows) for energy in ENERGIES),
+            minimizes_curvature(rows),
+            has_rate(rows),
         ],
-        [table],
-        f"Explicit steps of {STEP} in float64, as AF.ricci_flow takes them; one graph has two "
-        "components. Energies: the largest rise above the start along the flow, from the start "
-        "that raises the Ricci energy most; all else from a random start in [0.5, 1.5].",
-        lambda: _figure(curves),
+        {"flow": rows},
+        [_panel(energy, curves) for energy in ENERGIES],
+        step=STEP,
     )
 
 
 def _measured(
-    name: str, graph: EdgesAndNodes, generator: torch.Generator
-) -> tuple[list[Any], Mapping[str, Sequence[float]]]:
+    graph: EdgesAndNodes, generator: torch.Generator
+) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """The numbers of a row, and the energies along the flow from the worst start."""
     edge_index, nodes = graph
     matrix = adjacency(*graph)
     degree = matrix.sum(1, keepdim=True)
@@ -83,11 +67,16 @@ def _measured(
     late = max(len(distances) // 2, 1)
     rate = -math.log(distances[-1] / distances[-late - 1]) / (late * STEP)
     energies = _energies(_worst_start(matrix / degree, degree * member), edge_index)
-    rises = [100 * (max(values) / values[0] - 1) for values in energies.values()]
+    row = {
+        "lambda_2": -math.log(1 - STEP * gap) / STEP,
+        "rate of the flow": rate,
+        "off the weighted mean at the end": float((field - limit).abs().max()),
+    }
+    for energy, values in energies.items():
+        row[f"{energy}, largest rise %"] = 100 * (max(values) / values[0] - 1)
     # The same start mirrored, 2 - g, has the total of the other sign.
-    total = -abs(float(AF.discrete_ricci(g, edge_index).sum()))
-    end = float((field - limit).abs().max())
-    return [name, -math.log(1 - STEP * gap) / STEP, rate, end, *rises, total], energies
+    row["total curvature at the start"] = -abs(float(AF.discrete_ricci(g, edge_index).sum()))
+    return row, energies
 
 
 def _worst_start(walk: Tensor, weighted: Tensor) -> Tensor:
@@ -110,30 +99,22 @@ def _worst_start(walk: Tensor, weighted: Tensor) -> Tensor:
 
 
 def _energies(start: Tensor, edge_index: Tensor, steps: int = 60) -> dict[str, list[float]]:
-    field = start
-    energies: dict[str, list[float]] = {"Ricci energy": [], "smoothness energy": []}
-    for _ in range(steps):
-        energies["Ricci energy"].append(float(AF.ricci_energy(field, edge_index)))
-        energies["smoothness energy"].append(float(AF.smoothness_energy(field, edge_index)))
-        field = AF.ricci_flow(field, edge_index, steps=1, step_size=STEP)
-    return energies
+    fields = [start]
+    while len(fields) < steps:
+        fields.append(AF.ricci_flow(fields[-1], edge_index, steps=1, step_size=STEP))
+    return {
+        name: [float(energy(field, edge_index)) for field in fields]
+        for name, energy in ENERGIES.items()
+    }
 
 
-def converges(rows: Sequence[Mapping[str, Any]]) -> Statement:
+def converges(rows: Rows) -> Statement:
     """Verdict on the limit, from the spread of the metric at the end."""
-    off = max(row["off the weighted mean at the end"] for row in rows)
-    return Statement(
-        "limit of the Ricci flow",
-        "The metric converges to a steady state without curvature.",
-        _THEOREM,
-        f"on {len(rows)} graphs it ends, up to {off:.1g}, constant on each component, at the mean "
-        "of the start weighted by degree",
-        "verified if the distance is below 1e-7, else refuted",
-        graded(off < 1e-7),
-    )
+    off = max(column(rows, "off the weighted mean at the end"))
+    return stated("limit of the Ricci flow", graded(off < 1e-7), graphs=len(rows), off=off)
 
 
-def lowers(energy: str, rows: Sequence[Mapping[str, Any]]) -> Statement:
+def lowers(energy: str, rows: Rows) -> Statement:
     """Verdict on an energy, from its largest rise on each graph."""
     rises = {row["graph"]: row[f"{energy}, largest rise %"] for row in rows}
     rising = [name for name, rise in rises.items() if rise > 100 * ROUNDING]
@@ -141,66 +122,28 @@ def lowers(energy: str, rows: Sequence[Mapping[str, Any]]) -> Statement:
     if rising:
         worst = max(rising, key=rises.__getitem__)
         found = f"it rises on {', '.join(rising)}; most, by {rises[worst]:.3g} %, on {worst}"
-    says, place = {
-        "Ricci energy": (
-            "The sum of squared curvatures never rises along the flow.",
-            "eq:app_lyapunov_functional",
-        ),
-        "smoothness energy": (
-            "Not in the paper: an energy that the flow does lower.",
-            "eq:smoothness_regularization",
-        ),
-    }[energy]
-    return Statement(
-        f"flow lowers the {energy}",
-        says,
-        place,
-        found,
-        "verified if it rises on no graph, refuted if on any",
-        graded(not rising),
-    )
+    return stated(f"flow lowers the {energy}", graded(not rising), found=found)
 
 
-def minimizes_curvature(rows: Sequence[Mapping[str, Any]]) -> Statement:
+def minimizes_curvature(rows: Rows) -> Statement:
     """Verdict on the total curvature, which is zero at the end of the flow."""
-    lowest = min(row["total curvature at the start"] for row in rows)
-    return Statement(
-        "flow minimises the total curvature",
-        "The steady state minimises the total scalar curvature.",
-        _THEOREM,
-        f"at the end the sum over nodes of Ric is 0; at a start it is {lowest:.3g}",
-        "refuted if a start has less than the end, else verified",
-        graded(lowest > -1e-9),
-    )
+    lowest = min(column(rows, "total curvature at the start"))
+    return stated("flow minimises the total curvature", graded(lowest > -1e-9), lowest=lowest)
 
 
-def has_rate(rows: Sequence[Mapping[str, Any]]) -> Statement:
+def has_rate(rows: Rows) -> Statement:
     """Verdict on the rate, beside the spectral gap."""
     ratios = [row["rate of the flow"] / row["lambda_2"] for row in rows]
-    off = max(abs(ratio - 1) for ratio in ratios)
-    return Statement(
-        "rate of the flow",
-        "The effective curvature of smoothing is lambda_2 of the normalised Laplacian.",
-        "lem:effective_curvature",
-        f"late rate over lambda_2: {min(ratios):.3f} to {max(ratios):.3f} (steps of {STEP} "
-        "taken into account)",
-        "verified within 5 %, with changes if never slower, else refuted",
-        graded(off <= 0.05, min(ratios) >= 0.95),
-    )
+    low, high = min(ratios), max(ratios)
+    verdict = graded(max(1 - low, high - 1) <= 0.05, low >= 0.95)
+    return stated("rate of the flow", verdict, low=low, high=high, step=STEP)
 
 
-@styled
-def _figure(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> "Figure":
-    figure = new_figure(7.2, 3.0)
-    for ax, energy in zip(
-        figure.subplots(1, 2), ("Ricci energy", "smoothness energy"), strict=True
-    ):
-        for place, (name, found) in enumerate(curves.items()):
-            values = [value / found[energy][0] for value in found[energy]]
-            times = [STEP * step for step in range(len(values))]
-            ax.plot(times, values, "-" if place < 4 else "--", color=PALETTE[place], label=name)
-        ax.axhline(1, color="#555555", linestyle=":", linewidth=0.9)
-        ax.set(title=energy.capitalize(), xlabel="time of the flow", ylim=(0, None))
-    figure.axes[0].set_ylabel("energy over that of the start")
-    figure.axes[0].legend(loc="best")
-    return figure
+def _panel(energy: str, curves: Mapping[str, Mapping[str, list[float]]]) -> Panel:
+    series = []
+    for place, (name, found) in enumerate(curves.items()):
+        values = [value / found[energy][0] for value in found[energy]]
+        times = [STEP * step for step in range(len(values))]
+        series.append(Series(name, times, values, "-" if place < 4 else "--"))
+    ylabel = "energy over that of the start" if energy == "Ricci energy" else ""
+    return Panel(series, "time of the flow", ylabel, energy.capitalize(), level=1)

@@ -1,8 +1,6 @@
 """The gap between training and test beside the stated bound, over training sizes."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -10,8 +8,9 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from argnn import functional as AF
-from argnn.analysis.figures.style import PALETTE, new_figure, styled
-from argnn.bench.theory.finding import Effort, Finding, FoundTable, Statement, graded, slope
+from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
+from argnn.bench.theory.panels import Panel, Series
+from argnn.bench.theory.rows import Rows, column, grouped, power
 from argnn.data import load, split_masks
 from argnn.data.synthetic import mixed
 from argnn.errors import ArgnnError
@@ -19,11 +18,7 @@ from argnn.nn import ARGNN
 from argnn.settings.options import seeded
 from argnn.train import NodeClassification, fit, train_config
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 DELTA = 0.05
-_COLUMNS = ["graph", "training nodes", "seed", "loss gap", "accuracy gap", "bound"]
 
 
 def measured_generalization(effort: Effort) -> Finding:
@@ -36,25 +31,30 @@ def measured_generalization(effort: Effort) -> Finding:
         except ArgnnError as error:
             absent = f" Cora was left out: {error}."
     channels, epochs = effort.of(8, 16, 64), effort.of(2, 60, 100)
-    rows: list[list[Any]] = []
+    rows = []
     for name, graph in graphs.items():
         train = split_masks(graph, 0)[0]
         for share in effort.of((0.5, 1.0), (0.1, 0.3, 1.0), (0.1, 0.3, 1.0)):
             for seed in (effort.seed, effort.seed + 1):
                 chosen = _part(train, share, seed)
-                gaps = _gaps(graph, chosen, channels, epochs, seed)
-                limit = _bound(graph, chosen, channels)
-                rows.append([name, int(chosen.sum()), seed, *gaps, limit])
-    table = FoundTable("generalization", _COLUMNS, rows)
-    known = table.records()
-    return Finding(
-        [bound_says_something(known), *(falls_with_size(name, known) for name in graphs)],
-        [table],
-        f"The preset paper with {channels} channels, two layers and the theory's weights, "
-        f"{epochs} epochs, epoch chosen by validation; random parts of the training nodes of "
-        f"split 0. The bound has the constant 1 and delta = {DELTA}; the factor 2M/epsilon of its "
-        f"proof would make it larger.{absent}",
-        lambda: _figure(known),
+                row = {"graph": name, "training nodes": int(chosen.sum()), "seed": seed}
+                row |= _gaps(graph, chosen, channels, epochs, seed)
+                rows.append(row | {"bound": _bound(graph, chosen, channels)})
+    known = grouped(rows, "graph")
+    series = [
+        Series(f"{name}, {what}", column(own, "training nodes"), column(own, what), mark, place)
+        for place, (name, own) in enumerate(known.items())
+        for what, mark in (("accuracy gap", "o"), ("bound", "_"))
+    ]
+    return Finding.of(
+        "generalization",
+        [bound_says_something(rows), *(falls_with_size(*item) for item in known.items())],
+        {"generalization": rows},
+        [Panel(series, "training nodes", "gap, or bound on it", log="x", level=1)],
+        channels=channels,
+        epochs=epochs,
+        delta=DELTA,
+        absent=absent,
     )
 
 
@@ -66,7 +66,7 @@ def _part(train: Tensor, share: float, seed: int) -> Tensor:
     return chosen
 
 
-def _gaps(graph: Data, chosen: Tensor, channels: int, epochs: int, seed: int) -> list[float]:
+def _gaps(graph: Data, chosen: Tensor, channels: int, epochs: int, seed: int) -> dict[str, float]:
     """Test loss less training loss, and training accuracy less test accuracy."""
     _, val, test = split_masks(graph, 0)
     with seeded(seed):
@@ -77,16 +77,14 @@ def _gaps(graph: Data, chosen: Tensor, channels: int, epochs: int, seed: int) ->
         scores = model.eval()(graph.x, graph.edge_index)
     losses = [float(F.cross_entropy(scores[m], graph.y[m])) for m in (chosen, test)]
     right = [float((scores[m].argmax(1) == graph.y[m]).double().mean()) for m in (chosen, test)]
-    return [losses[1] - losses[0], right[0] - right[1]]
+    return {"loss gap": losses[1] - losses[0], "accuracy gap": right[0] - right[1]}
 
 
 def _bound(graph: Data, chosen: Tensor, channels: int) -> float:
     pairs = graph.edge_index.size(1) // 2
-    known = torch.where(chosen, graph.y, -1)
-    alpha, beta = AF.theory_weights(
-        float(AF.edge_homophily(graph.edge_index, known)), graph.num_nodes, pairs, 2, channels
-    )
-    return stated_bound(graph.num_nodes, pairs, int(chosen.sum()), channels, alpha, beta)
+    homophily = float(AF.edge_homophily(graph.edge_index, torch.where(chosen, graph.y, -1)))
+    weights = AF.theory_weights(homophily, graph.num_nodes, pairs, 2, channels)
+    return stated_bound(graph.num_nodes, pairs, int(chosen.sum()), channels, *weights)
 
 
 def stated_bound(
@@ -102,52 +100,27 @@ def stated_bound(
     return complexity + alpha * math.sqrt(nodes) + beta * math.sqrt(edges)
 
 
-def bound_says_something(rows: Sequence[Mapping[str, Any]]) -> Statement:
+def bound_says_something(rows: Rows) -> Statement:
     """Verdict on the bound for the share of wrong answers, which is never above 1."""
-    bounds, gaps = [row["bound"] for row in rows], [row["accuracy gap"] for row in rows]
-    useful = [row for row in rows if row["bound"] < 1]
-    broken = [row for row in rows if row["accuracy gap"] > row["bound"]]
-    return Statement(
+    bounds, gaps = column(rows, "bound"), column(rows, "accuracy gap")
+    useful = sum(bound < 1 for bound in bounds)
+    broken = any(row["accuracy gap"] > row["bound"] for row in rows)
+    verdict = graded(useful == len(rows), useful > 0, "not reproduced")
+    return stated(
         "generalisation bound",
-        "Test loss - training loss <= O(sqrt(D log(n/delta)/n_train) + alpha sqrt V + beta sqrt E)",
-        "thm:generalization",
-        f"accuracy gaps of {min(gaps):.2f} to {max(gaps):.2f} beside bounds of {min(bounds):.2f} "
-        f"to {max(bounds):.2f}; {len(useful)} of {len(rows)} bounds are below 1",
-        "with the constant 1: refuted if a gap is larger than its bound; not reproduced if no "
-        "bound is below 1 (it says nothing); with changes if only some are; else verified",
-        "refuted" if broken else graded(len(useful) == len(rows), bool(useful), "not reproduced"),
+        "refuted" if broken else verdict,
+        gaps=(min(gaps), max(gaps)),
+        bounds=(min(bounds), max(bounds)),
+        useful=useful,
+        count=len(rows),
     )
 
 
-def falls_with_size(graph: str, rows: Sequence[Mapping[str, Any]]) -> Statement:
-    """Verdict on how the accuracy gap depends on the training size of one graph."""
-    own = [row for row in rows if row["graph"] == graph]
-    sizes = [math.log(row["training nodes"]) for row in own]
-    power, width = slope(sizes, [math.log(max(row["accuracy gap"], 1e-3)) for row in own])
-    return Statement(
-        f"gap against training size, {graph}",
-        "The gap falls as n_train^(-1/2).",
-        "thm:generalization",
-        f"accuracy gap ~ n_train^({power:.2f} ± {width:.2f})",
-        "verified if the exponent may be -0.5 or less, with changes if below 0 by its interval, "
-        "else not reproduced",
-        graded(power - width <= -0.5 and power + width < 0, power + width < 0, "not reproduced"),
-    )
-
-
-@styled
-def _figure(rows: Sequence[Mapping[str, Any]]) -> "Figure":
-    figure = new_figure(6.0, 2.9)
-    ax = figure.subplots()
-    for place, name in enumerate(dict.fromkeys(row["graph"] for row in rows)):
-        own = [row for row in rows if row["graph"] == name]
-        sizes = [row["training nodes"] for row in own]
-        color = PALETTE[place]
-        for column, mark in (("accuracy gap", "o"), ("bound", "_")):
-            values = [row[column] for row in own]
-            ax.plot(sizes, values, mark, color=color, label=f"{name}, {column}", ms=5)
-    ax.axhline(1, color="#555555", linestyle=":", linewidth=0.9)
-    ax.set(xscale="log", xlabel="training nodes", ylabel="gap, or bound on it")
-    ax.xaxis.set_minor_formatter("")
-    ax.legend(loc="best")
-    return figure
+def falls_with_size(graph: str, rows: Rows) -> Statement:
+    """Verdict on how the accuracy gap of one graph depends on the training size."""
+    gaps = [{**row, "accuracy gap": max(row["accuracy gap"], 1e-3)} for row in rows]
+    exponent, width = power(gaps, "training nodes", "accuracy gap")
+    falls = exponent + width < 0
+    verdict = graded(exponent - width <= -0.5 and falls, falls, "not reproduced")
+    name = "gap against training size, {graph}"
+    return stated(name, verdict, graph=graph, exponent=exponent, width=width)

@@ -10,13 +10,14 @@ from argnn.analysis.figures.style import FORMATS, figure_bytes
 from argnn.bench.perf.run import cpu_model
 from argnn.bench.theory import CLAIMS
 from argnn.bench.theory.finding import Effort, Finding, FoundTable, shown
+from argnn.bench.theory.panels import drawn
 from argnn.csv_cells import safe_cell
 from argnn.registry import canonical_name
 from argnn.runs.machine import git_state, using_threads, versions
 
 #: Called with the number of finished claims, that of all, and the name of the next.
 OnClaim = Callable[[int, int, str], None]
-_VERDICTS = ["statement", "the paper says", "in the paper", "measured", "verdict", "rule"]
+_VERDICTS = ("statement", "the paper says", "in the paper", "measured", "verdict", "rule")
 
 
 def chosen_claims(names: Sequence[str]) -> list[str]:
@@ -40,8 +41,9 @@ def measure_claims(
 
 def verdict_table(name: str, finding: Finding) -> FoundTable:
     """Every statement of a claim with its verdict."""
-    rows = [[s.name, s.says, s.place, s.measured, s.verdict, s.rule] for s in finding.statements]
-    return FoundTable(f"verdicts-{name}", _VERDICTS, rows)
+    rows = [(s.name, s.says, s.place, s.measured, s.verdict, s.rule) for s in finding.statements]
+    records = [dict(zip(_VERDICTS, row, strict=True)) for row in rows]
+    return FoundTable(f"verdicts-{name}", records)
 
 
 def document(found: Mapping[str, Finding], effort: Effort) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def document(found: Mapping[str, Finding], effort: Effort) -> dict[str, Any]:
             name: {
                 "statements": [vars(statement) for statement in finding.statements],
                 "conditions": finding.conditions,
-                "tables": {table.name: table.records() for table in finding.tables},
+                "tables": {table.name: table.records for table in finding.tables},
             }
             for name, finding in found.items()
         },
@@ -74,7 +76,7 @@ def table_files(found: Mapping[str, Finding], effort: Effort) -> dict[str, bytes
 
 def drawn_figures(found: Mapping[str, Finding]) -> dict[str, bytes]:
     """The figure of each claim in every format, by file name."""
-    figures = {name: finding.draw() for name, finding in found.items()}
+    figures = {name: drawn(finding.panels) for name, finding in found.items()}
     return {
         f"theory-{name}.{kind}": figure_bytes(figure, kind)
         for name, figure in figures.items()

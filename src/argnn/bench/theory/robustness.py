@@ -1,61 +1,55 @@
 """How much learned metrics change with edges, beside k / (beta degree)."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
 
-from argnn.analysis.figures.style import PALETTE, new_figure, styled
-from argnn.bench.theory.finding import Effort, Finding, FoundTable, Statement, graded
+from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
 from argnn.bench.theory.graphs import laplacian_matrix
-from argnn.bench.theory.training import (
-    descent,
-    paper_model,
-    paper_weights,
-    planted_graph,
-    total_loss,
-)
+from argnn.bench.theory.panels import Panel, Series
+from argnn.bench.theory.rows import Rows, column, grouped
+from argnn.bench.theory.training import network_descent, paper_weights, planted_graph
 from argnn.data.synthetic import clique
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: On the paper's weight of smoothness.
 FACTORS = (1.0, 10.0, 100.0)
-_EXACT = ["beta", "change", "k / (beta degree)", "C it needs"]
 #: Nodes between the two cliques, so that the graph stays connected without the bridge.
 _PATH = 300
-_TRAINED = ["factor on beta", "k", "degree", "mean change", "k / (beta degree)"]
+#: The form of the bound, a column of both tables.
+_FORM = "k / (beta degree)"
 
 
 def measured_robustness(effort: Effort) -> Finding:
     """One solvable case with a bridge, and networks trained on a graph and on a changed one."""
-    exact = [
-        bridge_row(beta) for beta in effort.of((1, 100), (1, 10, 100, 1e3), (1, 10, 100, 1e3, 1e4))
-    ]
-    trained = _trained(effort)
-    powers = fitted_powers(trained)
+    betas = effort.of((1, 100), (1, 10, 100, 1e3), (1, 10, 100, 1e3, 1e4))
+    exact = [bridge_row(beta) for beta in betas]
     steps = effort.of(3, 60, 200)
-    return Finding(
-        [bounded_at_bridge(exact), falls_as_bound(powers)],
+    trained = _trained(effort, steps)
+    changes = [
+        Series("change", betas, column(exact, "change"), "o-"),
+        Series(_FORM, betas, column(exact, _FORM), ":"),
+    ]
+    clouds = [
+        Series(f"beta x {factor:g}", column(own, _FORM), column(own, "mean change"))
+        for factor, own in grouped(trained, "factor on beta").items()
+    ]
+    return Finding.of(
+        "robustness",
+        [bounded_at_bridge(exact), falls_as_bound(fitted_powers(trained))],
+        {"robustness-bridge": exact, "robustness": trained},
         [
-            FoundTable("robustness-bridge", _EXACT, exact),
-            FoundTable("robustness", _TRAINED, trained),
+            Panel(changes, "beta", title="A bridge taken away", log="xy"),
+            Panel(clouds, _FORM, "mean change", "Trained networks", log="xy"),
         ],
-        "Bridge: two cliques of ten nodes, joined by one edge, which is taken away, and by a path "
-        f"of {_PATH} nodes, which stays; the metric minimises sum (g - t)^2 + beta L_smooth with "
-        "t = 1 in one clique, 2 in the other and between them on the path, solved exactly; the "
-        "change is that of a node of degree 9 beside the bridge. Networks: the same start, "
-        f"{steps} steps of Adam on a planted graph and on one with k random edges replaced; nodes "
-        "in bins of degree.",
-        lambda: _figure(exact, trained),
+        path=_PATH,
+        steps=steps,
     )
 
 
-def bridge_row(beta: float, size: int = 10) -> list[float]:
+def bridge_row(beta: float, size: int = 10) -> dict[str, float]:
     """Change of the metric at the bridge's ends when it is taken away, beside the bound's form."""
     way = torch.arange(size - 1, size + _PATH + 1)  # from the last of one to the first of the other
     parts = [clique(size), clique(size) + size + _PATH, torch.stack([way[:-1], way[1:]])]
@@ -67,7 +61,7 @@ def bridge_row(beta: float, size: int = 10) -> list[float]:
         for once in (torch.cat([inside, bridge], dim=1), inside)
     )
     change, form = float((before - after).abs()[1]), 1 / (beta * (size - 1))
-    return [beta, change, form, change / form]
+    return {"beta": beta, "change": change, _FORM: form, "C it needs": change / form}
 
 
 def _minimizer(edge_index: Tensor, target: Tensor, beta: float) -> Tensor:
@@ -78,36 +72,36 @@ def _minimizer(edge_index: Tensor, target: Tensor, beta: float) -> Tensor:
     return solution
 
 
-def _trained(effort: Effort) -> list[list[Any]]:
-    graph, steps = planted_graph(effort.seed), effort.of(3, 60, 200)
-    weights = paper_weights(graph)
+def _trained(effort: Effort, steps: int) -> Rows:
+    graph = planted_graph(effort.seed)
+    beta = paper_weights(graph)[1]
     once = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
     degree = torch.bincount(graph.edge_index[0], minlength=graph.num_nodes)
     bins = degree.clamp_max(31).float().log2().floor()
+
+    def metric(edges: Tensor, factor: float) -> Tensor:
+        found = network_descent(
+            graph,
+            effort.seed,
+            factors=(1.0, factor),
+            edge_index=torch.cat([edges, edges.flip(0)], dim=1),
+            steps=steps,
+            rate=lambda _: 5e-3,
+            adam=True,
+        )
+        return list(found)[-1].metric
+
     rows = []
     for factor in FACTORS:
-        scaled = (weights[0], factor * weights[1])
-
-        def metric(edges: Tensor, scaled: tuple[float, float] = scaled) -> Tensor:
-            model = paper_model(graph, effort.seed)
-            both = torch.cat([edges, edges.flip(0)], dim=1)
-            found = descent(
-                list(model.parameters()),
-                total_loss(model, graph, both, scaled),
-                steps=steps,
-                rate=lambda _: 5e-3,
-                adam=True,
-            )
-            return list(found)[-1].metric
-
-        first = metric(once)
+        first = metric(once, factor)
         for k in effort.of((4, 64), (4, 16, 64), (1, 4, 16, 64)):
-            change = (metric(_replaced(once, k, graph.num_nodes, effort.seed)) - first).norm(dim=-1)
-            for group in bins.unique():
-                own = bins == group
+            changed = metric(_replaced(once, k, graph.num_nodes, effort.seed), factor)
+            change = (changed - first).norm(dim=-1)
+            for own in (bins == group for group in bins.unique()):
                 typical = float(degree[own].double().mean())
-                form = k / (scaled[1] * typical)
-                rows.append([factor, k, typical, float(change[own].mean()), form])
+                row = {"factor on beta": factor, "k": k, "degree": typical}
+                row |= {"mean change": float(change[own].mean())}
+                rows.append(row | {_FORM: k / (factor * beta * typical)})
     return rows
 
 
@@ -120,12 +114,13 @@ def _replaced(once: Tensor, count: int, nodes: int, seed: int) -> Tensor:
     return torch.cat([once[:, kept], torch.stack([first, second])], dim=1)
 
 
-def fitted_powers(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[float, float]]:
+def fitted_powers(rows: Rows) -> dict[str, tuple[float, float]]:
     """Exponents of k, beta and degree in the change, with half the width of their 95 % intervals.
 
     Least squares on logarithms.
     """
-    logs = np.log([[row[1], row[0], row[2], row[3]] for row in rows])
+    names = ("k", "factor on beta", "degree", "mean change")
+    logs = np.log(np.column_stack([column(rows, name) for name in names]))
     design = np.column_stack([logs[:, :3], np.ones(len(logs))])
     found = np.linalg.lstsq(design, logs[:, 3], rcond=None)[0]
     free = len(logs) - design.shape[1]
@@ -136,54 +131,27 @@ def fitted_powers(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[float, float
     return dict(zip(("k", "beta", "degree"), pairs, strict=True))
 
 
-def bounded_at_bridge(rows: Sequence[Sequence[float]]) -> Statement:
+def bounded_at_bridge(rows: Rows) -> Statement:
     """Verdict on the solvable case, from the constant that the bound needs."""
-    growth = rows[-1][3] / rows[0][3] / (rows[-1][0] / rows[0][0])
-    return Statement(
+    first, last = rows[0], rows[-1]
+    growth = last["C it needs"] / first["C it needs"] / (last["beta"] / first["beta"])
+    return stated(
         "robustness at a bridge",
-        "After k changes of edges a metric changes by O(k / (beta deg(i))).",
-        "thm:robustness",
-        f"without the bridge the metric beside it changes by {rows[-1][1]:.3g} at beta = "
-        f"{rows[-1][0]:g}; C would have to be {rows[0][3]:.3g} to {rows[-1][3]:.3g}",
-        "refuted if C grows at least half as fast as beta, else verified",
         graded(growth < 0.5),
+        change=last["change"],
+        beta=last["beta"],
+        least=first["C it needs"],
+        most=last["C it needs"],
     )
 
 
 def falls_as_bound(powers: Mapping[str, tuple[float, float]]) -> Statement:
     """Verdict on trained networks, from the fitted exponents and their intervals."""
     k, beta, degree = (powers[name][0] for name in ("k", "beta", "degree"))
-    within = k <= 1.1, beta <= -0.9, degree <= -0.9
     falling = all(sum(powers[name]) < 0 for name in ("beta", "degree"))
     found = " ".join(
         f"{name}^({power:.2f} ± {width:.2f})" for name, (power, width) in powers.items()
     )
-    return Statement(
-        "robustness of trained metrics",
-        "After k changes of edges a metric changes by O(k / (beta deg(i))).",
-        "thm:robustness",
-        f"the change goes as {found}",
-        "verified if it falls at least as fast as the bound (exponents at most 1.1, -0.9, -0.9), "
-        "with changes if k fits and beta's and the degree's are below 0 by their intervals, else "
-        "not reproduced",
-        graded(all(within), within[0] and falling, "not reproduced"),
-    )
-
-
-@styled
-def _figure(exact: Sequence[Sequence[float]], trained: Sequence[Sequence[Any]]) -> "Figure":
-    figure = new_figure(7.2, 2.9)
-    left, right = figure.subplots(1, 2)
-    beta = [row[0] for row in exact]
-    left.plot(beta, [row[1] for row in exact], "o-", color=PALETTE[0], label="change")
-    left.plot(beta, [row[2] for row in exact], ":", color="#555555", label="k / (beta degree)")
-    left.set(xscale="log", yscale="log", xlabel="beta", title="A bridge taken away")
-    left.legend(loc="best")
-    for place, factor in enumerate(FACTORS):
-        own = [row for row in trained if row[0] == factor]
-        points = ([row[4] for row in own], [row[3] for row in own])
-        right.plot(*points, "os^"[place], color=PALETTE[place], label=f"beta x {factor:g}", ms=4)
-    right.set(xscale="log", yscale="log", xlabel="k / (beta degree)", ylabel="mean change")
-    right.set_title("Trained networks")
-    right.legend(loc="best")
-    return figure
+    within = k <= 1.1
+    verdict = graded(within and max(beta, degree) <= -0.9, within and falling, "not reproduced")
+    return stated("robustness of trained metrics", verdict, found=found)

@@ -12,9 +12,11 @@ from torch_geometric.data import Data
 from argnn import functional as AF
 from argnn.data.synthetic import mixed
 from argnn.functional.neighborhood import Edges, neighborhood
-from argnn.nn import ARGNN, AbstractNodeModel
+from argnn.nn import ARGNN
 from argnn.settings.options import seeded
 
+#: Of the network's layers.
+CHANNELS = 16
 #: Total loss and the metrics of all layers side by side, ``[N, M]``.
 Objective = Callable[[], tuple[Tensor, Tensor]]
 
@@ -32,38 +34,16 @@ def planted_graph(seed: int) -> Data:
     return mixed(seed, regions_per_kind=12, num_splits=1)
 
 
-def paper_model(graph: Data, seed: int, channels: int = 16, **switches: Any) -> ARGNN:
-    """Two layers of the paper's form without dropout."""
-    sizes = graph.x.size(1), channels, int(graph.y.max()) + 1
-    with seeded(seed):
-        return ARGNN(*sizes, num_layers=2, preset="paper", dropout=0.0, **switches)
-
-
 def penalty(metrics: Sequence[Tensor], edge_index: Edges, weights: tuple[float, float]) -> Tensor:
     """Weighted Ricci and smoothness energy of all layers."""
     ricci, smooth = AF.metric_energies(metrics, edge_index)
     return weights[0] * ricci + weights[1] * smooth
 
 
-def paper_weights(graph: Data, channels: int = 16) -> tuple[float, float]:
+def paper_weights(graph: Data) -> tuple[float, float]:
     """The paper's penalty weights for two layers of a planted graph, from all labels."""
     edges, homophily = graph.edge_index, AF.edge_homophily(graph.edge_index, graph.y)
-    return AF.theory_weights(float(homophily), graph.num_nodes, edges.size(1) // 2, 2, channels)
-
-
-def total_loss(
-    model: AbstractNodeModel, graph: Data, edge_index: Tensor, weights: tuple[float, float]
-) -> Objective:
-    """Cross-entropy of the training nodes, plus the penalties; the edges are given apart."""
-    nodes = graph.train_mask.reshape(graph.num_nodes, -1)[:, 0]
-    hood = neighborhood(edge_index, graph.num_nodes)
-
-    def objective() -> tuple[Tensor, Tensor]:
-        scores, metrics = model.forward_with_metric(graph.x, hood)
-        task = F.cross_entropy(scores[nodes], graph.y[nodes])
-        return task + penalty(metrics, hood, weights), torch.cat(metrics, dim=1)
-
-    return objective
+    return AF.theory_weights(float(homophily), graph.num_nodes, edges.size(1) // 2, 2, CHANNELS)
 
 
 def adam_fit(parameters: Sequence[Tensor], loss: Callable[[], Tensor], steps: int) -> None:
@@ -96,3 +76,43 @@ def descent(
         squares = [p.grad.square().sum() for p in parameters if p.grad is not None]
         yield DescentStep(float(torch.stack(squares).sum()), metric.detach().clone())
         optimizer.step()
+
+
+def network_descent(
+    graph: Data,
+    seed: int,
+    *,
+    factors: tuple[float, float] = (1.0, 1.0),
+    edge_index: Tensor | None = None,
+    free: bool = False,
+    **how: Any,
+) -> Iterator[DescentStep]:
+    """Descent of two layers of the paper's form, without dropout, on a planted graph.
+
+    Args:
+        graph: Features, labels and training nodes.
+        seed: Of the first weights.
+        factors: On the paper's weights of Ricci and smoothness energy.
+        edge_index: Other edges than those of the graph, ``[2, E]``.
+        free: Whether free metrics are all that is trained, in place of the whole network.
+        how: Options of ``descent``.
+    """
+    nodes = graph.train_mask.reshape(graph.num_nodes, -1)[:, 0]
+    edges = graph.edge_index if edge_index is None else edge_index
+    hood = neighborhood(edges, graph.num_nodes)
+    options: dict[str, Any] = {"metric": "free", "metric_init": "uniform"} if free else {}
+    sizes = graph.x.size(1), CHANNELS, int(graph.y.max()) + 1
+    with seeded(seed):
+        model = ARGNN(*sizes, num_layers=2, preset="paper", dropout=0.0, **options)
+    if free:
+        model.fit_to_graph(edges, graph.num_nodes)
+    alpha, beta = paper_weights(graph)
+    weights = factors[0] * alpha, factors[1] * beta
+
+    def objective() -> tuple[Tensor, Tensor]:
+        scores, metrics = model.forward_with_metric(graph.x, hood)
+        task = F.cross_entropy(scores[nodes], graph.y[nodes])
+        return task + penalty(metrics, hood, weights), torch.cat(metrics, dim=1)
+
+    parameters = model.metric_parameters() if free else model.parameters()
+    return descent(list(parameters), objective, **how)

@@ -1,37 +1,29 @@
 """The table of recommended penalty weights beside the formulas that it is said to follow."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-import yaml
+import numpy as np
 
-from argnn.analysis.figures.style import PALETTE, new_figure, styled
-from argnn.bench.theory.finding import Effort, Finding, FoundTable, Statement, graded
+from argnn.bench.theory.finding import Effort, Finding, Statement, graded, packaged, stated
+from argnn.bench.theory.panels import Panel, Series
+from argnn.bench.theory.rows import column
 from argnn.data import DATASETS
 from argnn.functional.schedules import FORMS, theory_weights
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 #: Half a unit of the last printed digit.
 ROUNDING = 5e-6
-_TABLE = "tab:theory_alpha_beta"
-
-
-@cache
-def printed() -> Mapping[str, Any]:
-    """What the paper prints: statistics of the graphs, and recommended weights."""
-    text = files("argnn.bench.theory").joinpath("printed.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Any] = yaml.safe_load(text)
-    return found
+#: How each weight depends on channels and layers.
+LAWS: dict[str, Callable[[int, int], float]] = {
+    "alpha": lambda channels, layers: channels / layers,
+    "beta": lambda channels, layers: math.sqrt(channels),
+}
 
 
 def measured_weights(effort: Effort) -> Finding:
     """Compute every cell by both forms, from the paper's statistics and from the graphs."""
-    paper = printed()
+    paper = packaged("printed.yaml")
     rows, matches = [], dict.fromkeys([(f, s) for s in ("paper", "graph") for f in FORMS], 0)
     for name, (nodes, edges, homophily) in paper["statistics"].items():
         spec = DATASETS[name]
@@ -40,53 +32,25 @@ def measured_weights(effort: Effort) -> Finding:
             "graph": (spec.homophily, spec.nodes, spec.edges),
         }
         for place, (channels, layers) in enumerate(paper["columns"]):
-            target = (paper["alpha"][name][place], paper["beta"][name][place])
-            found = {
-                (form, source): theory_weights(*known[source], layers, channels, form)
-                for form, source in matches
-            }
-            for key, pair in found.items():
-                matches[key] += sum(map(agrees, pair, target))
-            cells = [found[key][which] for which in (0, 1) for key in matches]
-            rows.append([spec.title, channels, layers, *target, *cells])
-    names = [f"{w}, {f} form, {s}" for w in ("alpha", "beta") for f, s in matches]
-    cells_printed = 2 * len(rows)
-    laws = [law_error(paper, name) for name in paper["statistics"]]
+            row = {"graph": spec.title, "channels": channels, "layers": layers}
+            row |= {f"printed {weight}": paper[weight][name][place] for weight in LAWS}
+            for which, weight in enumerate(LAWS):
+                for form, source in matches:
+                    cell = theory_weights(*known[source], layers, channels, form)[which]
+                    row[f"{weight}, {form} form, {source}"] = cell
+                    matches[form, source] += agrees(cell, row[f"printed {weight}"])
+            rows.append(row)
     implied = [implied_row(name) for name in paper["statistics"]]
-    fitting = sum(row[-1] == "yes" for row in implied)
-    return Finding(
+    return Finding.of(
+        "weights",
         [
-            follows_formula(max(matches.values()), cells_printed),
-            follows_laws(max(laws)),
-            some_homophily(fitting, len(implied)),
+            follows_formula(max(matches.values()), 2 * len(rows)),
+            follows_laws(max(law_error(name) for name in paper["statistics"])),
+            some_homophily(column(implied, "one H for both").count("yes"), len(implied)),
             peak_statement(),
         ],
-        [
-            FoundTable(
-                "weights",
-                ["graph", "channels", "layers", "printed alpha", "printed beta", *names],
-                rows,
-            ),
-            FoundTable(
-                "weights-implied",
-                [
-                    "graph",
-                    "printed alpha",
-                    "main form",
-                    "theorem",
-                    "H that gives alpha",
-                    "printed beta",
-                    "main form, beta",
-                    "theorem, beta",
-                    "H that gives beta",
-                    "one H for both",
-                ],
-                implied,
-            ),
-        ],
-        "54 pairs of the printed table. Statistics once as the paper prints them, once of the "
-        "graphs themselves (data/datasets.csv, with which loading compares every graph).",
-        lambda: _figure(implied),
+        {"weights": rows, "weights-implied": implied},
+        [_panel(implied, "alpha", ""), _panel(implied, "beta", ", beta")],
     )
 
 
@@ -95,42 +59,41 @@ def agrees(value: float, target: float) -> bool:
     return -ROUNDING * 1.01 <= value - target < 2 * ROUNDING
 
 
-def law_error(paper: Mapping[str, Any], name: str) -> float:
+def law_error(name: str) -> float:
     """Largest distance, in units of the last digit, of a row from alpha ~ D/L and beta ~ sqrt D."""
-    columns = paper["columns"]
-    laws: dict[str, Callable[[int, int], float]] = {
-        "alpha": lambda d, layers: d / layers,
-        "beta": lambda d, _: math.sqrt(d),
-    }
-    worst = 0.0
-    for which, law in laws.items():
-        values = paper[which][name]
-        sizes = [law(*column) for column in columns]
+    paper, gaps = packaged("printed.yaml"), []
+    for weight, law in LAWS.items():
+        values = np.array(paper[weight][name])
+        sizes = np.array([law(*sized) for sized in paper["columns"]])
         # The constant that the most precise cell, the largest, implies.
-        largest = max(range(len(values)), key=values.__getitem__)
-        constant = values[largest] / sizes[largest]
-        gaps = [abs(v - constant * size) for v, size in zip(values, sizes, strict=True)]
-        worst = max(worst, max(gaps) / (2 * ROUNDING))
-    return worst
+        constant = values.max() / sizes[values.argmax()]
+        gaps.append(float(np.abs(values - constant * sizes).max()))
+    return max(gaps) / (2 * ROUNDING)
 
 
-def implied_row(name: str) -> list[Any]:
+def implied_row(name: str) -> dict[str, Any]:
     """For D = 256 and L = 2, whose cells have most digits: the homophily that each cell implies."""
-    paper = printed()
+    paper = packaged("printed.yaml")
     nodes, edges, homophily = paper["statistics"][name]
     place = paper["columns"].index([256, 2])
-    alpha, beta = paper["alpha"][name][place], paper["beta"][name][place]
-    forms = [theory_weights(homophily, nodes, edges, 2, 256, form) for form in FORMS]
+    alpha, beta = (paper[weight][name][place] for weight in LAWS)
+    main, theorem = (theory_weights(homophily, nodes, edges, 2, 256, form) for form in FORMS)
     c1, c2 = alpha * 2 / min(1.0, 256 / edges), beta * nodes / 16
     roots = [implied_homophily(c1, c2, form) for form in FORMS]
-    by_alpha, by_beta = (
-        " or ".join(f"{h:.3f}" for h in sorted(roots[0][which] + roots[1][which])) or "none"
-        for which in (0, 1)
-    )
+    by_alpha, by_beta = (sorted(first + second) for first, second in zip(*roots, strict=True))
     both = any(abs(a - b) < 0.005 for first, second in roots for a in first for b in second)
-    values = [alpha, *(pair[0] for pair in forms), by_alpha]
-    values += [beta, *(pair[1] for pair in forms), by_beta]
-    return [DATASETS[name].title, *values, "yes" if both else "no"]
+    return {
+        "graph": DATASETS[name].title,
+        "printed alpha": alpha,
+        "main form": main[0],
+        "theorem": theorem[0],
+        "H that gives alpha": " or ".join(f"{h:.3f}" for h in by_alpha) or "none",
+        "printed beta": beta,
+        "main form, beta": main[1],
+        "theorem, beta": theorem[1],
+        "H that gives beta": " or ".join(f"{h:.3f}" for h in by_beta) or "none",
+        "one H for both": "yes" if both else "no",
+    }
 
 
 def implied_homophily(c1: float, c2: float, form: str) -> tuple[list[float], list[float]]:
@@ -140,79 +103,47 @@ def implied_homophily(c1: float, c2: float, form: str) -> tuple[list[float], lis
         >>> implied_homophily(0.6, 0.15, "main")
         ([0.5], [0.5])
     """
-    if form == "main":
-        roots = [1.1 - c1], [10 * c2 - 1]
-    else:
-        left = 1.1**2 - 4 * c1
-        sides = (-1, 1) if left >= 0 else ()
-        roots = (
-            [(1.1 + side * math.sqrt(left)) / 2 for side in sides],
-            [(-1 + math.sqrt(1 + 40 * c2)) / 2],
-        )
-    first, second = ([round(h, 12) for h in found if 0 < h <= 1] for found in roots)
+    factor = [0.0] if form == "theorem" else []  # of H, which raises the degree by one
+    by_alpha = np.polysub([-1, 1.1, *factor], [c1])
+    by_beta = np.polysub([0.1, 0.1, *factor], [c2])
+    first, second = (
+        [round(h, 12) for h in np.roots(law).tolist() if isinstance(h, float) and 0 < h <= 1]
+        for law in (by_alpha, by_beta)
+    )
     return first, second
 
 
 def follows_formula(matching: int, cells: int) -> Statement:
     """Verdict on the table, from the cells that the better formula reproduces."""
-    return Statement(
-        "recommended weights",
-        "The table has alpha = c1/L min(1, D/E) and beta = c2 sqrt(D)/V (or H times that).",
-        _TABLE,
-        f"{matching} of {cells} cells are reproduced by the best of four computations",
-        "verified if all cells agree in the printed digits, with changes if more than half do, "
-        "else refuted",
-        graded(matching == cells, 2 * matching > cells),
-    )
+    verdict = graded(matching == cells, 2 * matching > cells)
+    return stated("recommended weights", verdict, matching=matching, cells=cells)
 
 
 def follows_laws(worst: float) -> Statement:
     """Verdict on how the printed cells depend on width and depth."""
-    return Statement(
-        "weights against width and depth",
-        "alpha grows as D/L, beta as sqrt(D), and beta does not depend on L.",
-        f"{_TABLE}, thm:convergence",
-        f"printed cells are within {worst:.1f} units of their last digit of that",
-        "verified within 2 units, with changes within 10, else refuted",
-        graded(worst <= 2, worst <= 10),
-    )
+    verdict = graded(worst <= 2, worst <= 10)
+    return stated("weights against width and depth", verdict, worst=worst)
 
 
 def some_homophily(fitting: int, graphs: int) -> Statement:
     """Verdict on whether the table follows the formulas with another homophily."""
-    return Statement(
-        "weights from some homophily",
-        "Both weights of a graph come from its homophily H in (0, 1].",
-        f"prop:hyperparams_select, {_TABLE}",
-        f"for {fitting} of {graphs} graphs one H gives both printed weights, in either form",
-        "verified if for all graphs, with changes if for some, refuted if for none",
-        graded(fitting == graphs, fitting > 0),
-    )
+    verdict = graded(fitting == graphs, fitting > 0)
+    return stated("weights from some homophily", verdict, fitting=fitting, graphs=graphs)
 
 
 def peak_statement() -> Statement:
     """Where H (1.1 - H), the theorem's factor of alpha, is largest."""
-    steps: Sequence[float] = [n / 1000 for n in range(1, 1001)]
+    steps = [n / 1000 for n in range(1, 1001)]
     peak = max(steps, key=lambda h: theory_weights(h, 1, 1, 1, 1, "theorem")[0])
-    return Statement(
-        "homophily of the largest alpha",
-        "The effective Ricci weight peaks at moderate homophily, about 0.5.",
-        "app:constants_proof",
-        f"its largest value is at H = {peak:g}",
-        "verified within 0.1, else refuted",
-        graded(abs(peak - 0.5) <= 0.1),
-    )
+    return stated("homophily of the largest alpha", graded(abs(peak - 0.5) <= 0.1), peak=peak)
 
 
-@styled
-def _figure(rows: Sequence[Sequence[Any]]) -> "Figure":
-    figure = new_figure(7.2, 3.0)
-    for ax, offset, word in zip(figure.subplots(1, 2), (1, 5), ("alpha", "beta"), strict=True):
-        for place, label in enumerate(("printed", "main form", "theorem's form")):
-            values = [row[offset + place] for row in rows]
-            marker = "os^"[place]
-            ax.plot(values, range(len(rows)), marker, color=PALETTE[place], label=label, ms=5)
-        ax.set_yticks(range(len(rows)), [row[0] for row in rows])
-        ax.set(xscale="log", xlabel=f"{word} (D = 256, L = 2)", ylim=(len(rows) - 0.5, -0.5))
-    ax.legend(loc="best")
-    return figure
+def _panel(rows: list[dict[str, Any]], weight: str, suffix: str) -> Panel:
+    graphs = column(rows, "graph")
+    kinds = {
+        "printed": f"printed {weight}",
+        "main form": f"main form{suffix}",
+        "theorem's form": f"theorem{suffix}",
+    }
+    series = [Series(label, column(rows, name), graphs) for label, name in kinds.items()]
+    return Panel(series, f"{weight} (D = 256, L = 2)", log="x")
