@@ -72,6 +72,10 @@ def drawn(panels: Sequence[Panel]) -> "Figure":
             across(panel.level, color=_GREY, linestyle=":", linewidth=0.9)
         ax.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
         ax.set(**{f"{axis}scale": "log" for axis in panel.log})
+        if "x" in panel.log:
+            ax.xaxis.set_minor_formatter("")  # labels between decades would overlap
+        elif named:
+            ax.set_xlim(left=0)
         labels = [one.label for one in panel.series]
         if labels != known:  # else the legend of the panel to the left says it
             ax.legend(loc="best")
