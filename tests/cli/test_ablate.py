@@ -63,3 +63,28 @@ def test_own_graph_takes_the_preset_and_no_trial(argnn, tmp_path):
 )
 def test_bad_words_are_refused(refused, words, message):
     refused("ablate", *words, message=message)
+
+
+@pytest.mark.parametrize(
+    ("labels", "task"),
+    [(["0.5", "1.25", "2.5"], "regression"), (["a;b", "a", "b", "b;c", "c"], "multilabel")],
+)
+@pytest.mark.parametrize("command", ["ablate", "tune"])
+def test_labels_are_what_train_takes_them_for(argnn, tmp_path, command, labels, task):
+    rows = [f"n{n},{n % 5},{labels[n % len(labels)]}" for n in range(60)]
+    edges = [f"n{n},n{(n + 3) % 60}" for n in range(60)]
+    folder = tmp_path / "here/own"
+    folder.mkdir()
+    (folder / "nodes.csv").write_text("\n".join(["id,size,label", *rows]))
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    if command == "tune":
+        pytest.importorskip("optuna")
+        done = argnn("tune", "own", "--model=gcn", "--trials=1", "--epochs=1", "--out=t.yaml")
+        assert (done.code, f"task: {task}" in (tmp_path / "here/t.yaml").read_text()) == (0, True)
+        return
+    small = ("--set=train.epochs=1", "--seeds=1", "--workers=1", "--json")
+    done = argnn("ablate", "own", "--study=metric-net", *small)
+    assert done.code == 0, done.err
+    assert {
+        row["task"] for row in read_rows(tmp_path / "here/results/ablate-metric-net.jsonl")
+    } == {task}

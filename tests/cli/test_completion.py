@@ -37,7 +37,7 @@ def offered(argnn, monkeypatch):
         ("argnn bench ", packaged_experiments()),
         ("argnn ablate --study ", studies()),
         ("argnn train x --decoder ", DECODERS),
-        ("argnn train x --dec", ["--decoder"]),
+        ("argnn train x --deci", ["--decimal"]),
         ("argnn train x --set train.l", ["train.lr=", "train.layers_weight_decay="]),
         ("argnn train x --set lr", ["lr="]),
         ("argnn train x --model gat --set model.h", ["model.hidden_channels=", "model.heads="]),

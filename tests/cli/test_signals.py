@@ -165,6 +165,8 @@ MOMENTS = [
         "load_graph",
         "what is finished is in",
     ),
+    ("theory weights", "argnn.bench.theory.report", "measure_claims", NOTHING),
+    ("importances run", "argnn.outputs.importances", "require_writable", NOTHING),
     ("inspect small.npz", "argnn.data.inspect", "load", NOTHING),
     ("table results.jsonl", "argnn.store.results", "read_rows", NOTHING),
     ("perf --json=p.json", "argnn.bench.perf.run", "_child", NOTHING),

@@ -35,6 +35,9 @@ READING = {
     ("tune", "--data-root"): "texas --model=gcn --data-root={}",
     ("compare", "data"): "{} --models=gcn",
     ("compare", "--data-root"): "texas --models=gcn --data-root={}",
+    ("ablate", "data"): "{} --study=neighbor-norm",
+    ("ablate", "--data-root"): "texas --study=neighbor-norm --data-root={}",
+    ("theory", "--data-root"): "generalization --full --data-root={}",
     ("table", "files"): "{}",
     ("predict", "run"): "{}",
     ("predict", "data"): "{run} {}",
@@ -43,6 +46,7 @@ READING = {
     ("predict", "--new-edges"): "{run} --new-nodes={nodes} --new-edges={}",
     ("predict", "--data-root"): "{run} texas --data-root={}",
     ("analyze", "run"): "{}",
+    ("importances", "run"): "{}",
     ("figures", "runs"): "{}",
     ("figures", "--results"): "--results={}",
     ("export", "run"): "{}",
@@ -55,6 +59,13 @@ WRITING = {
     ("train", "--out"): "{graph} --model=gcn --epochs=1 --out={}",
     ("bench", "--out"): "{experiment} --workers=1 --out={}",
     ("compare", "--out"): "{graph} --models=gcn --epochs=1 --recipes=1 --workers=1 --out={}",
+    ("ablate", "--out"): "{graph} --study=neighbor-norm --set=epochs=1 --split=0 --seeds=1 "
+    "--workers=1 --out={}",
+    ("ablate", "--plots"): "{graph} --study=neighbor-norm --set=epochs=1 --split=0 --seeds=1 "
+    "--workers=1 --out=a --plots={}",
+    ("theory", "--out"): "weights --out={}",
+    ("theory", "--plots"): "weights --plots={}",
+    ("importances", "--out"): "{run} --out={}",
     ("tune", "--storage"): "{graph} --model=gcn --epochs=1 --trials=1 --out=t --storage={}",
     ("tune", "--out"): "{graph} --model=gcn --epochs=1 --trials=1 --storage=s --out={}",
     ("table", "--out"): "{results} --out={}",
@@ -72,7 +83,8 @@ WRITING = {
 #: A folder where nothing is, is an answer of its own there.
 NOT_REFUSED = {("datasets", "--data-root")}
 #: The stored graph is read from the cache, and the folder of its raw files is not needed.
-SAME_GRAPH = {("analyze", "--data-root"), ("figures", "--data-root")}
+SAME_GRAPH = {("analyze", "--data-root"), ("figures", "--data-root"),
+              ("importances", "--data-root")}  # fmt: skip
 
 
 #: Options that take a path as a text: it may be a name as well, or something else.

@@ -14,7 +14,7 @@ from argnn.bench.leaderboard.compare import paired_comparison, with_holm
 from argnn.bench.leaderboard.gather import column_of, score_of
 from argnn.bench.leaderboard.published import find_published
 from argnn.registry import canonical_name
-from argnn.runs.summary import Pair, by_split, selection_of_row, statistic
+from argnn.runs.summary import SCORES, Pair, by_split, selection_of_row, statistic
 from argnn.settings.options import parse_overrides
 from argnn.store.results import Row
 
@@ -37,6 +37,7 @@ def find_study(
     splits: tuple[int, ...] | None = None,
     seeds: tuple[int, ...] | None = None,
     settings: Sequence[str] = (),
+    task: str = "node",
 ) -> Experiment:
     """A study, on the graphs of the paper or on another one.
 
@@ -47,6 +48,7 @@ def find_study(
         seeds: The seeds; the usual ones of the graph if not given.
         settings: Texts such as ``train.epochs=50`` that hold for all levels. What a level itself
             sets stays.
+        task: What the graph has to be learned for.
     """
     known = studies()
     study = known[canonical_name(name, known, "study")]
@@ -55,6 +57,7 @@ def find_study(
         replace(method, overrides=(*settings, *method.overrides)) for method in study.methods
     )
     graphs = study.data if data is None else (data,)
+    study = study if task == study.task else replace(study, task=task, score=SCORES[task][0])
     return replace(study, data=graphs, methods=methods, splits=splits, seeds=seeds)
 
 

@@ -39,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Ctrl-C ends it with code 130, a request to end such as SIGTERM with 128 and its number.
     """
     with ending_as_interrupts() as signals:
-        code = _flushed(_exit_code(arguments))
+        code = _flushed(_exit_code(arguments, signals))
     leave_process(128 + signals[0] if code == _INTERRUPTED and signals else code)
 
 
-def _exit_code(arguments: Sequence[str] | None) -> int:
+def _exit_code(arguments: Sequence[str] | None, signals: Sequence[int]) -> int:
     try:
         logging.basicConfig(format="argnn: %(message)s")
         logging.getLogger("argnn").setLevel(logging.INFO)
@@ -74,10 +74,14 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         code = 2
     except Exception as error:
         # Typer brings a copy of click along, or uses the installed one; both errors have this.
-        if not hasattr(error, "format_message"):
+        if hasattr(error, "format_message"):
+            complain(_usage_words(error))
+            code = 2
+        elif signals:  # a library has swallowed the interrupt, and broke down later
+            complain("interrupted; what was finished before is kept")
+            code = _INTERRUPTED
+        else:
             raise
-        complain(_usage_words(error))
-        code = 2
     return code if isinstance(code, int) else 0
 
 

@@ -78,13 +78,16 @@ def ablate(
     if listing:
         _list_studies(studies(), console, as_json)
         return
+    choice = _choice(data, context.params)
+    task = _task(choice, context.params["data_root"])
     chosen = [
         find_study(
             name,
-            _choice(data, context.params),
+            choice,
             splits=_splits(split),
             seeds=None if seeds is None else tuple(range(seeds)),
             settings=settings or (),
+            task=task,
         )
         for name in study or studies()
     ]
@@ -125,6 +128,24 @@ def _choice(data: str | None, given: Mapping[str, Any]) -> "DataChoice | None":
         return None
     choice = DataChoice(data, given["directed"], options.graph_columns(given))
     return data_choice(choice, Path.cwd())
+
+
+def _task(choice: "DataChoice | None", data_root: str | None) -> str:
+    """What the labels of the user's own graph are; the known graphs have classes."""
+    from argnn.data import DATASETS
+    from argnn.runs.prepare import load_graph
+    from argnn.settings.resolve import AUTO, Request
+
+    if choice is None or choice.name in DATASETS:
+        return "node"
+    request = Request(
+        choice.name,
+        task=AUTO,
+        directed=choice.directed,
+        columns=choice.columns,
+        data_root=data_root,
+    )
+    return str(load_graph(choice.name, request).get("target_kind") or "node")
 
 
 def _splits(text: str) -> tuple[int, ...] | None:

@@ -57,7 +57,7 @@ def train(
         str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
     ] = None,
     no_trial: Annotated[
-        bool, typer.Option("--no-trial", help="Take the preset instead of trying recipes.")
+        bool, typer.Option("--no-trial", help="Take stored settings or the preset; try no recipes.")
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
     checkpoint_every: Annotated[

@@ -35,7 +35,7 @@ def tune(
     trials: Annotated[
         int, typer.Option(help="Trials in all; finished, pruned and failed ones count.")
     ] = 20,
-    task: options.Task = "node",
+    task: options.Task = None,
     preset: options.Preset = "default",
     split: Annotated[
         str | None,
@@ -75,9 +75,10 @@ def tune(
     stopped search is continued by the same command.
     """
     from argnn.bench.tuning.search import check_out, default_paths, plan_search, run_search
+    from argnn.settings.resolve import AUTO
 
     console = Console(quiet=True) if as_json else output_console()
-    request = options.requested(context.params, split="all")
+    request = options.requested(context.params, task=task or AUTO, split="all")
     search = plan_search(request, trials, splits=split)
     usual_journal, usual_out = default_paths(search)
     journal, path = storage or usual_journal, out or usual_out

@@ -44,15 +44,19 @@ def as_objects(y: Any, num_nodes: int) -> NDArray[np.object_]:
     return labels
 
 
-def by_id(y: Any, graph: Data) -> Any:
+def by_id(y: Any, graph: Data, source: Any) -> Any:
     """A pandas column or table in the order of the nodes, where its index holds their ids.
 
-    Nodes without a row have no label. An index without ids says nothing: rows are in order.
+    Nodes without a row have no label. An index without ids says nothing: rows are in order, and
+    so they are where the index is that of the node table in ``source``.
     """
     ids = graph.get("node_ids")
     if ids is None or not hasattr(y, "reindex"):
         return y
     index = y.index
+    table: Any = source[1] if isinstance(source, tuple) and len(source) == 2 else None
+    if hasattr(table, "columns") and index.equals(table.index):
+        return y
     known = index.isin(list(ids))
     if not known.any() or list(index) == list(range(len(ids))):
         return y

@@ -267,7 +267,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
         ``edges`` are those that are not new, where these are more than the graph has.
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise ConfigError(f"k must be a whole number from 1 (got {k})")
         ids, own = self._ids_and_edges(graph)
         if node is not None and node not in ids:

@@ -111,7 +111,7 @@ def read_labelled(source: Any, y: Any, reading: Reading) -> LabelledGraph:
     graph = reading.graph(source)
     nodes = graph.x.size(0)
     holder = source if isinstance(source, Data) else graph
-    labels = _labels(holder, nodes) if y is None else as_objects(by_id(y, graph), nodes)
+    labels = _labels(holder, nodes) if y is None else as_objects(by_id(y, graph, source), nodes)
     masks = _own_masks(holder, nodes)
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
     return LabelledGraph(graph, labels, masks, rule)
@@ -137,7 +137,7 @@ def read_targets(source: Any, y: Any, reading: Reading) -> TargetGraph:
     graph = replace(reading, task="node" if y is not None else reading.task).graph(source)
     nodes = graph.x.size(0)
     holder = source if isinstance(source, Data) else graph
-    targets, names = given_targets(source, by_id(y, graph), graph, reading.task)
+    targets, names = given_targets(source, by_id(y, graph, source), graph, reading.task)
     labels = np.empty(nodes, dtype=object)
     labels[~targets.isnan().any(1).numpy()] = 0
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))

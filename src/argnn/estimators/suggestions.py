@@ -15,7 +15,9 @@ _PRODUCTS, _PAIRS = 2**24, 2**17
 def best_new_pairs(
     model: LinkModel, embedding: Tensor, edges: Tensor, k: int, node: int | None = None
 ) -> Tensor:
-    """Pairs that are no edges, ``[2, K]``, those with the largest logit first, ties by number.
+    """Pairs that are no edges, ``[2, K]``, those with the largest logit first.
+
+    Of pairs with equal logits, any may be among the best.
 
     Args:
         model: The model.

@@ -121,7 +121,7 @@ def headline(found: Findings) -> str:
 
     Example:
         >>> headline(Findings("gcn", "none"))
-        'gcn learns no metric: the map shows its hidden features.'
+        'gcn learns no metric: the map shows its raw outputs.'
     """
     sentences = [_learned(found)]
     if found.worth is not None:
@@ -131,7 +131,7 @@ def headline(found: Findings) -> str:
 
 def _learned(found: Findings) -> str:
     if found.kind == "none" or found.peak is None:
-        return f"{found.model} learns no metric: the map shows its hidden features."
+        return f"{found.model} learns no metric: the map shows its raw outputs."
     if found.kind == "fixed":
         return "The metric of this run is fixed: all nodes have the same, and none was learned."
     if found.peak.variation < HARDLY:

@@ -213,7 +213,8 @@ def _command(
     """A command that asks for a search, without what does not change its result."""
     usual = Request(data=request.data)
     options: dict[str, Any] = {"model": config.model, "trials": trials}
-    for name in ("task", "preset", "seed", "ratio", "decoder", "split_by"):
+    options |= {"task": config.task} if config.task != usual.task else {}
+    for name in ("preset", "seed", "ratio", "decoder", "split_by"):
         value = getattr(request, name)
         options |= {name: value} if value != getattr(usual, name) else {}
     options["split"] = splits
