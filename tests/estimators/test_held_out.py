@@ -123,7 +123,15 @@ def test_older_folders(tmp_path, graph):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *({"train": "AAAA"}, {"val": "*"}, {"train": 3}, {"count": "x"}, {"count": -9}),
+        *(
+            {"train": "AAAA"},
+            {"val": "*"},
+            {"train": 3},
+            {"ids": "*"},
+            {"ids": "AAA="},
+            {"count": "x"},
+            {"count": -9},
+        ),
         {"count": 10**15},
     ],
 )
@@ -209,3 +217,53 @@ def test_content_is_digested_in_pieces(monkeypatch):
     assert SeenNodes.of(graph, *masks).digest == before.digest
     assert before.is_of(graph)
     assert not before.is_of(planted(90))
+
+
+class TestTablesWithIds:
+    """The same customers in another order, with a changed cell or with one more, are the same."""
+
+    @pytest.fixture
+    def tables(self):
+        rng = np.random.default_rng(0)
+        ids = [f"c-{n}" for n in range(60)]
+        values = {"id": ids, "size": rng.normal(size=60), "label": rng.choice(["a", "b"], 60)}
+        edges = {"source": ids, "target": [ids[n] for n in rng.integers(0, 60, 60)]}
+        return pd.DataFrame(edges), pd.DataFrame(values)
+
+    @pytest.fixture
+    def clf(self, tables, tmp_path):
+        ARGNNClassifier("mlp", epochs=3).fit(tables, train_mask=range(40)).save(tmp_path / "model")
+        return argnn.load(tmp_path / "model")
+
+    def changes(self, nodes):
+        other, more = nodes.copy(), nodes.iloc[[0]].assign(id="new")
+        other.loc[3, "size"] += 1
+        return [nodes.sample(frac=1, random_state=0), other, pd.concat([nodes, more])]
+
+    def test_nodes_that_were_learned_from_are_left_out(self, tables, clf):
+        edges, nodes = tables
+        for changed in self.changes(nodes):
+            unseen = [number >= 40 for number in self.numbers(changed)]
+            expected = clf.score((edges, changed), mask=np.array(unseen))
+            assert clf.score((edges, changed)) == expected
+
+    def test_training_nodes_alone_are_refused(self, tables, clf):
+        edges, nodes = tables
+        some = nodes.iloc[:40]
+        inside = edges["source"].isin(some["id"]) & edges["target"].isin(some["id"])
+        with pytest.raises(ConfigError, match="all labelled nodes were trained or validated on"):
+            clf.score((edges[inside], some))
+
+    def numbers(self, nodes):
+        return [int(name[2:]) if name != "new" else 99 for name in nodes["id"]]
+
+
+def test_labels_in_the_order_of_their_table(graph):
+    """An index that is that of the node table is no list of ids, though it may look like one."""
+    rng = np.random.default_rng(0)
+    nodes = pd.DataFrame({"id": rng.permutation(90), "size": rng.normal(size=90)})
+    nodes = nodes.sort_values("size")
+    y = (nodes["size"] > 0).map({True: "large", False: "small"})
+    edges = pd.DataFrame({"source": nodes["id"], "target": nodes["id"].iloc[::-1].to_numpy()})
+    clf = ARGNNClassifier("mlp", epochs=60).fit((edges, nodes), y)
+    assert clf.predict_frame()["known"].tolist() == y.tolist()

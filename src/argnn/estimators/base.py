@@ -376,8 +376,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             return scored_nodes(known, mask)
         sizes = graph.x.size(0), graph.edge_index.size(1)
         if self.seen_ is not None:
-            seen = (self.seen_.train | self.seen_.val).numpy()
-            held_out = known & ~seen if self.seen_.is_of(graph) else known
+            held_out = known & ~self.seen_.in_graph(graph)
         elif sizes != (self.graph_facts_["nodes"], self.graph_facts_["edges"]):
             held_out = known
         else:

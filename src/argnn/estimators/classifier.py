@@ -318,8 +318,9 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
             graph: The graph.
             y: Label of each node; those of the graph where not given.
             mask: Nodes to score, as a mask or as indices. Where not given, all labelled ones that
-                were neither trained nor validated on; those of a graph whose features or edges
-                differ from the training graph's are all held out.
+                were neither trained nor validated on. In a graph whose features or edges differ
+                from those of the training graph, nodes are recognised by their ids if these are
+                texts; with numbers as ids, all its nodes count as other ones.
         """
         graph, y, mask = selected_score(graph, y, mask)
         read = self.read(graph)
