@@ -31,9 +31,9 @@ function confusionPart() {
 function frequentPart() {
   if (!data.mistakes || !data.mistakes.length) return [];
   const lines = data.mistakes.map(([label, other, size]) => [classKey(label), classKey(other), whole(size)]);
-  const table = make("table");
-  fillTable(table, "", ["is", "predicted", "test nodes"], lines, 2);
-  return [make("h3", "Most frequent mistakes"), inScroll(table)];
+  const table = make("table", null, "frequent");
+  fillTable(table, "", ["is", "predicted", "nodes"], lines, 2);
+  return [make("h3", "Most frequent mistakes, test nodes"), inScroll(table)];
 }
 
 // A dot in the color of the class, with its name; only the dot where there is little room.
