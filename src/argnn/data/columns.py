@@ -126,7 +126,12 @@ def _truth(cell: object) -> float:
     return math.nan
 
 
-def _number(cell: object, way: Writing | None) -> float:
+def read_number(cell: object, way: Writing | None) -> float:
+    """The number in a cell, NaN if it is missing.
+
+    Raises:
+        TypeError, ValueError, OverflowError: The cell holds no number that is written in this way.
+    """
     if is_no_number(cell):
         return math.nan
     if isinstance(cell, bool | bytes) or (isinstance(cell, str) and "_" in cell):
@@ -155,7 +160,7 @@ def _reader(rule: Mapping[str, Any]) -> Callable[[object], float]:
     if rule["kind"] == "date":
         return partial(_date, order=rule["order"])
     way = Writing(rule["decimal"], tuple(rule["unit"])) if "decimal" in rule else None
-    return partial(_number, way=way)
+    return partial(read_number, way=way)
 
 
 def cell_numbers(table: Table, rule: Mapping[str, Any]) -> Numbers | None:

@@ -308,7 +308,8 @@ def read_label(
     with problems.noted():
         if schema is None:
             taken |= {options.label}  # should it be unusable, it is no feature
-            label, columns = learned_label(nodes, options, notes)
+            others = _feature_columns(nodes, taken, options)
+            label, columns = learned_label(nodes, options, others, notes)
             taken |= columns
         if label is not None:
             # A split that folds replace may be wrong, too.
@@ -320,16 +321,18 @@ def read_label(
 
 
 def learned_label(
-    nodes: Table, options: ImportOptions, notes: list[str]
+    nodes: Table, options: ImportOptions, others: Sequence[str], notes: list[str]
 ) -> tuple[dict[str, Any] | None, set[str | None]]:
     """The rule of the targets, and the columns that are no features for it."""
-    task = task_of_table(nodes, options.label) if options.task == "auto" else options.task
+    asked, task = options.label, options.task
+    if task == "auto":
+        task = task_of_table(nodes, asked, options.decimal, others)
     if task in TARGET_TASKS:
-        rule = learned_targets(nodes, options.label, task, options.decimal)
+        rule = learned_targets(nodes, asked, task, notes, options.decimal, others)
         if options.task == "auto":
             notes.append(f"column {listed(rule['columns'])}: read for --task {task}")
         return rule, set(rule["columns"])
-    label, column = targets.learned_label(nodes, options.label, notes)
+    label, column = targets.learned_label(nodes, asked, notes)
     return label, {column}
 
 
@@ -378,6 +381,10 @@ def column_rules(
         return rules
     if nodes is None:
         return []
-    taken = taken | {*options.drop, *targets.target_columns(nodes)}
-    names = [name for name in nodes.columns if name not in taken]
+    names = _feature_columns(nodes, taken, options)
     return learned_rules(nodes, names, notes, options.for_columns, problems)
+
+
+def _feature_columns(nodes: Table, taken: set[str | None], options: ImportOptions) -> list[str]:
+    taken = taken | {*options.drop, *targets.target_columns(nodes)}
+    return [name for name in nodes.columns if name not in taken]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from argnn.csv_cells import is_number
 from argnn.data.columns import (
     ColumnRule,
     Numbers,
@@ -67,12 +68,45 @@ def learned_rules(
             column = _ColumnLearner(table, name, options, notes)
             rules[name] = column.rule()
             unsure += [name] if column.is_unsure else []
-    # Numbers that can be read in two ways are read as those of the other columns.
-    commas = [name for name, rule in rules.items() if (rule or {}).get("decimal") == ","]
     for name in unsure:
-        chosen = replace(options, decimal=DECIMAL_SIGNS[bool(commas)])
+        chosen = replace(options, decimal=decimal_sign(table, names))
         rules[name] = _ColumnLearner(table, name, chosen, notes).rule()
     return [rule for rule in rules.values() if rule is not None]
+
+
+def decimal_sign(table: Table, names: Sequence[str]) -> str:
+    """The sign before decimals of columns that leave no doubt, as which the others are read."""
+    ways = (ways_of_writing(number_texts(table, name)) for name in names)
+    return DECIMAL_SIGNS[any([way.decimal for way in found] == [","] for found in ways)]
+
+
+def number_texts(table: Table, name: str) -> list[str]:
+    """The texts of a column that are not missing numbers."""
+    cells = table.columns[name]
+    texts = cells.tolist() if cells.dtype.kind == "O" else []
+    return [cell for cell in texts if isinstance(cell, str) and not is_no_number(cell)]
+
+
+def learned_writing(
+    texts: Sequence[str], decimal: str | None, note: Callable[[str], None]
+) -> tuple[Writing | None, bool]:
+    """How numbers are written, None if as Python does; and whether nothing says which way it is.
+
+    Args:
+        texts: The numbers.
+        decimal: The sign before decimals, where both fit.
+        note: Is told what else the numbers could be.
+    """
+    is_plain = all(map(is_number, texts))
+    ways = [] if is_plain and not any("." in text for text in texts) else ways_of_writing(texts)
+    way, *others = sorted(ways, key=lambda found: found.decimal != decimal) or [None]
+    if way is not None and others and decimal is not None:
+        text = next(text for text in texts if not text.isdecimal())
+        values = f"{way.read(text):.10g} and could be {others[0].read(text):.10g}"
+        note(f"{text} was read as {values} (--decimal {others[0].decimal})")
+    if is_plain and way is not None and way.decimal == ".":
+        way = None
+    return way, bool(others) and decimal is None
 
 
 class _ColumnLearner:
@@ -131,14 +165,11 @@ class _ColumnLearner:
     def _number(self) -> ColumnRule | None:
         rule = self._made("number")
         values = cell_numbers(self.table, rule)
-        cells = self.table.columns[self.name]
-        if cells.dtype.kind == "O":
-            texts = [c for c in cells.tolist() if isinstance(c, str) and not is_no_number(c)]
-            ways = ways_of_writing(texts) if values is None or any("." in t for t in texts) else []
-            way = self._chosen(ways, texts)
-            if way is not None and (values is None or way.decimal == ","):
-                rule |= {"decimal": way.decimal, "unit": list(way.unit)}
-                values = cell_numbers(self.table, rule)
+        texts = number_texts(self.table, self.name)
+        way, self.is_unsure = learned_writing(texts, self.options.decimal, self._note)
+        if way is not None:
+            rule |= {"decimal": way.decimal, "unit": list(way.unit)}
+            values = cell_numbers(self.table, rule)
         if values is None:
             return None
         known = np.sort(values[~np.isnan(values)])
@@ -146,19 +177,6 @@ class _ColumnLearner:
             left_out = f"(else --drop {quote(self.name)})"
             self._note(f"counts the rows, as an id does, and is kept as a number {left_out}")
         return self._scaled(rule, values, scaled=self.options.standardize)
-
-    def _chosen(self, ways: Sequence[Writing], texts: Sequence[str]) -> Writing | None:
-        """The way of writing that the options ask for, else the first."""
-        if len(ways) < 2:
-            return ways[0] if ways else None
-        if self.options.decimal is None:
-            self.is_unsure = True
-            return ways[0]
-        way, other = sorted(ways, key=lambda found: found.decimal != self.options.decimal)
-        text = next(text for text in texts if not text.isdecimal())
-        values = f"{way.read(text):.10g} and could be {other.read(text):.10g}"
-        self._note(f"{text} was read as {values} (--decimal {other.decimal})")
-        return way
 
     def _date(self) -> ColumnRule | None:
         cells = [cell for cell in self._cells() if not is_no_number(cell)]
