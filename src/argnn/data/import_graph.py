@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from argnn.data import targets
 from argnn.data.assemble import arranged_edges, without_weightless_edges
-from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns
+from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, is_no_word
 from argnn.data.edge_times import read_times
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.learned_columns import learned_rules
@@ -199,13 +199,15 @@ def group_numbers(cells: Sequence[Any], labelled: Tensor, place: Callable[[int],
         place: Where the cell of a row is, for error messages.
     """
     numbers: dict[str, int] = {}
-    words = (None if is_missing(cell) else str(cell) for cell in cells)  # a cell may be a list
+    words = (None if is_no_word(cell) else str(cell) for cell in cells)  # a cell may be a list
     groups = torch.tensor(
         [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in words]
     )
     missing = ((groups < 0) & labelled).nonzero()
     if len(missing):
-        raise DataError(f"{place(int(missing[0]))}: is empty, and a labelled node needs a group")
+        row = int(missing[0])
+        what = "is empty" if is_missing(cells[row]) else f"{shown(cells[row])} is no group"
+        raise DataError(f"{place(row)}: {what}, and a labelled node needs a group")
     return groups
 
 
