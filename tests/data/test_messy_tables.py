@@ -333,6 +333,34 @@ def test_conversion_in_parts_gives_the_same_features(tmp_path, monkeypatch, lear
     assert stored.notes == load(tmp_path).notes
 
 
+def every_other_padded(cells):
+    return [f" {cell} " if place % 2 else cell for place, cell in enumerate(cells)]
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "streamed"])
+def test_white_space_around_cells_changes_nothing(tmp_path, monkeypatch, learned, kind):
+    pytest.importorskip("pyarrow")
+    edges, nodes = messy()
+    nodes["site"] = [f"g{i % 9}" for i in range(len(nodes))]
+    asked = {"folds": 3, "groups": "site"}
+    plain = load((edges, nodes), **asked)
+    source = edges.apply(every_other_padded), nodes.apply(every_other_padded)
+    if kind != "frame":
+        for name, frame in zip(("edges", "nodes"), source, strict=True):
+            path = tmp_path / name
+            csv, parquet = path.with_suffix(".csv"), path.with_suffix(".parquet")
+            frame.to_csv(csv, index=False) if kind == "csv" else frame.to_parquet(parquet)
+        source = tmp_path
+    if kind == "streamed":
+        monkeypatch.setattr(converting, "STREAMED_FROM", 0)
+        source = convert(tmp_path, tmp_path / "store", **asked).path
+    graph = load(source) if kind == "streamed" else load(source, **asked)
+    assert torch.equal(graph.x, learned.x)
+    assert torch.equal(graph.y, plain.y)
+    assert (graph.class_names, graph.node_ids) == (plain.class_names, plain.node_ids)
+    assert torch.equal(graph.test_mask, plain.test_mask)
+
+
 @pytest.mark.parametrize(
     ("place", "change", "message"),
     [

@@ -106,6 +106,11 @@ def object_cells(values: Sequence[Any]) -> Cells:
     return cells
 
 
+def plain_cells(values: Sequence[Any]) -> Cells:
+    """:func:`object_cells` without white space around texts, as in CSV files."""
+    return object_cells([value.strip() if isinstance(value, str) else value for value in values])
+
+
 def listed(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are.
 
