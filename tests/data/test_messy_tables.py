@@ -274,6 +274,14 @@ def test_words_for_missing_values():
     assert note in graph.notes
 
 
+def test_words_for_missing_values_beside_true_and_false():
+    graph = load(graph_of(x=["true", "false", "NA", "True", "?"]))
+    assert graph.feature_names == ["x", "x is missing"]
+    assert graph.x[[0, 1, 3], 0].tolist() == [1, 0, 1]
+    assert graph.x[:, 1].tolist() == [0, 0, 1, 0, 1]
+    assert described(graph.schema["columns"][0]).endswith("with a mark where it is missing")
+
+
 def test_model_that_knows_a_missing_word_as_a_category_keeps_it():
     schema = copy.deepcopy(load(graph_of(x=["red", "blue"])).schema)
     schema["columns"][0]["categories"] = ["?", "red"]

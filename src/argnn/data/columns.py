@@ -121,7 +121,7 @@ def _truth(cell: object) -> float:
         return _TRUTH[cell.lower()]
     if isinstance(cell, bool):
         return float(cell)
-    if not is_missing(cell):
+    if not is_no_number(cell):
         raise ValueError(cell)
     return math.nan
 
