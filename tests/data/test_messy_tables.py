@@ -78,6 +78,48 @@ def test_what_is_no_number_in_one_way_of_writing_stays_words(cells):
     assert rule_of(cells)["kind"] == "category"
 
 
+@pytest.mark.parametrize(
+    ("cells", "code"),
+    [
+        (["01234", "53111", "NA", "53111"], "01234"),
+        (["00", "7"], "00"),
+        (["192.168.101.202", "10.0.0.1"], "192.168.101.202"),
+        (["192.168.101.202", "192.168.101.203"], "192.168.101.202"),
+    ],
+)
+def test_codes_are_words(cells, code):
+    graph = load(graph_of(x=cells))
+    assert graph.feature_names == [f"x = {cell}" for cell in sorted({*cells} - {"NA"})]
+    note = f"column x: {code} is a code and no number, so the column is read as words"
+    assert note in graph.notes
+    other = load(graph_of(a=["1,234", "5"], x=[cells[0]] * 2), standardize=False)
+    assert other.x[:, 0].tolist() == [1234, 5]  # codes do not tell the decimal sign
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["0", "12"], [0, 12]),
+        (["0.5", "00.25"], [0.5, 0.25]),
+        (["0,5", "1"], [0.5, 1]),
+        (["1.234.567.890", "1.000.000.000"], [1234567890, 1e9]),
+    ],
+)
+def test_numbers_that_begin_with_a_zero_are_no_codes(cells, values):
+    np.testing.assert_allclose(values_of(cells), values, rtol=1e-6)
+
+
+def test_codes_that_a_model_knows_as_numbers_stay_numbers():
+    schema = load(graph_of(x=["1234", "53111"]), standardize=False).schema
+    assert load(graph_of(x=["01234", "53111"]), schema=schema).x.tolist() == [[1234], [53111]]
+
+
+def test_codes_of_nearly_every_row_are_left_out():
+    graph = load(graph_of(x=[f"{i:04d}" for i in range(300)], size=[1.5, 2.5] * 150))
+    assert graph.feature_names == ["size"]
+    assert "column x: another word in nearly every row, as an id has, left out" in graph.notes
+
+
 def test_two_ways_of_writing_are_told_and_chosen():
     cells = ["1,234", "5,678", "9"]
     graph = load(graph_of(x=cells))

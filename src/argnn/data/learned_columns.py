@@ -1,9 +1,9 @@
 """How each column of a node table becomes features: the rules of ``argnn.data.columns``.
 
-A column is read as the first of these that fits all of its cells: lists of numbers, true and false,
-numbers, dates, words. Up to ``max_categories`` different words become one feature each. More are
-text if half of the cells hold several words, a name of the node if nearly all differ, and else
-they are hashed. No label is used.
+A column is read as the first of these that fits all of its cells: lists of numbers, codes that only
+look like numbers, true and false, numbers, dates, words. Up to ``max_categories`` different words
+or codes become one feature each. More are text if half of the cells hold several words, a name of
+the node if nearly all differ, and else they are hashed. No label is used.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,13 @@ from argnn.data.dates import DATE_ORDERS, date_numbers, date_orders, is_date
 from argnn.data.hashed_words import WORD_FEATURES, document_weights
 from argnn.data.node_ids import shown
 from argnn.data.tables import Table
-from argnn.data.written_numbers import DECIMAL_SIGNS, Writing, looks_like_number, ways_of_writing
+from argnn.data.written_numbers import (
+    DECIMAL_SIGNS,
+    Writing,
+    are_codes,
+    looks_like_number,
+    ways_of_writing,
+)
 from argnn.errors import Problems
 
 #: So many cells that all differ are names, and so are those of a longer column of which this share
@@ -124,6 +130,11 @@ class _ColumnLearner:
             return self._made("vector", size=len(first))
         if first is None or all(is_no_number(cell) for cell in self._cells()):
             return self._left_out("empty")
+        texts = number_texts(self.table, self.name)
+        if len(texts) == sum(not is_no_number(cell) for cell in self._cells()) and are_codes(texts):
+            code = next((text for text in texts if text.startswith("0")), texts[0])
+            self._note(f"{code} is a code and no number, so the column is read as words")
+            return self._words(codes=True)
         for find in (self._truth, self._number, self._date):
             rule = find()
             if rule is not None:
@@ -194,7 +205,7 @@ class _ColumnLearner:
         years = date_numbers(seconds, rule["reference"], has_time=False)[:, 0]
         return self._scaled(rule, years, scaled=self.options.standardize)
 
-    def _words(self) -> ColumnRule | None:
+    def _words(self, *, codes: bool = False) -> ColumnRule | None:
         words = [
             str(cell) for row, cell in self.table.present(self.name) if self._is_word(row, cell)
         ]
@@ -203,7 +214,8 @@ class _ColumnLearner:
             return self._left_out("empty")
         all_differ = len(words) == len(different) >= _MANY
         is_category = len(different) <= self.options.max_categories and not all_differ
-        self._check_strays(is_category)
+        if not codes:
+            self._check_strays(is_category)
         if is_category:
             return self._made("category", categories=sorted(different))
         if 2 * sum(len(word.split(maxsplit=1)) > 1 for word in words) >= len(words):
