@@ -309,6 +309,25 @@ def test_names_of_nodes_are_no_features():
     assert {left, kept} <= set(graph.notes)
 
 
+@pytest.mark.parametrize("kind", ["frame", "streamed"])
+def test_without_features_it_is_said_which_columns_were_left_out(tmp_path, monkeypatch, kind):
+    source = graph_of(mail=[f"u{i}@x.org" for i in range(50)], gap=[""] * 50)
+    problem = (
+        r"the nodes have no features \(column mail: another word in nearly every row, as an id "
+        r"has, left out, column gap: empty, left out\); choose some with features"
+    )
+    if kind == "frame":
+        with pytest.raises(DataError, match=problem):
+            load(source)
+        return
+    pytest.importorskip("pyarrow")
+    for name, frame in zip(("edges", "nodes"), source, strict=True):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    monkeypatch.setattr(converting, "STREAMED_FROM", 0)
+    with pytest.raises(DataError, match=problem):
+        convert(tmp_path, tmp_path / "store")
+
+
 def test_words_for_missing_values():
     graph = load(graph_of(x=["red", "N/A", "blue", "?", "-", "NA", None, "none"]))
     assert graph.feature_names == ["x = blue", "x = none", "x = red"]

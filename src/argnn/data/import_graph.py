@@ -94,7 +94,7 @@ def import_tables(
         encoded.parts.append((x, len(names)))
         encoded.names.extend(names)
     if not encoded.parts:
-        raise no_features((nodes or edges).origin)
+        raise no_features((nodes or edges).origin, notes)
     width = len(encoded.names)
     if schema is not None:
         check_width(width, schema, edges.origin)

@@ -39,6 +39,8 @@ from argnn.errors import Problems
 #: differs. This share of numbers or dates tells what the other cells should have been.
 _MANY, _NEARLY_ALL = 20, 0.9
 _DAY = 86_400
+#: How a note about a column that becomes no feature ends.
+LEFT_OUT = ", left out"
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def learned_writing(
     """
     is_plain = all(map(is_number, texts))
     ways = [] if is_plain and not any("." in text for text in texts) else ways_of_writing(texts)
-    way, *others = sorted(ways, key=lambda found: found.decimal != decimal) or [None]
+    fitting = sorted(ways, key=lambda found: found.decimal != decimal)
+    way, others = next(iter(fitting), None), fitting[1:]
     if way is not None and others and decimal is not None:
         text = next(text for text in texts if not text.isdecimal())
         values = f"{way.read(text):.10g} and could be {others[0].read(text):.10g}"
@@ -148,7 +151,7 @@ class _ColumnLearner:
         return {"name": self.name, "kind": kind, **values}
 
     def _left_out(self, reason: str) -> ColumnRule | None:
-        self._note(f"{reason}, left out")
+        self._note(reason + LEFT_OUT)
         return None
 
     def _note(self, words: str) -> None:
