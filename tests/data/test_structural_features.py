@@ -76,7 +76,7 @@ def test_laplacian_of_tiny_graphs_is_finite(graph):
 def test_features_are_added_to_those_of_the_nodes():
     graph = nx.path_graph(3)
     nx.set_node_attributes(graph, {0: 5.0, 1: 6.0, 2: 7.0}, "size")
-    loaded = load(graph, features="degree")
+    loaded = load(graph, features="degree", standardize=False)
     assert loaded.feature_names[0] == "size"
     assert loaded.x[:, 0].tolist() == [5, 6, 7]
     assert loaded.notes == ["18 features made from the edges (degree)"]
