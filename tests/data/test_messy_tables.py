@@ -402,6 +402,15 @@ def test_conversion_in_parts_gives_the_same_features(tmp_path, monkeypatch, lear
     assert stored.notes == load(tmp_path).notes
 
 
+def test_model_that_knows_words_with_white_space_finds_them():
+    table = graph_of(x=["red ", "blue"] * 6, label=["u ", "v"] * 6)
+    schema = copy.deepcopy(load(table).schema)
+    schema["columns"][0]["categories"], schema["label"]["classes"] = ["blue", "red "], ["u ", "v"]
+    again = load(table, schema=schema)
+    assert again.x[:2].tolist() == [[0, 1], [1, 0]]
+    assert again.y[:2].tolist() == [0, 1]
+
+
 def every_other_padded(cells):
     return [f" {cell} " if place % 2 else cell for place, cell in enumerate(cells)]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from argnn.data.dates import date_names, date_numbers, day_of, read_date
 from argnn.data.hashed_words import encode_texts, hash_of_word
 from argnn.data.node_ids import shown
-from argnn.data.tables import Table, is_missing, listed
+from argnn.data.tables import Table, is_missing, listed, places_of_words
 from argnn.data.written_numbers import Writing
 from argnn.errors import DataError, Problems
 
@@ -240,7 +240,7 @@ def _add_scaled(
 
 def _encode_category(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
     categories = rule["categories"]
-    place = {category: index for index, category in enumerate(categories)}
+    place = places_of_words(categories)
     unknown: set[str] = set()
 
     def find(word: str) -> int:

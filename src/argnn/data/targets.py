@@ -10,7 +10,7 @@ from argnn.csv_cells import is_number
 from argnn.data.columns import is_no_word
 from argnn.data.node_ids import shown
 from argnn.data.splits import MASK_NAMES
-from argnn.data.tables import Table, is_missing, listed
+from argnn.data.tables import Table, is_missing, listed, places_of_words
 from argnn.errors import DataError
 
 SPLIT_COLUMN = "split"
@@ -75,7 +75,7 @@ def encoded_labels(table: Table, rule: Mapping[str, Any], notes: list[str]) -> I
     column = rule.get("column")
     if column is None or column not in table.columns:
         return labels
-    number = {name: index for index, name in enumerate(rule["classes"])}
+    number = places_of_words(rule["classes"])
     unknown = set()
     labelled = _labelled(table, column, kept=number)
     for row, cell in labelled:
