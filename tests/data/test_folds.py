@@ -1,5 +1,7 @@
 """Folds of a graph's own nodes: every labelled node is tested once, and no group is divided."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -87,9 +89,19 @@ def test_column_of_groups_is_no_feature(tmp_path):
 
 def test_groups_of_unlabelled_nodes_may_be_missing(tmp_path):
     rows = usual_rows()
-    rows[5] = "n5,0.5,,"
+    rows[5], rows[6] = "n5,0.5,,", "n6,0.6,NA,"
     graph = load(folder(tmp_path, rows), folds=3, groups="site")
-    assert not graph.train_mask[5].any()
+    assert not graph.train_mask[5:7].any()
+    assert "column site: 8 groups, each in one fold; no feature" in graph.notes
+
+
+@pytest.mark.parametrize("word", ["NA", "?", "n/a", "-"])
+def test_words_for_missing_values_are_no_groups(tmp_path, word):
+    rows = usual_rows()
+    rows[5] = f"n5,0.5,{word},x"
+    problem = f"nodes.csv, line 7, column site: '{re.escape(word)}' is no group, and a labelled"
+    with pytest.raises(DataError, match=problem):
+        load(folder(tmp_path, rows), folds=3, groups="site")
 
 
 @pytest.mark.parametrize(

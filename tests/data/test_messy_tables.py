@@ -78,6 +78,48 @@ def test_what_is_no_number_in_one_way_of_writing_stays_words(cells):
     assert rule_of(cells)["kind"] == "category"
 
 
+@pytest.mark.parametrize(
+    ("cells", "code"),
+    [
+        (["01234", "53111", "NA", "53111"], "01234"),
+        (["00", "7"], "00"),
+        (["192.168.101.202", "10.0.0.1"], "192.168.101.202"),
+        (["192.168.101.202", "192.168.101.203"], "192.168.101.202"),
+    ],
+)
+def test_codes_are_words(cells, code):
+    graph = load(graph_of(x=cells))
+    assert graph.feature_names == [f"x = {cell}" for cell in sorted({*cells} - {"NA"})]
+    note = f"column x: {code} is a code and no number, so the column is read as words"
+    assert note in graph.notes
+    other = load(graph_of(a=["1,234", "5"], x=[cells[0]] * 2), standardize=False)
+    assert other.x[:, 0].tolist() == [1234, 5]  # codes do not tell the decimal sign
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["0", "12"], [0, 12]),
+        (["0.5", "00.25"], [0.5, 0.25]),
+        (["0,5", "1"], [0.5, 1]),
+        (["1.234.567.890", "1.000.000.000"], [1234567890, 1e9]),
+    ],
+)
+def test_numbers_that_begin_with_a_zero_are_no_codes(cells, values):
+    np.testing.assert_allclose(values_of(cells), values, rtol=1e-6)
+
+
+def test_codes_that_a_model_knows_as_numbers_stay_numbers():
+    schema = load(graph_of(x=["1234", "53111"]), standardize=False).schema
+    assert load(graph_of(x=["01234", "53111"]), schema=schema).x.tolist() == [[1234], [53111]]
+
+
+def test_codes_of_nearly_every_row_are_left_out():
+    graph = load(graph_of(x=[f"{i:04d}" for i in range(300)], size=[1.5, 2.5] * 150))
+    assert graph.feature_names == ["size"]
+    assert "column x: another word in nearly every row, as an id has, left out" in graph.notes
+
+
 def test_two_ways_of_writing_are_told_and_chosen():
     cells = ["1,234", "5,678", "9"]
     graph = load(graph_of(x=cells))
@@ -267,11 +309,38 @@ def test_names_of_nodes_are_no_features():
     assert {left, kept} <= set(graph.notes)
 
 
+@pytest.mark.parametrize("kind", ["frame", "streamed"])
+def test_without_features_it_is_said_which_columns_were_left_out(tmp_path, monkeypatch, kind):
+    source = graph_of(mail=[f"u{i}@x.org" for i in range(50)], gap=[""] * 50)
+    problem = (
+        r"the nodes have no features \(column mail: another word in nearly every row, as an id "
+        r"has, left out, column gap: empty, left out\); choose some with features"
+    )
+    if kind == "frame":
+        with pytest.raises(DataError, match=problem):
+            load(source)
+        return
+    pytest.importorskip("pyarrow")
+    for name, frame in zip(("edges", "nodes"), source, strict=True):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    monkeypatch.setattr(converting, "STREAMED_FROM", 0)
+    with pytest.raises(DataError, match=problem):
+        convert(tmp_path, tmp_path / "store")
+
+
 def test_words_for_missing_values():
     graph = load(graph_of(x=["red", "N/A", "blue", "?", "-", "NA", None, "none"]))
     assert graph.feature_names == ["x = blue", "x = none", "x = red"]
     note = "column x: 5 missing words became zeros (also '-', '?', 'N/A', 'NA')"
     assert note in graph.notes
+
+
+def test_words_for_missing_values_beside_true_and_false():
+    graph = load(graph_of(x=["true", "false", "NA", "True", "?"]))
+    assert graph.feature_names == ["x", "x is missing"]
+    assert graph.x[[0, 1, 3], 0].tolist() == [1, 0, 1]
+    assert graph.x[:, 1].tolist() == [0, 0, 1, 0, 1]
+    assert described(graph.schema["columns"][0]).endswith("with a mark where it is missing")
 
 
 def test_model_that_knows_a_missing_word_as_a_category_keeps_it():
@@ -331,6 +400,43 @@ def test_conversion_in_parts_gives_the_same_features(tmp_path, monkeypatch, lear
     assert torch.equal(stored.x, learned.x)
     assert stored.schema == learned.schema
     assert stored.notes == load(tmp_path).notes
+
+
+def test_model_that_knows_words_with_white_space_finds_them():
+    table = graph_of(x=["red ", "blue"] * 6, label=["u ", "v"] * 6)
+    schema = copy.deepcopy(load(table).schema)
+    schema["columns"][0]["categories"], schema["label"]["classes"] = ["blue", "red "], ["u ", "v"]
+    again = load(table, schema=schema)
+    assert again.x[:2].tolist() == [[0, 1], [1, 0]]
+    assert again.y[:2].tolist() == [0, 1]
+
+
+def every_other_padded(cells):
+    return [f" {cell} " if place % 2 else cell for place, cell in enumerate(cells)]
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "streamed"])
+def test_white_space_around_cells_changes_nothing(tmp_path, monkeypatch, learned, kind):
+    pytest.importorskip("pyarrow")
+    edges, nodes = messy()
+    nodes["site"] = [f"g{i % 9}" for i in range(len(nodes))]
+    asked = {"folds": 3, "groups": "site"}
+    plain = load((edges, nodes), **asked)
+    source = edges.apply(every_other_padded), nodes.apply(every_other_padded)
+    if kind != "frame":
+        for name, frame in zip(("edges", "nodes"), source, strict=True):
+            path = tmp_path / name
+            csv, parquet = path.with_suffix(".csv"), path.with_suffix(".parquet")
+            frame.to_csv(csv, index=False) if kind == "csv" else frame.to_parquet(parquet)
+        source = tmp_path
+    if kind == "streamed":
+        monkeypatch.setattr(converting, "STREAMED_FROM", 0)
+        source = convert(tmp_path, tmp_path / "store", **asked).path
+    graph = load(source) if kind == "streamed" else load(source, **asked)
+    assert torch.equal(graph.x, learned.x)
+    assert torch.equal(graph.y, plain.y)
+    assert (graph.class_names, graph.node_ids) == (plain.class_names, plain.node_ids)
+    assert torch.equal(graph.test_mask, plain.test_mask)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,67 @@ def test_several_columns(folder):
     assert flags.targets[:3].tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
 
 
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [(["6.096", "5"], [6096, 5]), (["923", "961", "1.000", "1.038"], [923, 961, 1000, 1038])],
+)
+@pytest.mark.parametrize("task", ["regression", "auto"])
+def test_the_decimal_sign_also_holds_for_targets(folder, cells, values, task):
+    graph = load(folder(p=cells), label="p", task=task, decimal=",")
+    assert graph.targets[: len(values), 0].tolist() == values
+    assert any("(--decimal .)" in note for note in graph.notes)
+
+
+def test_targets_are_read_like_the_other_columns(folder):
+    cells = ['"1,234"', '"5,678"']
+    alone = load(folder(p=cells), label="p", task="regression")
+    assert alone.targets[:2, 0].tolist() == [1234, 5678]
+    assert "column p: 1,234 was read as 1234 and could be 1.234 (--decimal ,)" in alone.notes
+    path = folder(p=cells, height=['"0,5"', '"0,25"'])
+    for task in ("regression", "auto"):
+        graph = load(path, label="p", task=task)
+        assert graph.targets[:2, 0].tolist() == pytest.approx([1.234, 5.678])
+        assert "column p: 1,234 was read as 1.234 and could be 1234 (--decimal .)" in graph.notes
+    dropped = load(path, label="p", task="regression", drop=["height"])
+    assert dropped.targets[:2, 0].tolist() == [1234, 5678]
+
+
+@pytest.mark.parametrize(
+    ("cells", "names", "values"),
+    [
+        (["1.5", "NA", "2.0", "?", "none"], ["p"], [[1.5], [2]]),
+        (["red;round", "n/a", "red", "?", "-", "round"], ["red", "round"], [[1, 1], [1, 0]]),
+    ],
+)
+def test_words_for_missing_values_are_no_targets(folder, cells, names, values):
+    graph = load(folder(p=cells), label="p", task="auto")
+    assert graph.target_names == names
+    assert graph.targets[[0, 2]].tolist() == values
+    assert graph.targets[[1, 3, 4]].isnan().all()
+    which = ", ".join(f"'{cells[place]}'" for place in sorted((1, 3, 4), key=cells.__getitem__))
+    assert f"column p: {which} count as no label" in graph.notes
+
+
+def test_missing_words_in_columns_of_zeros_and_ones(folder):
+    graph = load(folder(a=["1", "NA", "0"], b=["0", "?", "1"]), label="a,b", task="auto")
+    assert graph.target_kind == "multilabel"
+    assert graph.targets[1].isnan().all()
+    assert graph.targets[[0, 2]].tolist() == [[1, 0], [0, 1]]
+
+
+def test_missing_words_do_not_make_classes_of_numbers(folder):
+    graph = load(folder(label=["1", "2", "NA"]), task="auto")
+    assert graph.class_names == ["1", "2"]
+
+
+def test_model_that_knows_a_missing_word_as_a_label_keeps_it(folder):
+    schema = load(folder(p=["a;b", "a", "b"]), label="p", task="multilabel").schema
+    schema = {**schema, "label": {**schema["label"], "names": ["?", "a"]}}
+    other = load(folder(p=["a;?", "?", "NA"]), schema=schema)
+    assert other.targets[:2].tolist() == [[1, 1], [1, 0]]
+    assert other.targets[2].isnan().all()
+
+
 @pytest.mark.parametrize("mark", [";", "|"])
 def test_labels_in_one_cell(folder, mark):
     cells = [f"red{mark}round", "red", f"round {mark} soft", "soft", ""]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from argnn.data.dates import date_names, date_numbers, day_of, read_date
 from argnn.data.hashed_words import encode_texts, hash_of_word
 from argnn.data.node_ids import shown
-from argnn.data.tables import Table, is_missing, listed
+from argnn.data.tables import Table, is_missing, listed, places_of_words
 from argnn.data.written_numbers import Writing
 from argnn.errors import DataError, Problems
 
@@ -121,12 +121,17 @@ def _truth(cell: object) -> float:
         return _TRUTH[cell.lower()]
     if isinstance(cell, bool):
         return float(cell)
-    if not is_missing(cell):
+    if not is_no_number(cell):
         raise ValueError(cell)
     return math.nan
 
 
-def _number(cell: object, way: Writing | None) -> float:
+def read_number(cell: object, way: Writing | None) -> float:
+    """The number in a cell, NaN if it is missing.
+
+    Raises:
+        TypeError, ValueError, OverflowError: The cell holds no number that is written in this way.
+    """
     if is_no_number(cell):
         return math.nan
     if isinstance(cell, bool | bytes) or (isinstance(cell, str) and "_" in cell):
@@ -155,7 +160,7 @@ def _reader(rule: Mapping[str, Any]) -> Callable[[object], float]:
     if rule["kind"] == "date":
         return partial(_date, order=rule["order"])
     way = Writing(rule["decimal"], tuple(rule["unit"])) if "decimal" in rule else None
-    return partial(_number, way=way)
+    return partial(read_number, way=way)
 
 
 def cell_numbers(table: Table, rule: Mapping[str, Any]) -> Numbers | None:
@@ -235,7 +240,7 @@ def _add_scaled(
 
 def _encode_category(table: Table, rule: ColumnRule, encoded: EncodedColumns) -> None:
     categories = rule["categories"]
-    place = {category: index for index, category in enumerate(categories)}
+    place = places_of_words(categories)
     unknown: set[str] = set()
 
     def find(word: str) -> int:

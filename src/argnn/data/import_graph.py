@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from argnn.data import targets
 from argnn.data.assemble import arranged_edges, without_weightless_edges
-from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns
+from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, is_no_word
 from argnn.data.edge_times import read_times
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.learned_columns import learned_rules
@@ -94,7 +94,7 @@ def import_tables(
         encoded.parts.append((x, len(names)))
         encoded.names.extend(names)
     if not encoded.parts:
-        raise no_features((nodes or edges).origin)
+        raise no_features((nodes or edges).origin, notes)
     width = len(encoded.names)
     if schema is not None:
         check_width(width, schema, edges.origin)
@@ -199,13 +199,15 @@ def group_numbers(cells: Sequence[Any], labelled: Tensor, place: Callable[[int],
         place: Where the cell of a row is, for error messages.
     """
     numbers: dict[str, int] = {}
-    words = (None if is_missing(cell) else str(cell) for cell in cells)  # a cell may be a list
+    words = (None if is_no_word(cell) else str(cell) for cell in cells)  # a cell may be a list
     groups = torch.tensor(
         [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in words]
     )
     missing = ((groups < 0) & labelled).nonzero()
     if len(missing):
-        raise DataError(f"{place(int(missing[0]))}: is empty, and a labelled node needs a group")
+        row = int(missing[0])
+        what = "is empty" if is_missing(cells[row]) else f"{shown(cells[row])} is no group"
+        raise DataError(f"{place(row)}: {what}, and a labelled node needs a group")
     return groups
 
 
@@ -308,7 +310,8 @@ def read_label(
     with problems.noted():
         if schema is None:
             taken |= {options.label}  # should it be unusable, it is no feature
-            label, columns = learned_label(nodes, options, notes)
+            others = _feature_columns(nodes, taken, options)
+            label, columns = learned_label(nodes, options, others, notes)
             taken |= columns
         if label is not None:
             # A split that folds replace may be wrong, too.
@@ -320,16 +323,18 @@ def read_label(
 
 
 def learned_label(
-    nodes: Table, options: ImportOptions, notes: list[str]
+    nodes: Table, options: ImportOptions, others: Sequence[str], notes: list[str]
 ) -> tuple[dict[str, Any] | None, set[str | None]]:
     """The rule of the targets, and the columns that are no features for it."""
-    task = task_of_table(nodes, options.label) if options.task == "auto" else options.task
+    asked, task = options.label, options.task
+    if task == "auto":
+        task = task_of_table(nodes, asked, options.decimal, others)
     if task in TARGET_TASKS:
-        rule = learned_targets(nodes, options.label, task, options.decimal)
+        rule = learned_targets(nodes, asked, task, notes, options.decimal, others)
         if options.task == "auto":
             notes.append(f"column {listed(rule['columns'])}: read for --task {task}")
         return rule, set(rule["columns"])
-    label, column = targets.learned_label(nodes, options.label, notes)
+    label, column = targets.learned_label(nodes, asked, notes)
     return label, {column}
 
 
@@ -378,6 +383,10 @@ def column_rules(
         return rules
     if nodes is None:
         return []
-    taken = taken | {*options.drop, *targets.target_columns(nodes)}
-    names = [name for name in nodes.columns if name not in taken]
+    names = _feature_columns(nodes, taken, options)
     return learned_rules(nodes, names, notes, options.for_columns, problems)
+
+
+def _feature_columns(nodes: Table, taken: set[str | None], options: ImportOptions) -> list[str]:
+    taken = taken | {*options.drop, *targets.target_columns(nodes)}
+    return [name for name in nodes.columns if name not in taken]

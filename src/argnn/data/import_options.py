@@ -1,13 +1,14 @@
 """The options for reading a graph of the user."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from argnn.data.columns import is_standardized
 from argnn.data.hashed_words import WORD_FEATURES
-from argnn.data.learned_columns import ColumnOptions
+from argnn.data.learned_columns import LEFT_OUT, ColumnOptions
 from argnn.data.structural_features import FEATURE_KINDS
+from argnn.data.tables import listed
 from argnn.data.target_values import NODE_TASKS
 from argnn.data.written_numbers import DECIMAL_SIGNS
 from argnn.errors import ConfigError, DataError
@@ -21,10 +22,16 @@ class NoFeaturesError(DataError):
     """The nodes have no features, and none were asked for."""
 
 
-def no_features(origin: str) -> NoFeaturesError:
-    """The error for a graph without features, which says how to get some."""
+def no_features(origin: str, notes: Sequence[str] = ()) -> NoFeaturesError:
+    """The error for a graph without features, which says how to get some.
+
+    Args:
+        origin: The file or object.
+        notes: About its reading; those about columns that were left out say why there are none.
+    """
     kinds = ", ".join(FEATURE_KINDS)
-    missing = f"{origin}: the nodes have no features"
+    left_out = listed([note for note in notes if note.endswith(LEFT_OUT)])
+    missing = f"{origin}: the nodes have no features" + (f" ({left_out})" if left_out else "")
     return NoFeaturesError(f"{missing}; choose some with features (--features {kinds})")
 
 

@@ -1,9 +1,9 @@
 """How each column of a node table becomes features: the rules of ``argnn.data.columns``.
 
-A column is read as the first of these that fits all of its cells: lists of numbers, true and false,
-numbers, dates, words. Up to ``max_categories`` different words become one feature each. More are
-text if half of the cells hold several words, a name of the node if nearly all differ, and else
-they are hashed. No label is used.
+A column is read as the first of these that fits all of its cells: lists of numbers, codes that only
+look like numbers, true and false, numbers, dates, words. Up to ``max_categories`` different words
+or codes become one feature each. More are text if half of the cells hold several words, a name of
+the node if nearly all differ, and else they are hashed. No label is used.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from argnn.csv_cells import is_number
 from argnn.data.columns import (
     ColumnRule,
     Numbers,
@@ -25,13 +26,21 @@ from argnn.data.dates import DATE_ORDERS, date_numbers, date_orders, is_date
 from argnn.data.hashed_words import WORD_FEATURES, document_weights
 from argnn.data.node_ids import shown
 from argnn.data.tables import Table
-from argnn.data.written_numbers import DECIMAL_SIGNS, Writing, looks_like_number, ways_of_writing
+from argnn.data.written_numbers import (
+    DECIMAL_SIGNS,
+    Writing,
+    are_codes,
+    looks_like_number,
+    ways_of_writing,
+)
 from argnn.errors import Problems
 
 #: So many cells that all differ are names, and so are those of a longer column of which this share
 #: differs. This share of numbers or dates tells what the other cells should have been.
 _MANY, _NEARLY_ALL = 20, 0.9
 _DAY = 86_400
+#: How a note about a column that becomes no feature ends.
+LEFT_OUT = ", left out"
 
 
 @dataclass(frozen=True)
@@ -67,12 +76,46 @@ def learned_rules(
             column = _ColumnLearner(table, name, options, notes)
             rules[name] = column.rule()
             unsure += [name] if column.is_unsure else []
-    # Numbers that can be read in two ways are read as those of the other columns.
-    commas = [name for name, rule in rules.items() if (rule or {}).get("decimal") == ","]
     for name in unsure:
-        chosen = replace(options, decimal=DECIMAL_SIGNS[bool(commas)])
+        chosen = replace(options, decimal=decimal_sign(table, names))
         rules[name] = _ColumnLearner(table, name, chosen, notes).rule()
     return [rule for rule in rules.values() if rule is not None]
+
+
+def decimal_sign(table: Table, names: Sequence[str]) -> str:
+    """The sign before decimals of columns that leave no doubt, as which the others are read."""
+    ways = (ways_of_writing(number_texts(table, name)) for name in names)
+    return DECIMAL_SIGNS[any([way.decimal for way in found] == [","] for found in ways)]
+
+
+def number_texts(table: Table, name: str) -> list[str]:
+    """The texts of a column that are not missing numbers."""
+    cells = table.columns[name]
+    texts = cells.tolist() if cells.dtype.kind == "O" else []
+    return [cell for cell in texts if isinstance(cell, str) and not is_no_number(cell)]
+
+
+def learned_writing(
+    texts: Sequence[str], decimal: str | None, note: Callable[[str], None]
+) -> tuple[Writing | None, bool]:
+    """How numbers are written, None if as Python does; and whether nothing says which way it is.
+
+    Args:
+        texts: The numbers.
+        decimal: The sign before decimals, where both fit.
+        note: Is told what else the numbers could be.
+    """
+    is_plain = all(map(is_number, texts))
+    ways = [] if is_plain and not any("." in text for text in texts) else ways_of_writing(texts)
+    fitting = sorted(ways, key=lambda found: found.decimal != decimal)
+    way, others = next(iter(fitting), None), fitting[1:]
+    if way is not None and others and decimal is not None:
+        text = next(text for text in texts if not text.isdecimal())
+        values = f"{way.read(text):.10g} and could be {others[0].read(text):.10g}"
+        note(f"{text} was read as {values} (--decimal {others[0].decimal})")
+    if is_plain and way is not None and way.decimal == ".":
+        way = None
+    return way, bool(others) and decimal is None
 
 
 class _ColumnLearner:
@@ -90,6 +133,11 @@ class _ColumnLearner:
             return self._made("vector", size=len(first))
         if first is None or all(is_no_number(cell) for cell in self._cells()):
             return self._left_out("empty")
+        texts = number_texts(self.table, self.name)
+        if len(texts) == sum(not is_no_number(cell) for cell in self._cells()) and are_codes(texts):
+            code = next((text for text in texts if text.startswith("0")), texts[0])
+            self._note(f"{code} is a code and no number, so the column is read as words")
+            return self._words(codes=True)
         for find in (self._truth, self._number, self._date):
             rule = find()
             if rule is not None:
@@ -103,7 +151,7 @@ class _ColumnLearner:
         return {"name": self.name, "kind": kind, **values}
 
     def _left_out(self, reason: str) -> ColumnRule | None:
-        self._note(f"{reason}, left out")
+        self._note(reason + LEFT_OUT)
         return None
 
     def _note(self, words: str) -> None:
@@ -131,14 +179,11 @@ class _ColumnLearner:
     def _number(self) -> ColumnRule | None:
         rule = self._made("number")
         values = cell_numbers(self.table, rule)
-        cells = self.table.columns[self.name]
-        if cells.dtype.kind == "O":
-            texts = [c for c in cells.tolist() if isinstance(c, str) and not is_no_number(c)]
-            ways = ways_of_writing(texts) if values is None or any("." in t for t in texts) else []
-            way = self._chosen(ways, texts)
-            if way is not None and (values is None or way.decimal == ","):
-                rule |= {"decimal": way.decimal, "unit": list(way.unit)}
-                values = cell_numbers(self.table, rule)
+        texts = number_texts(self.table, self.name)
+        way, self.is_unsure = learned_writing(texts, self.options.decimal, self._note)
+        if way is not None:
+            rule |= {"decimal": way.decimal, "unit": list(way.unit)}
+            values = cell_numbers(self.table, rule)
         if values is None:
             return None
         known = np.sort(values[~np.isnan(values)])
@@ -146,19 +191,6 @@ class _ColumnLearner:
             left_out = f"(else --drop {quote(self.name)})"
             self._note(f"counts the rows, as an id does, and is kept as a number {left_out}")
         return self._scaled(rule, values, scaled=self.options.standardize)
-
-    def _chosen(self, ways: Sequence[Writing], texts: Sequence[str]) -> Writing | None:
-        """The way of writing that the options ask for, else the first."""
-        if len(ways) < 2:
-            return ways[0] if ways else None
-        if self.options.decimal is None:
-            self.is_unsure = True
-            return ways[0]
-        way, other = sorted(ways, key=lambda found: found.decimal != self.options.decimal)
-        text = next(text for text in texts if not text.isdecimal())
-        values = f"{way.read(text):.10g} and could be {other.read(text):.10g}"
-        self._note(f"{text} was read as {values} (--decimal {other.decimal})")
-        return way
 
     def _date(self) -> ColumnRule | None:
         cells = [cell for cell in self._cells() if not is_no_number(cell)]
@@ -176,7 +208,7 @@ class _ColumnLearner:
         years = date_numbers(seconds, rule["reference"], has_time=False)[:, 0]
         return self._scaled(rule, years, scaled=self.options.standardize)
 
-    def _words(self) -> ColumnRule | None:
+    def _words(self, *, codes: bool = False) -> ColumnRule | None:
         words = [
             str(cell) for row, cell in self.table.present(self.name) if self._is_word(row, cell)
         ]
@@ -185,7 +217,8 @@ class _ColumnLearner:
             return self._left_out("empty")
         all_differ = len(words) == len(different) >= _MANY
         is_category = len(different) <= self.options.max_categories and not all_differ
-        self._check_strays(is_category)
+        if not codes:
+            self._check_strays(is_category)
         if is_category:
             return self._made("category", categories=sorted(different))
         if 2 * sum(len(word.split(maxsplit=1)) > 1 for word in words) >= len(words):

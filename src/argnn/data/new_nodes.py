@@ -23,7 +23,7 @@ from argnn.data.node_ids import ends_of_edges, rows_by_id, rows_of_nodes, shown
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema
 from argnn.data.structural_features import made_width
-from argnn.data.tables import GraphTables, Table, is_missing, object_cells
+from argnn.data.tables import GraphTables, Table, is_missing, object_cells, plain_cells
 from argnn.errors import DataError, error_prefix
 
 _NODES, _EDGES = "new nodes", "new edges"
@@ -124,7 +124,7 @@ def _table(source: Any, what: str) -> Table:
     if objects.is_frame(source):
         return objects.frame_table(source, what)
     names = dict.fromkeys(str(name) for row in source for name in row)
-    cells = {name: object_cells([row.get(name) for row in source]) for name in names}
+    cells = {name: plain_cells([row.get(name) for row in source]) for name in names}
     return Table(what, cells)
 
 
@@ -199,4 +199,4 @@ def _pairs(edges: Any) -> Table:
     for row, pair in enumerate(pairs):
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
             raise DataError(f"{_EDGES}, row {row}: an edge is a pair of ids (got {shown(pair)})")
-    return Table(_EDGES, {n: object_cells([p[at] for p in pairs]) for at, n in enumerate(_ENDS)})
+    return Table(_EDGES, {n: plain_cells([p[at] for p in pairs]) for at, n in enumerate(_ENDS)})

@@ -106,6 +106,22 @@ def object_cells(values: Sequence[Any]) -> Cells:
     return cells
 
 
+def plain_cells(values: Sequence[Any]) -> Cells:
+    """:func:`object_cells` without white space around texts, as in CSV files."""
+    return object_cells([value.strip() if isinstance(value, str) else value for value in values])
+
+
+def places_of_words(words: Sequence[str]) -> dict[str, int]:
+    """The place of each word, also without the white space that an older model may know around it.
+
+    Example:
+        >>> places_of_words(["red ", "blue"])
+        {'red': 0, 'blue': 1, 'red ': 0}
+    """
+    stripped = {word.strip(): place for place, word in enumerate(words)}
+    return stripped | {word: place for place, word in enumerate(words)}
+
+
 def listed(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are.
 

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from argnn.csv_cells import is_number
+from argnn.data.columns import NOT_OF_THE_KIND, is_no_number, is_no_word, read_number
+from argnn.data.learned_columns import decimal_sign, learned_writing, number_texts
 from argnn.data.node_ids import shown
 from argnn.data.tables import Table, listed
-from argnn.data.written_numbers import Writing, ways_of_writing
+from argnn.data.targets import note_no_labels
+from argnn.data.written_numbers import Writing
 from argnn.errors import DataError
 
 #: Tasks whose targets are no classes.
@@ -123,17 +126,36 @@ def label_columns(table: Table, asked: str | None) -> list[str]:
     return [table.require(name.strip(), "labels") for name in asked.split(",")]
 
 
-def task_of_table(table: Table, asked: str | None) -> str:
-    """The task that the columns of targets mean, where they leave no doubt; else classes."""
+def task_of_table(
+    table: Table, asked: str | None, decimal: str | None = None, others: Sequence[str] = ()
+) -> str:
+    """The task that the columns of targets mean, where they leave no doubt; else classes.
+
+    Args:
+        table: Of the nodes.
+        asked: The columns of targets, as the user named them.
+        decimal: The sign before decimals, where both fit.
+        others: The columns of features, which else tell this sign.
+    """
     columns = label_columns(table, asked)
-    cells = [cell for name in columns for _, cell in table.present(name)]
+    cells = [
+        cell for name in columns for cell in table.columns[name].tolist() if not is_no_number(cell)
+    ]
     if len(columns) > 1:
         return "multilabel" if all(_truth(cell) is not None for cell in cells) else "regression"
-    words = [str(cell) for cell in cells]
-    way = _way_of_writing(words, None)
-    if words and (way is not None or all(map(is_number, words))):
-        fractions = any((float(word) if way is None else way.read(word)) % 1 for word in words)
-        return "regression" if fractions else "node"
+    way = _writing(table, columns, decimal, others, [])
+    try:
+        numbers = [read_number(cell, way) for cell in cells]
+    except NOT_OF_THE_KIND:
+        numbers = []
+    if numbers:
+        # What Python would read as another number has thousands: it was counted, and is no class.
+        counts = (
+            is_number(str(cell)) and float(cell) != number
+            for cell, number in zip(cells, numbers, strict=True)
+        )
+        return "regression" if any(counts) or any(number % 1 for number in numbers) else "node"
+    words = [word for name in columns for word in _label_words(table, name)]
     separator = _separator(words, _SURE_SEPARATORS)
     if separator is None:
         return "node"
@@ -141,14 +163,37 @@ def task_of_table(table: Table, asked: str | None) -> str:
     return "multilabel" if len(labels) < len(set(words)) else "node"
 
 
-def _way_of_writing(words: Sequence[str], decimal: str | None) -> Writing | None:
-    """How numbers are written that Python does not read; None for others and for words."""
-    ways = [] if all(map(is_number, words)) else ways_of_writing(words)
-    return min(ways, key=lambda way: way.decimal != decimal, default=None)
+def _label_words(table: Table, name: str) -> list[str]:
+    """The cells of a column that hold labels; words for missing values are none."""
+    return [str(cell) for _, cell in table.present(name) if not is_no_word(cell)]
+
+
+def _writing(
+    table: Table,
+    columns: Sequence[str],
+    decimal: str | None,
+    others: Sequence[str],
+    notes: list[str],
+) -> Writing | None:
+    """How the numbers of targets are written, found as for features; None if as Python does."""
+    texts = [text for name in columns for text in number_texts(table, name)]
+
+    def note(words: str) -> None:
+        notes.append(f"column {listed(columns)}: {words}")
+
+    way, is_unsure = learned_writing(texts, decimal, note)
+    if is_unsure:
+        way, _ = learned_writing(texts, decimal_sign(table, others), note)
+    return way
 
 
 def learned_targets(
-    table: Table, asked: str | None, task: str, decimal: str | None = None
+    table: Table,
+    asked: str | None,
+    task: str,
+    notes: list[str],
+    decimal: str | None = None,
+    others: Sequence[str] = (),
 ) -> TargetRule:
     """How the targets of a table are read, for the schema."""
     columns = label_columns(table, asked)
@@ -156,13 +201,13 @@ def learned_targets(
         raise DataError(f"{table.origin}: no column of targets: name it with label (--label)")
     names, separator = columns, None
     if task == "multilabel" and len(columns) == 1:
-        words = [str(cell) for _, cell in table.present(columns[0])]
+        words = _label_words(table, columns[0])
         separator = _separator(words, _SEPARATORS) or _SEPARATORS[0]
-        names = sorted({label for word in words for label in _split(word, separator)})
+        labels = {label for word in words for label in _split(word, separator)}
+        names = sorted(label for label in labels if not is_no_word(label))
     way = None
     if task == "regression":
-        present = [str(cell) for name in columns for _, cell in table.present(name)]
-        way = _way_of_writing(present, decimal)
+        way = _writing(table, columns, decimal, others, notes)
     return {
         **({} if way is None else {"decimal": way.decimal, "unit": list(way.unit)}),
         "column": columns[0],
@@ -183,7 +228,7 @@ def encoded_targets(table: Table, rule: Mapping[str, Any], notes: list[str]) -> 
         return torch.from_numpy(_label_sets(table, rule, notes)).float()
     way = Writing(rule["decimal"], tuple(rule["unit"])) if "decimal" in rule else None
     read = _truth_cell if rule["kind"] == "multilabel" else partial(_number_cell, way=way)
-    values = np.stack([_column(table, name, read) for name in columns], axis=1)
+    values = np.stack([_column(table, name, read, notes) for name in columns], axis=1)
     missing = np.isnan(values)
     for row in np.flatnonzero(missing.any(1) & ~missing.all(1))[:1]:
         name = columns[int(missing[row].argmax())]
@@ -191,19 +236,23 @@ def encoded_targets(table: Table, rule: Mapping[str, Any], notes: list[str]) -> 
     return torch.from_numpy(values).float()
 
 
-def _column(table: Table, name: str, read: Any) -> Numbers:
-    values = np.full(len(table), np.nan)
+def _column(table: Table, name: str, read: Any, notes: list[str]) -> Numbers:
+    values, missing = np.full(len(table), np.nan), set()
     for row, cell in table.present(name):
-        values[row] = read(table, row, name, cell)
+        if is_no_number(cell):
+            missing.add(cell)
+        else:
+            values[row] = read(table, row, name, cell)
+    note_no_labels(name, missing, notes)
     return values
 
 
 def _number_cell(table: Table, row: int, name: str, cell: Any, way: Writing | None) -> float:
     try:
-        number = way.read(cell) if way is not None and isinstance(cell, str) else float(cell)
-    except (TypeError, ValueError, OverflowError):
+        number = read_number(cell, way)
+    except NOT_OF_THE_KIND:
         number = math.nan
-    if isinstance(cell, bool) or not math.isfinite(number):
+    if not math.isfinite(number):
         raise table.error(row, name, f"a target must be a finite number (got {shown(cell)})")
     return number
 
@@ -225,7 +274,11 @@ def _label_sets(table: Table, rule: Mapping[str, Any], notes: list[str]) -> Numb
     place = {name: index for index, name in enumerate(rule["names"])}
     values = np.full((len(table), len(place)), np.nan)
     unknown: set[str] = set()
+    missing: set[str] = set()
     for row, cell in table.present(column):
+        if is_no_word(cell) and cell not in place:  # a model from before may know it as a label
+            missing.add(cell)
+            continue
         labels = _split(str(cell), separator)
         if not labels:
             raise table.error(row, column, f"names no label (got {shown(cell)})")
@@ -234,6 +287,7 @@ def _label_sets(table: Table, rule: Mapping[str, Any], notes: list[str]) -> Numb
         unknown.update(label for label in labels if label not in place)
     if unknown:
         notes.append(f"column {column}: unknown labels left out: {listed(sorted(unknown))}")
+    note_no_labels(column, missing, notes)
     return values
 
 

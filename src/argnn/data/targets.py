@@ -1,6 +1,6 @@
 """Classes and splits from the columns of a node table."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from argnn.csv_cells import is_number
 from argnn.data.columns import is_no_word
 from argnn.data.node_ids import shown
 from argnn.data.splits import MASK_NAMES
-from argnn.data.tables import Table, is_missing, listed
+from argnn.data.tables import Table, is_missing, listed, places_of_words
 from argnn.errors import DataError
 
 SPLIT_COLUMN = "split"
@@ -75,7 +75,7 @@ def encoded_labels(table: Table, rule: Mapping[str, Any], notes: list[str]) -> I
     column = rule.get("column")
     if column is None or column not in table.columns:
         return labels
-    number = {name: index for index, name in enumerate(rule["classes"])}
+    number = places_of_words(rule["classes"])
     unknown = set()
     labelled = _labelled(table, column, kept=number)
     for row, cell in labelled:
@@ -85,10 +85,15 @@ def encoded_labels(table: Table, rule: Mapping[str, Any], notes: list[str]) -> I
     if unknown:
         notes.append(f"column {column}: {len(unknown)} unknown classes left out")
     words = {cell for _, cell in table.present(column) if is_no_word(cell) and cell not in number}
+    note_no_labels(column, words, notes)
+    return labels
+
+
+def note_no_labels(column: str, words: Collection[str], notes: list[str]) -> None:
+    """Note the words of a column that stand for missing labels, if there are any."""
     if words:
         which = listed([shown(word) for word in sorted(words)])
         notes.append(f"column {column}: {which} count as no label")
-    return labels
 
 
 def _labelled(table: Table, column: str, kept: Container[str] = ()) -> list[tuple[int, Any]]:

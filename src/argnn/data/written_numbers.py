@@ -17,6 +17,7 @@ _UNIT = re.compile(
     rf"(?P<sign>[+-]?)(?P<before>[{_CURRENCY}]?) ?(?P<number>[+-]?[0-9.,][0-9 .,']*?"
     rf"(?:[eE][+-]?[0-9]+)?) ?(?P<after>|%|‰|[{_CURRENCY}]|°?[^\W\d_]{{1,6}}[²³]?)"
 )
+_ADDRESS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 _CLEAR_UNIT = re.compile(rf"^[{_CURRENCY}] ?| ?[%‰{_CURRENCY}]$| [^\W\d_]{{1,6}}[²³]?$")
 
 
@@ -68,6 +69,23 @@ def looks_like_number(cell: object) -> bool:
     return any(pattern.fullmatch(text) for pattern in _PATTERNS.values())
 
 
+def are_codes(texts: Sequence[str]) -> bool:
+    """Whether texts are codes: digits that may begin with a zero, or addresses of computers.
+
+    Example:
+        >>> [are_codes(texts) for texts in (["01234", "9"], ["0", "12"], ["192.168.101.202"])]
+        [True, False, True]
+    """
+    if all(text.isascii() and text.isdecimal() for text in texts):
+        return any(len(text) > 1 and text[0] == "0" for text in texts)
+    return all(map(_is_address, texts))
+
+
+def _is_address(text: str) -> bool:
+    """Whether a text has four groups of digits up to 255; 1.234.567.890 is a number."""
+    return _ADDRESS.fullmatch(text) is not None and max(map(int, text.split("."))) <= 255
+
+
 def ways_of_writing(texts: Sequence[str]) -> list[Writing]:
     """The ways of writing that fit all texts; several only if they give different numbers.
 
@@ -78,7 +96,7 @@ def ways_of_writing(texts: Sequence[str]) -> list[Writing]:
         [',']
     """
     found = _UNIT.fullmatch(_plain(texts[0])) if texts else None
-    if found is None:
+    if found is None or are_codes(texts):
         return []
     unit = found["before"], found["after"]
     numbers = [_without_unit(text, unit) for text in texts]

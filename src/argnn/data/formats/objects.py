@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.tables import Cells, GraphTables, Table, check_unique, object_cells
+from argnn.data.tables import Cells, GraphTables, Table, check_unique, object_cells, plain_cells
 from argnn.errors import DataError
 
 _LARGEST_DENSE = 8 << 30
@@ -40,7 +40,7 @@ def _cells(series: Any) -> Cells:
     """A numpy array of numbers if pandas has one, else of plain objects."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufb":
         return series.to_numpy()  # type: ignore[no-any-return]
-    return object_cells(series.astype(object).tolist())
+    return plain_cells(series.astype(object).tolist())
 
 
 def is_networkx(source: object) -> bool:
@@ -71,7 +71,7 @@ def _attribute_table(what: str, names: tuple[str, ...], items: Iterable[tuple[An
         columns[name] = object_cells([v if isinstance(v, str | int) else str(v) for v in values])
     for name in dict.fromkeys(name for row in rows for name in row):
         own = f"{name} (data)" if str(name) in names else str(name)
-        columns[own] = object_cells([_plain(row.get(name)) for row in rows])
+        columns[own] = plain_cells([_plain(row.get(name)) for row in rows])
     return Table(f"networkx graph, {what}", columns)
 
 

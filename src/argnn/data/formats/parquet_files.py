@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from argnn.data.formats.plain_files import check_expansion, check_regular
-from argnn.data.tables import Cells, Table, check_unique, object_cells, too_large
+from argnn.data.tables import Cells, Table, check_unique, object_cells, plain_cells, too_large
 from argnn.errors import DataError
 
 #: Most bytes of all columns after decompression, as the file itself declares them.
@@ -143,4 +143,4 @@ def _cells(column: Any, name: str, path: Path) -> Cells:
     values = column.to_pylist()
     if types.is_decimal(kind):
         values = [None if value is None else float(value) for value in values]
-    return object_cells(values)
+    return plain_cells(values)

@@ -180,7 +180,7 @@ class Streaming:
             kind = structure["kind"]
             self.notes.append(f"{made_width(structure)} features made from the edges ({kind})")
         if not width:
-            raise no_features((nodes or first).origin)
+            raise no_features((nodes or first).origin, self.notes)
         self.notes += encoded.notes
         schema = written_schema(options, width, id_column, rules, {}, structure, label)
         made = self._write_features(writer, encoded.parts, structure, edges)
