@@ -78,7 +78,10 @@ def _id_hashes(graph: Data) -> NDArray[np.uint32] | None:
     ids = graph.get("node_ids")
     if not ids or len(ids) > _MOST_IDS or not all(isinstance(each, str) for each in ids):
         return None
-    return np.array([xxhash.xxh32_intdigest(each.encode(errors="surrogatepass")) for each in ids], dtype=np.uint32)
+    return np.array(
+        [xxhash.xxh32_intdigest(each.encode(errors="surrogatepass")) for each in ids],
+        dtype=np.uint32,
+    )
 
 
 def _text(values: NDArray[Any]) -> str:
