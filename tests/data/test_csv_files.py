@@ -272,3 +272,11 @@ def test_graph_can_be_loaded_again(folder):
     assert torch.equal(graph.x, again.x)
     assert (again.node_ids, again.feature_names) == (graph.node_ids, graph.feature_names)
     assert again.class_names == graph.class_names
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+def test_sign_between_cells_is_that_outside_quotes(folder, sign):
+    header = sign.join(["id", '"width, depth; and | weight"', "label"])
+    rows = "".join(sign.join([f"n{i}", str(i / 2), "ab"[i % 2]]) + "\n" for i in range(20))
+    graph = load(folder(f"source{sign}target\nn0{sign}n1\n", f"{header}\n{rows}"))
+    assert (graph.feature_names, graph.class_count) == (["width, depth; and | weight"], 2)

@@ -19,7 +19,7 @@ from argnn.errors import DataError
 
 #: Endings of the names of edge lists.
 SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".edgelist")
-_DELIMITERS = (",", ";", "\t")
+_DELIMITERS = (",", ";", "\t", "|")
 _COMMENT = re.compile(r"^\s*[#%].*$", re.MULTILINE)
 _HEADER_WORDS = {"source", "target", "src", "dst", "from", "to", "fromnodeid", "tonodeid"}
 _BEGINNING = 100
@@ -97,8 +97,8 @@ def _digit_pairs(text: str, delimiter: str) -> NDArray[np.int64] | None:
 
 
 def _delimiter(text: str) -> str:
-    """The sign between the cells: the most frequent one in the first line."""
-    first = text.lstrip("\n").split("\n", 1)[0]
+    """The sign between the cells: the most frequent one in the first line, outside quotes."""
+    first = re.sub(r'"[^"]*"', "", text.lstrip("\n").split("\n", 1)[0])
     return max(_DELIMITERS, key=first.count)
 
 
