@@ -1,5 +1,6 @@
 """Ctrl-C, SIGTERM and kills of real processes: what is said, what is kept, what is removed."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -205,6 +206,18 @@ def test_interrupted_before_a_command_begins(argnn, usual_handlers, monkeypatch)
     monkeypatch.setattr("typer.main.get_command", interrupt)
     done = argnn("models")
     assert (done.code, done.err) == (130, "argnn: error: interrupted; nothing was written\n")
+
+
+def test_interrupt_that_a_library_swallows(argnn, usual_handlers, monkeypatch):
+    def swallow(app):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise RecursionError("half imported")
+
+    monkeypatch.setattr("typer.main.get_command", swallow)
+    done = argnn("models")
+    said = "argnn: error: interrupted; what was finished before is kept\n"
+    assert (done.code, done.err) == (130, said)
 
 
 def test_interrupted_while_it_is_imported():

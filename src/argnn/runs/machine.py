@@ -17,6 +17,7 @@ from importlib.metadata import version
 from multiprocessing import resource_tracker
 from pathlib import Path
 from threading import Timer, current_thread, main_thread
+from types import FrameType
 from typing import Any
 
 from argnn.version import __version__
@@ -117,11 +118,21 @@ def ending_as_interrupts() -> Iterator[list[int]]:
         came.append(number)
         raise KeyboardInterrupt
 
+    def note_ctrl_c(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
     before, hook = _handle_ending(interrupt), sys.unraisablehook
     sys.unraisablehook = _interrupt_again
+    usual = signal.getsignal(signal.SIGINT)
+    noted = usual is signal.default_int_handler and current_thread() is main_thread()
+    if noted:
+        signal.signal(signal.SIGINT, note_ctrl_c)
     try:
         yield came
     finally:
+        if noted:
+            signal.signal(signal.SIGINT, usual)
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
