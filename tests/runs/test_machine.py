@@ -1,4 +1,4 @@
-"""Freed memory is kept: asking for the same blocks again faults no pages in."""
+"""The memory of steps is kept: asking for the same blocks again faults no pages in."""
 
 import subprocess
 import sys
@@ -8,10 +8,8 @@ import pytest
 # Of the C library itself: how tensors lie in memory beside the interpreter's own objects,
 # and with it what is given back, differs from one process to the next.
 PROGRAM = """
-import ctypes, resource, sys
-from argnn.runs.machine import keep_freed_memory
-if sys.argv[1] == "keep":
-    assert keep_freed_memory()
+import contextlib, ctypes, resource, sys
+from argnn.runs import machine
 rounds, blocks, size = map(int, sys.argv[2:])
 libc = ctypes.CDLL(None)
 libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: one fault of a huge page stands for many
@@ -29,23 +27,37 @@ def step():
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
-step(); step()
-before = faults()
-for _ in range(rounds):
-    step()
-print(faults() - before)
+if sys.argv[1] == "little room":
+    machine._ROOMY = 0.0
+kept = machine.step_memory_kept()
+with contextlib.nullcontext(lambda: None) if sys.argv[1] == "usual" else kept as step_done:
+    for _ in range(2):
+        step()
+        step_done()
+    before = faults()
+    for _ in range(rounds):
+        step()
+        step_done()
+    print(faults() - before)
 """
-ROUNDS, BLOCKS, BLOCK_BYTES = 10, 20, 2_000_000
-PAGES = ROUNDS * BLOCKS * BLOCK_BYTES // 4096
+ROUNDS, BYTES = 10, 80_000_000
+PAGES = ROUNDS * BYTES // 4096
 
 
-def faults(mode):
-    sizes = [str(number) for number in (ROUNDS, BLOCKS, BLOCK_BYTES)]
+def faults(mode, blocks):
+    sizes = [str(number) for number in (ROUNDS, blocks, BYTES // blocks)]
     command = [sys.executable, "-c", PROGRAM, mode, *sizes]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs glibc")
-def test_kept_memory_is_not_faulted_in_again():
-    assert faults("keep") < 0.05 * PAGES
-    assert faults("default") > 0.5 * PAGES, "the C library keeps it anyhow: this shows nothing"
+@pytest.mark.parametrize("blocks", [2, 40], ids=["large blocks", "small blocks"])
+def test_memory_of_steps_is_not_faulted_in_again(blocks):
+    assert faults("kept", blocks) < 0.05 * PAGES
+    assert faults("usual", blocks) > 0.5 * PAGES, "the C library keeps it anyhow: shows nothing"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs glibc")
+def test_large_blocks_go_back_where_there_is_little_room():
+    assert faults("little room", 2) > 0.5 * PAGES
+    assert faults("little room", 40) < 0.05 * PAGES

@@ -23,7 +23,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
 )
 from argnn.cli.app import EXAMPLE, NOTHING, InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
-from argnn.runs.machine import ending_as_interrupts, keep_freed_memory
+from argnn.runs.machine import ending_as_interrupts
 from argnn.runs.ranks import is_leader, leave_process, meeting
 from argnn.version import __version__
 
@@ -47,7 +47,6 @@ def _exit_code(arguments: Sequence[str] | None, signals: Sequence[int]) -> int:
     try:
         logging.basicConfig(format="argnn: %(message)s")
         logging.getLogger("argnn").setLevel(logging.INFO)
-        keep_freed_memory()
         words, began = sys.argv[1:] if arguments is None else arguments, time.monotonic()
         with meeting():
             if not is_leader():

@@ -26,7 +26,6 @@ from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import read_tensors, write_tensors
 from argnn.runs.machine import (
     children_ignoring_interrupts,
-    keep_freed_memory,
     leave_when_asked,
     using_threads,
 )
@@ -337,7 +336,6 @@ def _work(pipe: connection.Connection, course: Any, folder: Path, parent: int) -
                 sys.exit(1)
             raise StopEarly
 
-    keep_freed_memory()
     graphs = graphs_for_worker(folder, parent)
     try:
         with suppress(EOFError, OSError):  # the parent has left, perhaps without tidying up

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 import argnn
 from argnn.errors import ConfigError, RunError
-from argnn.runs.machine import core_count, handlers_kept, keep_freed_memory
+from argnn.runs.machine import core_count, handlers_kept
 from argnn.runs.pool import Pool, PoolJob, Tell, result_of
 from argnn.train.devices import on_cuda
 
@@ -68,7 +68,6 @@ class RayPool(Pool):
 
 
 def _result_on_ray(job: PoolJob, graph: Data) -> Any:
-    keep_freed_memory()
     return result_of(job, {job.config.graph["digest"]: graph}, lambda record: None)
 
 

@@ -30,13 +30,13 @@ from argnn.functional.ollivier import (
 )
 from argnn.nn import AbstractNodeModel
 from argnn.runs.batch_sources import batch_source
-from argnn.runs.machine import core_count, using_threads
+from argnn.runs.machine import core_count, step_memory_kept, using_threads
 from argnn.runs.problems import pose_problem
 from argnn.runs.ranks import TrainOrder, leading, rank_count
 from argnn.settings.options import seeded
 from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord, FitResult, Snapshot, Task, fit, scores_and_metrics
-from argnn.train.batches import BatchSource
+from argnn.train.batches import BatchSource, WholeGraph
 from argnn.train.devices import current_device
 
 OnEpoch = Callable[[EpochRecord], None]
@@ -87,15 +87,26 @@ def train_one(
     with seeded(config.seed):
         model = config.spec.build().to(config.device)
     curvature = load_curvature(config, visible)
-    with current_device(config.device), leading(_order(config, split, resume_from)):
+    with (
+        current_device(config.device),
+        leading(_order(config, split, resume_from)),
+        step_memory_kept() as step_done,
+    ):
         batches = batch_source(config, visible, task)
+
+        def epoch_done(record: EpochRecord) -> None:
+            if isinstance(batches, WholeGraph):  # parts are there to take little memory
+                step_done()
+            if on_epoch is not None:
+                on_epoch(record)
+
         result = fit(
             model,
             visible,
             task,
             config.train,
             batches=batches,
-            on_epoch=on_epoch,
+            on_epoch=epoch_done,
             save=save,
             observe=None if observe is None else partial(observe, model),
             resume_from=resume_from,

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from argnn.bench.perf.config import PerfConfig
 from argnn.checked import checked
-from argnn.runs.machine import keep_freed_memory
+from argnn.runs.machine import step_memory_kept
 from argnn.waiting import let_threads_wait_as_usual
 
 
@@ -21,7 +21,6 @@ def main(arguments: list[str]) -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as channel:
         os.dup2(2, 1)
         let_threads_wait_as_usual()
-        keep_freed_memory()  # as every process that trains does, so for all rows
         spec = json.loads(arguments[arguments.index("--spec") + 1])
         _say(channel, {"result": _result(spec, channel)})
 
@@ -32,14 +31,15 @@ def _result(spec: dict[str, Any], channel: TextIO) -> dict[str, Any]:
         from argnn.bench.perf.memory import host_memory
         from argnn.runs.machine import using_threads
 
-        with using_threads(config.threads):
-            return host_memory(spec["memory_of"], config)
+        with using_threads(config.threads), step_memory_kept() as step_done:  # as in training
+            return host_memory(spec["memory_of"], config, step_done)
     from argnn.bench.perf.worker import measure
 
     def tell(done: int, total: int, text: str) -> None:
         _say(channel, {"progress": [done, total, text]})
 
-    return measure(config, tell)
+    with step_memory_kept() as step_done:
+        return measure(config, tell, step_done)
 
 
 def _say(channel: TextIO, message: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ def free_memory(device: torch.device) -> None:
         torch.cuda.empty_cache()
 
 
-def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
+def host_memory(name: str, config: PerfConfig, step_done: Callable[[], None]) -> dict[str, Any]:
     """Peak memory of two training steps of a row in this process, which must be a fresh one.
 
     Libraries are loaded and kernels compiled by a step on a tiny graph before. The first step
@@ -43,6 +43,7 @@ def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
     Args:
         name: The row.
         config: Sizes and options.
+        step_done: Called after each step.
     """
     tiny = replace(config, nodes=_TINY_NODES, edges=_TINY_EDGES, graph="random")
     PerfRow(name, tiny, workload(tiny)).step()
@@ -59,6 +60,7 @@ def host_memory(name: str, config: PerfConfig) -> dict[str, Any]:
         if can_reset:
             reset_peak()
         row.step()
+        step_done()
         steps.append(max(0.0, peak_mib() - before))
     return {
         "extra_peak_mib": max(steps),

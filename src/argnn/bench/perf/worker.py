@@ -108,7 +108,9 @@ def _device_memory(peaks: Sequence[float], before: int) -> dict[str, Any]:
     }
 
 
-def measure(config: PerfConfig, tell: Tell) -> dict[str, Any]:
+def measure(
+    config: PerfConfig, tell: Tell, step_done: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
     """Measure all rows on one graph.
 
     A row that runs out of memory, or fails otherwise, is a row with its error.
@@ -116,6 +118,7 @@ def measure(config: PerfConfig, tell: Tell) -> dict[str, Any]:
     Args:
         config: One size, that is, without ``scaling``.
         tell: Is told how far it is.
+        step_done: Called once all rows have taken their first steps.
     """
     device = torch.device(config.device)
     load_before = os.getloadavg()
@@ -125,7 +128,7 @@ def measure(config: PerfConfig, tell: Tell) -> dict[str, Any]:
         copy = copy_bandwidth(device)
         tell(0, 0, "graph")
         work = workload(config).to(device)
-        rows = _rows(config, work, tell)
+        rows = _rows(config, work, tell, step_done)
         parts = _edge_part(config, work, copy["gb_per_s"], tell)
     return {
         "graph": _facts(config, work),
@@ -146,11 +149,14 @@ def _load_libraries(device: torch.device) -> None:
     optimizer.step()
 
 
-def _rows(config: PerfConfig, work: Workload, tell: Tell) -> list[dict[str, Any]]:
+def _rows(
+    config: PerfConfig, work: Workload, tell: Tell, step_done: Callable[[], None]
+) -> list[dict[str, Any]]:
     measured = [_RowMeasurement(name, config, work) for name in config.models]
     for place, state in enumerate(measured):
         tell(place, len(measured), f"warm-up: {ROWS[state.name].label}")
         state.guarded(state.warm_up)
+    step_done()
     order = turns([state.repeats for state in measured])
     for done, place in enumerate(order):
         state = measured[place]

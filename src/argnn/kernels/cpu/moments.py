@@ -1,11 +1,13 @@
 # mypy: disable-error-code="no-untyped-def"
 """Mean and dispersion of the neighbours."""
 
+import numpy as np
 from torch import Tensor
 
 from argnn.kernels.cpu.compiling import over_rows
-from argnn.kernels.cpu.launch import edge_weight, floats, launch
-from argnn.kernels.cpu.memory import prefetch_ahead, prefetch_row
+from argnn.kernels.cpu.launch import SCRATCH, edge_weight, floats, launch, launch_rows, scratch
+from argnn.kernels.cpu.memory import AHEAD, prefetch_ahead, prefetch_row
+from argnn.kernels.cpu.vectors import add_one
 from argnn.kernels.csr import Csr
 
 
@@ -51,27 +53,36 @@ def moments(csr: Csr, h: Tensor, share: Tensor | None = None) -> tuple[Tensor, T
 
 
 @over_rows
+def _pack(first, last, share, h, grad_mean, grad_dispersion, packed):
+    """What the neighbours of a node gather of it, side by side in one place of the memory."""
+    width = h.shape[1]
+    for i in range(first, last):
+        own, gm, gv, row, weight = h[i], grad_mean[i], grad_dispersion[i], packed[i], share[i]
+        double = weight + weight
+        for k in range(width):
+            row[k] = weight * gm[k] - double * gv[k] * own[k]
+        for k in range(width):
+            row[width + k] = double * gv[k]
+
+
+@over_rows
 def _moments_backward(
-    first, last, rowptr, column, edge, share, h, mean, grad_mean, grad_dispersion, out
+    first, last, rowptr, column, edge, share, h, mean, grad_dispersion, packed, out
 ):
     width = h.shape[1]
     end = rowptr[last]
     two = h.dtype.type(2)
+    total = np.empty(2 * width, h.dtype)
     for j in range(first, last):
         own, row = h[j], out[j]
-        has_neighbors = h.dtype.type(share[j] > 0)
-        for k in range(width):
-            row[k] = -two * has_neighbors * grad_dispersion[j, k] * (mean[j, k] - own[k])
+        total[:] = 0
         for e in range(rowptr[j], rowptr[j + 1]):
-            ahead = column[min(e + 2, end - 1)]
-            for gathered in (h, grad_mean, grad_dispersion):
-                prefetch_row(gathered, ahead)
-            i = column[e]
-            other, gm, gv, weight = h[i], grad_mean[i], grad_dispersion[i], share[i]
-            if edge is not None:
-                weight = weight * edge[e]
-            for k in range(width):
-                row[k] += weight * (gm[k] + two * gv[k] * (own[k] - other[k]))
+            prefetch_row(packed, column[min(e + AHEAD, end - 1)])
+            add_one(total, packed[column[e]], h.dtype.type(1) if edge is None else edge[e])
+        has_neighbors = two * h.dtype.type(share[j] > 0)
+        for k in range(width):
+            apart = has_neighbors * grad_dispersion[j, k] * (mean[j, k] - own[k])
+            row[k] = total[k] + own[k] * total[width + k] - apart
 
 
 def moments_backward(
@@ -82,8 +93,18 @@ def moments_backward(
     grad_mean: Tensor,
     grad_dispersion: Tensor,
 ) -> Tensor:
-    """Gradient of :func:`moments` for the features; ``share`` is one over the degree or 0."""
+    r"""Gradient of :func:`moments` for the features; ``share`` is one over the degree or 0.
+
+    With :math:`\mathbf{p}_i = s_i (\bar{\mathbf{a}}_i - 2 \bar{\mathbf{v}}_i \mathbf{h}_i)` and
+    :math:`\mathbf{q}_i = 2 s_i \bar{\mathbf{v}}_i` of each node, prepared once, an edge gathers two
+    rows side by side: its source gets :math:`\sum_i \mathbf{p}_i + \mathbf{h}_j \sum_i \mathbf{q}_i`.
+    """
     out = floats(h, *h.shape)
     weight = edge_weight(transpose, h)
-    launch(_moments_backward, transpose, weight, share, h, mean, grad_mean, grad_dispersion, out)
+    with SCRATCH:
+        packed = scratch(transpose, "moments", h.size(0), 2 * h.size(1), h)
+        launch_rows(_pack, share, h, grad_mean, grad_dispersion, packed)
+        launch(
+            *(_moments_backward, transpose, weight, share, h, mean, grad_dispersion, packed, out)
+        )
     return out.to(h.dtype)

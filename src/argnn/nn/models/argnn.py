@@ -8,6 +8,7 @@ from typing import Any, cast, get_type_hints
 from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge, Linear
 
+from argnn import functional as AF
 from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.graph_part import computed_rows, with_halo_metrics
@@ -201,8 +202,13 @@ class ARGNN(AbstractStack):
 
     def read_out(self, states: list[Tensor], edge_index: Edges) -> Tensor:
         """Raw scores ``[N, out_channels]`` from all hidden states."""
-        scores: Tensor = states[-1] if self.jump is None else self.jump(states)
-        scores = scores if self.head is None else self.head(scores)
+        scores: Tensor
+        if self.formulation.jump == "cat" and self.head is not None:
+            weights = self.head.weight.split(self.hidden_channels, dim=1)
+            scores = AF.joint_linear(states, weights, self.head.bias)
+        else:
+            scores = states[-1] if self.jump is None else self.jump(states)
+            scores = scores if self.head is None else self.head(scores)
         return self.scores_with_structure(scores, edge_index)
 
     def scores_with_structure(self, scores: Tensor, edge_index: Edges) -> Tensor:
