@@ -548,7 +548,8 @@ def perf(name: str) -> dict[str, Any]:
     """A file of ``argnn perf --json``."""
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     for row in (row for measured in found["measurements"] for row in measured["rows"]):
-        row.setdefault("step_vs_sparse_gcn", None)  # not in older files
+        # In older files the best GCN is called the sparse one, or there is none.
+        row.setdefault("step_vs_best_gcn", row.get("step_vs_sparse_gcn"))
     return found
 
 

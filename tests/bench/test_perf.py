@@ -34,6 +34,7 @@ def tiny(**changes) -> PerfConfig:
         "device": "cpu",
         "dtype": "float32",
         "dropout": 0.0,
+        "penalties": True,
         "repeats": 3,
         "budget": 20.0,
         "threads": 1,
@@ -74,13 +75,13 @@ def test_every_row_is_measured_and_compared():
     add_ratios(found["rows"], 300)
     step = {name: row["step"]["median_ms"] for name, row in rows.items()}
     for name, row in rows.items():
-        assert row["step_vs_gcn"] == step[name] / step["gcn"]
-        assert row["step_vs_sparse_gcn"] == step[name] / step["gcn-sparse"]
+        assert row["step_vs_gcn"] == step[name] / step["gcn-pyg"]
+        assert row["step_vs_best_gcn"] == step[name] / step["gcn-best"]
         assert row["ns_per_edge"] == pytest.approx(1e6 * step[name] / 300)
         assert row["memory_vs_gcn"] is None
     assert rows["paper"]["speedup_over_plain"] == step["paper-plain"] / step["paper"]
     assert rows["default"]["speedup_over_plain"] == step["default-plain"] / step["default"]
-    assert rows["gcn"]["speedup_over_plain"] is None
+    assert rows["gcn-pyg"]["speedup_over_plain"] is None
     parts = found["edge_part"]["parts"]
     assert len(parts) == 5
     for part in parts:
@@ -93,7 +94,7 @@ def test_every_row_is_measured_and_compared():
 
 def test_both_gcns_compute_the_same_scores():
     """The same network by an edge list and by sparse products, or a ratio would say nothing."""
-    listed, sparse = (PerfRow(name, tiny(), workload(tiny())) for name in ("gcn", "gcn-sparse"))
+    listed, sparse = (PerfRow(name, tiny(), workload(tiny())) for name in ("gcn-pyg", "gcn-best"))
     assert listed.num_parameters == sparse.num_parameters
     sparse.model.load_state_dict(listed.model.state_dict())
     scores = [row.model.eval()(row.work.x, row.work.edge_index) for row in (listed, sparse)]
@@ -109,7 +110,7 @@ def _shown(*tables):
 
 
 def test_whole_result(perf_in_process):
-    config = tiny(models=("gcn", "gat"), memory=True)
+    config = tiny(models=("gcn-pyg", "gat"), memory=True)
     told = []
     result = run_perf(config, lambda *progress: told.append(progress))
     assert checked(result["config"], PerfConfig) == config
@@ -125,7 +126,7 @@ def test_whole_result(perf_in_process):
 
 
 def test_scaling_goes_through_the_sizes(perf_in_process):
-    config = tiny(nodes=20, edges=60, models=("gcn",), scaling=True, repeats=1)
+    config = tiny(nodes=20, edges=60, models=("gcn-pyg",), scaling=True, repeats=1)
     result = run_perf(config)
     graphs = [found["graph"] for found in result["measurements"]]
     assert [(graph["nodes"], graph["edges"]) for graph in graphs] == [
@@ -147,7 +148,7 @@ def test_a_row_without_memory_is_a_row_with_its_error(monkeypatch, failing_call)
     monkeypatch.setattr(
         PerfRow, "step", _failing(torch.cuda.OutOfMemoryError("too big"), failing_call)
     )
-    found = measure(tiny(models=("gat", "gcn"), memory=True), silent)
+    found = measure(tiny(models=("gat", "gcn-pyg"), memory=True), silent)
     add_ratios(found["rows"], 300)
     gat, gcn = found["rows"]
     assert gat["error"] == "out of memory: too big"
@@ -161,7 +162,7 @@ def test_a_row_without_memory_is_a_row_with_its_error(monkeypatch, failing_call)
 
 def test_any_other_failure_has_a_traceback(monkeypatch):
     monkeypatch.setattr(PerfRow, "step", _failing(ArithmeticError("odd"), 1))
-    gat, gcn = measure(tiny(models=("gat", "gcn")), silent)["rows"]
+    gat, gcn = measure(tiny(models=("gat", "gcn-pyg")), silent)["rows"]
     assert gat["error"] == "ArithmeticError: odd"
     assert not gat["out_of_memory"]
     assert "in step" in gat["traceback"]
@@ -191,7 +192,7 @@ def test_a_killed_memory_process_is_noted(monkeypatch, perf_in_process):
         return measured(config, memory_of, environment, tell)
 
     monkeypatch.setattr(perf_run, "_child", child)
-    [found] = run_perf(tiny(models=("gcn", "gat"), memory=True))["measurements"]
+    [found] = run_perf(tiny(models=("gcn-pyg", "gat"), memory=True))["measurements"]
     gat = found["rows"][1]
     assert gat["memory"] == {"extra_peak_mib": None, "error": "killed"}
     assert gat["memory_vs_gcn"] is None
@@ -218,7 +219,7 @@ def test_a_child_that_dies(monkeypatch, program, error, message):
 
 
 def test_host_memory_is_beyond_what_was_there():
-    found = host_memory("gcn", tiny(nodes=500, edges=2000, channels=64))
+    found = host_memory("gcn-pyg", tiny(nodes=500, edges=2000, channels=64))
     assert found["extra_peak_mib"] >= 0
     assert found["before_mib"] > 0
     assert found["method"].startswith(("VmHWM", "process peak"))
@@ -227,18 +228,18 @@ def test_host_memory_is_beyond_what_was_there():
 def test_a_child_measures_what_it_is_told():
     from argnn.bench.perf.__main__ import _result
 
-    config, channel = tiny(models=("gcn",)).to_json(), io.StringIO()
-    assert _result({"config": config, "memory_of": "gcn"}, channel)["extra_peak_mib"] >= 0
+    config, channel = tiny(models=("gcn-pyg",)).to_json(), io.StringIO()
+    assert _result({"config": config, "memory_of": "gcn-pyg"}, channel)["extra_peak_mib"] >= 0
     assert channel.getvalue() == ""
     [row] = _result({"config": config, "memory_of": None}, channel)["rows"]
-    assert row["name"] == "gcn"
+    assert row["name"] == "gcn-pyg"
     lines = [json.loads(line) for line in channel.getvalue().splitlines()]
     assert {"progress": [2, 3, "PyG GCN"]} in lines
 
 
 def test_host_memory_without_a_reset(monkeypatch, tmp_path):
     monkeypatch.setattr("argnn.runs.machine._CLEAR", tmp_path / "none" / "clear_refs")
-    found = host_memory("gcn", tiny())
+    found = host_memory("gcn-pyg", tiny())
     assert found["method"] == "process peak, never reset"
     assert found["step_mib"] is None
 
@@ -292,10 +293,10 @@ def test_children_wait_as_openmp_does_by_default():
 
 def test_rows_are_chosen_by_name():
     assert chosen_rows(None, scaling=False) == tuple(ROWS)
-    assert chosen_rows(None, scaling=True) == ("paper", "default", "gcn")
+    assert chosen_rows(None, scaling=True) == ("paper", "default", "gcn-best", "gcn-pyg")
     assert chosen_rows("gat,Paper_Plain,gat", scaling=False) == ("gat", "paper-plain")
-    with pytest.raises(ConfigError, match="did you mean 'gcn'"):
-        chosen_rows("gcm", scaling=False)
+    with pytest.raises(ConfigError, match="did you mean 'gcn-"):
+        chosen_rows("gcn", scaling=False)
 
 
 def test_workload_follows_the_seed():

@@ -20,7 +20,7 @@ TINY = (
 def test_perf_prints_tables_and_writes_json(argnn, monkeypatch):
     # What started the tests may have loaded the command line, which sets a policy of its own.
     monkeypatch.setattr("argnn.cli.perf.USER_WAIT_POLICY", None)
-    done = argnn("perf", *TINY, "--models=gcn", "--no-memory", "--json=found/perf.json")
+    done = argnn("perf", *TINY, "--models=gcn-pyg", "--no-memory", "--json=found/perf.json")
     assert done.code == 0, done.err
     assert done.err == ""
     assert "random graph, 60 nodes, 300 edges" in done.out
@@ -35,15 +35,15 @@ def test_perf_prints_tables_and_writes_json(argnn, monkeypatch):
 
 
 def test_json_alone(argnn, perf_in_process):
-    done = argnn("perf", *TINY, "--models=paper,gcn", "--no-memory", "--json=-")
+    done = argnn("perf", *TINY, "--models=paper,gcn-pyg", "--no-memory", "--json=-")
     assert done.code == 0, done.err
     result = json.loads(done.out)
-    assert [row["name"] for row in result["measurements"][0]["rows"]] == ["paper", "gcn"]
+    assert [row["name"] for row in result["measurements"][0]["rows"]] == ["paper", "gcn-pyg"]
     assert result["config"]["input_channels"] == 8
 
 
 def test_scaling(argnn, perf_in_process):
-    done = argnn("perf", *TINY, "--no-memory", "--scaling", "--models=gcn")
+    done = argnn("perf", *TINY, "--no-memory", "--scaling", "--models=gcn-pyg")
     assert done.code == 0, done.err
     assert "2,400" in done.out
     assert "power-law" in done.out
@@ -57,7 +57,7 @@ def test_failing_row(argnn, perf_in_process, monkeypatch, error, code):
         raise error
 
     monkeypatch.setattr("argnn.bench.perf.rows.PerfRow.step", step)
-    done = argnn("perf", *TINY, "--models=gcn", "--no-memory")
+    done = argnn("perf", *TINY, "--models=gcn-pyg", "--no-memory")
     assert done.code == code
     assert str(error) in done.err
     assert "PyG GCN" in done.out
@@ -82,9 +82,9 @@ def test_failing_row(argnn, perf_in_process, monkeypatch, error, code):
         (["--seed=-1"], "--seed must be from 0"),
         (["--dtype=float64"], "--dtype must be one of float32, bfloat16 (got 'float64')"),
         (["--device=tpu"], "--device must be one of auto, cpu, cuda"),
-        (["--models=gcm"], "unknown row of --models 'gcm'; did you mean 'gcn'"),
+        (["--models=gcn"], "unknown row of --models 'gcn'; did you mean 'gcn-"),
         (["--models=,"], "--models must be some of paper"),
-        (["--scaling", "--models=gat,gcn"], "--models must be some of paper, default, gcn with"),
+        (["--scaling", "--models=gat"], "must be some of paper, default, gcn-best, gcn-pyg with"),
         (["--scaling", "--graph=power-law"], "--graph must be left out with --scaling"),
         (["--json=."], ".: is a folder, not a file"),
         (["--nodes=many"], "Invalid value for '--nodes'"),

@@ -344,7 +344,7 @@ class Swapped(Metric):
 @pytest.mark.parametrize("name", METRICS)
 def test_every_family_is_built_by_its_name_and_gives_a_positive_metric(name):
     metric = METRICS[name].build(name, CHANNELS, 3).double()
-    g = metric(X, EDGE_INDEX)
+    g = metric(X, EDGE_INDEX, *([[X]] if metric.num_sums else []))
     assert g.shape == (X.size(0), metric.metric_channels)
     assert (g > 0).all()
 

@@ -38,6 +38,8 @@ every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def model_of(source="both", shape="diagonal", form="operator", **options):
+    if (source, form) == ("message", "scalar"):
+        pytest.skip("refused: tests/nn/test_message_metric.py")
     torch.manual_seed(0)
     kind = {"metric": source, "metric_shape": shape, **FORMS[form]}
     options = {"metric_block": 4, "metric_groups": 3, "metric_spread": 1.0, **kind, **options}

@@ -25,12 +25,16 @@ def perf(
     models: Annotated[
         str | None,
         typer.Option(
-            help="Some of paper, paper-plain, default, default-plain, gcn, gcn-sparse, gat."
+            help="Some of paper, paper-plain, default, default-plain, message, structure, "
+            "gcn-best, gcn-pyg, gat."
         ),
     ] = None,
     device: Device = "auto",
     dtype: Annotated[str, typer.Option(help="float32, or bfloat16 by autocast.")] = "float32",
     dropout: Annotated[float, typer.Option(help="Dropout of every model.")] = 0.0,
+    penalties: Annotated[
+        bool, typer.Option("--penalties", help="Steps of argnn with both penalties.")
+    ] = False,
     repeats: Annotated[int, typer.Option(help="Most measured steps of a row.")] = 20,
     budget: Annotated[
         float, typer.Option(help="Seconds for a row; slow ones get 2 or 3 steps all the same.")
@@ -45,7 +49,7 @@ def perf(
         typer.Option(
             "--scaling",
             help="Go through 1, 2, 4, 8 times nodes and edges, and a power-law graph of the "
-            "largest size; rows paper,default,gcn.",
+            "largest size; rows paper,default,gcn-best,gcn-pyg.",
         ),
     ] = False,
     json_file: Annotated[
@@ -71,6 +75,7 @@ def perf(
         device=resolve_device(device, "--device"),
         dtype=dtype,
         dropout=dropout,
+        penalties=penalties,
         repeats=repeats,
         budget=budget,
         threads=threads_for(1) if threads is None else threads,

@@ -5,6 +5,8 @@ from torch import Tensor
 
 from argnn.errors import require
 from argnn.functional.neighborhood import Edges, aggregate, neighborhood
+from argnn.kernels import fused
+from argnn.kernels.choice import is_fused
 
 CLOSED_NORMALIZATIONS = ("sym", "rw")
 
@@ -29,6 +31,8 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
     known = CLOSED_NORMALIZATIONS
     require(normalization in known, "normalization", f"one of {known}", repr(normalization))
     hood = neighborhood(edge_index, x.size(0))
+    if is_fused(x, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
+        return fused.aggregate(x, hood, f"closed-{normalization}")
     size = (hood.weighted_degree + 1).to(x.dtype).unsqueeze(-1)
     if normalization == "rw":
         return (aggregate(x, hood) + x) / size

@@ -53,7 +53,10 @@ def _only_once(compute: Callable[[], Any], *inputs: Tensor | None) -> Any:
 
 
 def aggregate(x: Tensor, hood: Prepared, normalization: str, transposed: bool = False) -> Tensor:
-    """Weighted sum over neighbours; ``transposed`` sends along reversed edges instead."""
+    """Weighted sum over neighbours; ``transposed`` sends along reversed edges instead.
+
+    The normalisations ``"closed-sym"`` and ``"closed-rw"`` count the node itself, too.
+    """
     if isinstance(hood, TracedNeighborhood):
         return _aggregate_op(x, *hood.edges, normalization, transposed)
     return _Aggregate.apply(x, hood, normalization, transposed)
@@ -64,7 +67,8 @@ def _aggregate(x: Tensor, hood: Neighborhood, normalization: str, transposed: bo
     if transposed:
         left, right = right, left
     matrix = hood.transpose if transposed else hood.csr
-    return backend(x).gather_sum(matrix, x.contiguous(), left, right)
+    own = hood.own_scale(normalization, _wide(x.dtype))
+    return backend(x).gather_sum(matrix, x.contiguous(), left, right, own)
 
 
 class _Aggregate(torch.autograd.Function):

@@ -215,6 +215,11 @@ class Neighborhood:
     def _node_scales(
         self, normalization: str, dtype: torch.dtype
     ) -> tuple[Tensor | None, Tensor | None]:
+        if normalization == "closed-sym":
+            scale = self._closed_degree(dtype).rsqrt()
+            return scale, scale
+        if normalization == "closed-rw":
+            return self._closed_degree(dtype).reciprocal(), None
         _check_normalization(normalization)
         if normalization == "sum":
             return None, None
@@ -222,6 +227,16 @@ class Neighborhood:
             return self.inverse_degree(dtype), None
         out_degree = _or_one(self.weighted_out_degree).to(dtype)
         return _or_one(self.float_degree(dtype)).rsqrt(), out_degree.rsqrt()
+
+    def own_scale(self, normalization: str, dtype: torch.dtype) -> Tensor | None:
+        """Factor on the node itself in a closed sum, ``[N]``; None where it is left out."""
+        if not normalization.startswith("closed-"):
+            return None
+        key = ("own scale", dtype)
+        return self.kept(key, lambda: self._closed_degree(dtype).reciprocal())
+
+    def _closed_degree(self, dtype: torch.dtype) -> Tensor:
+        return (self.weighted_degree + 1).to(dtype)
 
     def relation(self, direction: str) -> "Neighborhood":
         """The same nodes with the edges a message travels along.

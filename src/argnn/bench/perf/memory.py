@@ -34,7 +34,9 @@ def free_memory(device: torch.device) -> None:
         torch.cuda.empty_cache()
 
 
-def host_memory(name: str, config: PerfConfig, step_done: Callable[[], None]) -> dict[str, Any]:
+def host_memory(
+    name: str, config: PerfConfig, step_done: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
     """Peak memory of two training steps of a row in this process, which must be a fresh one.
 
     Libraries are loaded and kernels compiled by a step on a tiny graph before. The first step

@@ -36,7 +36,7 @@ class PerfRow:
         with kernels(self.spec.mode):
             self.model = _model(name, config).to(device)
         self.penalties: list[nn.Module] = []
-        if self.spec.preset is not None:
+        if self.spec.preset is not None and config.penalties:
             regularizers = (RicciRegularizer, SmoothnessRegularizer)
             self.penalties = [kind(PENALTY, reduction="mean").to(device) for kind in regularizers]
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=LEARNING_RATE)
@@ -47,7 +47,7 @@ class PerfRow:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def step(self) -> None:
-        """One training step on all nodes: forward, loss, penalties, backward, Adam."""
+        """One training step on all nodes: forward, loss, penalties if asked for, backward, Adam."""
         self.model.train()
         with kernels(self.spec.mode):
             self.optimizer.zero_grad(set_to_none=True)
@@ -83,12 +83,14 @@ def kernels(mode: str | None) -> AbstractContextManager[None]:
 
 def _model(name: str, config: PerfConfig) -> nn.Module:
     sizes, layers, rate = (config.input_channels, config.channels), config.layers, config.dropout
-    preset = ROWS[name].preset
+    preset, metric = ROWS[name].preset, ROWS[name].metric
     if preset is not None:
-        return ARGNN(*sizes, CLASSES, layers, preset=preset, dropout=rate, input_dropout=rate)
-    if name == "gcn-sparse":
+        options = {} if metric is None else {"metric": metric}
+        rates = {"dropout": rate, "input_dropout": rate}
+        return ARGNN(*sizes, CLASSES, layers, preset=preset, **rates, **options)
+    if name == "gcn-best":
         return MODELS["gcn"](*sizes, CLASSES, layers, dropout=rate)
-    if name == "gcn":
+    if name == "gcn-pyg":
         # Cached: otherwise PyG normalises again in every step, which would slow it down.
         rival: nn.Module = GCN(*sizes, layers, CLASSES, dropout=rate, cached=True)
     else:

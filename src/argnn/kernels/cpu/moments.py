@@ -96,8 +96,8 @@ def moments_backward(
     r"""Gradient of :func:`moments` for the features; ``share`` is one over the degree or 0.
 
     With :math:`\mathbf{p}_i = s_i (\bar{\mathbf{a}}_i - 2 \bar{\mathbf{v}}_i \mathbf{h}_i)` and
-    :math:`\mathbf{q}_i = 2 s_i \bar{\mathbf{v}}_i` of each node, prepared once, an edge gathers two
-    rows side by side: its source gets :math:`\sum_i \mathbf{p}_i + \mathbf{h}_j \sum_i \mathbf{q}_i`.
+    :math:`\mathbf{q}_i = 2 s_i \bar{\mathbf{v}}_i` of each node, prepared once and side by side,
+    the sources get :math:`\sum_i \mathbf{p}_i + \mathbf{h}_j \sum_i \mathbf{q}_i`.
     """
     out = floats(h, *h.shape)
     weight = edge_weight(transpose, h)

@@ -1,6 +1,6 @@
 """Message passing under a learned metric."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import torch
@@ -11,6 +11,7 @@ from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.nn.inits import reset, zeros
 from torch_geometric.utils import is_sparse, to_edge_index
 
+from argnn import functional as AF
 from argnn.errors import require
 from argnn.functional.edge_weights import NEIGHBOR_NORMS, weighted_sum
 from argnn.functional.factored import scaled_metric
@@ -27,7 +28,7 @@ from argnn.functional.neighborhood import (
 )
 from argnn.nn.conv.edge_masks import message_mask
 from argnn.nn.conv.message_forms import MESSAGE_FORMS, MessageForm, OperatorForm
-from argnn.nn.metric import METRICS, Metric
+from argnn.nn.metric import METRICS, Metric, MetricNet
 
 #: A number of channels that the first input decides.
 LAZY = -1
@@ -79,10 +80,10 @@ class ARConv(MessagePassing):
             weights (operator form).
         eps0: Baseline of the modulation.
         neighbor_norm: See :func:`argnn.functional.edge_attention`.
-        metric: Where the metric comes from: ``"features"``, ``"structure"`` or ``"both"`` learn it
-            from these inputs (see :class:`~argnn.nn.MetricNet`), ``"shared"`` and ``"free"`` have
-            parameters for groups of nodes or for each node, ``"fixed"`` keeps it at
-            ``metric_options["value"]``.
+        metric: Where the metric comes from: ``"features"``, ``"structure"``, ``"both"`` or
+            ``"message"`` (not in the scalar form) learn it from these inputs, see
+            :class:`~argnn.nn.MetricNet`; ``"shared"`` and ``"free"`` have parameters for groups of
+            nodes or for each node; ``"fixed"`` keeps it at ``metric_options["value"]``.
         metric_options: Further arguments of the metric module, such as its ``shape``.
         sending_metric: Whether a second metric of the same kind acts on the messages that a node
             sends, before they are summed (:eq:`sending`; operator form).
@@ -157,9 +158,10 @@ class ARConv(MessagePassing):
         self.width = width = sizes[-1]
         self.lin_source = Linear(*sizes, bias=False) if len(sizes) == 2 else None
         measured = width if self.message_form.on_inputs else self.out_channels
-        self.metric_net = METRICS[self._metric_name].build(
-            self._metric_name, width, measured, **self._metric_options
-        )
+        self.metric_net = self._built_metric(measured)
+        need = "another one in the scalar form, whose sums need the metric"
+        fits = self.metric_net.num_sums == 0 or not self.message_form.on_edges
+        require(fits, "metric", need, repr(self._metric_name))
         self.metric_channels = self.metric_net.metric_channels
         count = len(self.directions()) * self.hops if self.message_form.has_weights else 0
         own = Linear(width, self.out_channels, bias=False) if self._has_self_path else None
@@ -169,9 +171,13 @@ class ARConv(MessagePassing):
         )
         self.sending_net: Metric | None = None
         if self._has_sending_metric:
-            self.sending_net = METRICS[self._metric_name].build(
-                self._metric_name, width, measured, **self._metric_options
-            )
+            self.sending_net = self._built_metric(measured)
+
+    def _built_metric(self, channels: int) -> Metric:
+        name, options = self._metric_name, self._metric_options
+        if METRICS[name] is MetricNet:
+            options = {"num_sums": len(self.directions())} | options
+        return METRICS[name].build(name, self.width, channels, **options)
 
     def message_maps(self) -> list[nn.Module]:
         """The linear map of the messages of each direction and hop."""
@@ -237,7 +243,22 @@ class ARConv(MessagePassing):
     def metric(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         """Metric of every node, ``[N, metric_channels]``, or factored, ``[N, 1 + R, D]``."""
         hood = prepared_edges(edge_index, x.size(0), edge_weight)
-        g = computed_rows(self.metric_net(x, hood), hood)
+        return self.metric_from_sums(x, hood, self.read_sums(x, hood))
+
+    def read_sums(self, x: Tensor, edge_index: Edges) -> list[Tensor]:
+        """The sums of neighbours, one per direction, that the metric reads; mostly none.
+
+        Messages of the first hop are linear maps of these sums: with ``forward(..., sums=...)``
+        the rows of neighbours are gathered once for both.
+        """
+        hood = prepared_edges(edge_index, x.size(0))
+        directions = self.directions() if self.metric_net.num_sums else ()
+        return [AF.aggregate(x, hood.relation(way), self.normalization) for way in directions]
+
+    def metric_from_sums(self, x: Tensor, edge_index: Edges, sums: Sequence[Tensor]) -> Tensor:
+        """As :meth:`metric`, from sums that :meth:`read_sums` has given."""
+        hood = prepared_edges(edge_index, x.size(0))
+        g = computed_rows(self.metric_net(x, hood, *([sums] if sums else [])), hood)
         return g if self.growth == 1 else scaled_metric(g, self.growth)
 
     def sending(
@@ -247,7 +268,8 @@ class ARConv(MessagePassing):
         if self.sending_net is None:
             return None
         hood = prepared_edges(edge_index, x.size(0), edge_weight)
-        return computed_rows(self.sending_net(x, hood), hood)
+        sums = self.read_sums(x, hood)
+        return computed_rows(self.sending_net(x, hood, *([sums] if sums else [])), hood)
 
     def sent(self, number: int, x: Tensor, s: Tensor | None) -> Tensor:
         """What nodes send by one linear map, after their sending metric, ``[N, out_channels]``."""
@@ -265,6 +287,7 @@ class ARConv(MessagePassing):
         *,
         g: Tensor | None = None,
         s: Tensor | None = None,
+        sums: Sequence[Tensor] = (),
     ) -> Tensor:
         """The result under the metric ``g``, or under the learned metric if it is None.
 
@@ -280,9 +303,11 @@ class ARConv(MessagePassing):
             size: The numbers of sources and targets, which are checked.
             g: A metric to use instead of the learned one, as :meth:`metric` gives it.
             s: The same for the metric of :meth:`sending`.
+            sums: What :meth:`read_sums` has given, beside ``g``, so that it need not be summed
+                again.
         """
         if torch.compiler.is_compiling() and needs_gradient(edge_weight):
-            return self._uncompiled(x, edge_index, edge_weight, size, g=g, s=s)
+            return self._uncompiled(x, edge_index, edge_weight, size, g=g, s=s, sums=sums)
         mapped = isinstance(self.in_channels, tuple)
         if isinstance(x, Tensor):
             x = (x, x)
@@ -297,12 +322,12 @@ class ARConv(MessagePassing):
             raise ValueError(f"the features are of {counts} nodes, but size is {tuple(size)}")
         if sources is targets and not mapped:
             hood = prepared_edges(edge_index, counts[0], edge_weight)
-            return self._convolved(targets, hood, g, s)
+            return self._convolved(targets, hood, g, s, sums)
         self._check_bipartite(sources, targets, g)
         edges, weight = _listed(edge_index, edge_weight)
         hood = bipartite_neighborhood(edges, *counts, weight)
         sources = sources if self.lin_source is None else self.lin_source(sources)
-        return self._convolved(torch.cat([sources, targets]), hood, None, None)[counts[0] :]
+        return self._convolved(torch.cat([sources, targets]), hood, None, None, ())[counts[0] :]
 
     def _check_bipartite(self, sources: Tensor, targets: Tensor, g: Tensor | None) -> None:
         widths = sources.size(-1), targets.size(-1)
@@ -318,10 +343,16 @@ class ARConv(MessagePassing):
             )
 
     def _convolved(
-        self, x: Tensor, hood: Neighborhood, g: Tensor | None, s: Tensor | None
+        self,
+        x: Tensor,
+        hood: Neighborhood,
+        g: Tensor | None,
+        s: Tensor | None,
+        sums: Sequence[Tensor],
     ) -> Tensor:
         if g is None:
-            g = self.metric(x, hood)
+            sums = self.read_sums(x, hood)
+            g = self.metric_from_sums(x, hood, sums)
         elif g.shape != (self._metric_rows(x, g, hood), *self.metric_net.metric_size):
             expected = [x.size(0), *self.metric_net.metric_size]
             raise ValueError(f"the metric must have shape {expected} (got {list(g.shape)})")
@@ -330,9 +361,11 @@ class ARConv(MessagePassing):
             if s is not None:
                 raise ValueError("explainers mask the messages of layers without a sending metric")
             return self._masked(x, g, hood)
-        if s is None:
+        if s is None and not sums:
             return self.message_form.convolved(self, x, g, hood)
-        return cast(OperatorForm, self.message_form).convolved(self, x, g, hood, s)
+        # Forms that act on sums; those of sent messages are not the ones that a metric reads.
+        known: dict[str, Any] = {"sums": sums} if s is None else {"s": s}
+        return cast(OperatorForm, self.message_form).convolved(self, x, g, hood, **known)
 
     def _metric_rows(self, x: Tensor, g: Tensor, hood: Neighborhood) -> int:
         """Nodes whose metric is needed: only the computed ones, if it does not act on edges."""

@@ -1,6 +1,7 @@
 """How a metric acts on messages: one class per form, and the table of their names."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
@@ -47,7 +48,9 @@ class MessageForm(ABC):
     def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
         """The result of the convolution, ``[N, out_channels]``.
 
-        A form that ``may_send`` also takes ``s``, the metric of the nodes that send.
+        A form that does not act on single edges may also be given ``sums``, those of the features
+        along each direction, which are known already. One that ``may_send`` also takes ``s``, the
+        metric of the nodes that send.
         """
 
     @abstractmethod
@@ -111,6 +114,7 @@ class OperatorForm(MessageForm):
         x: Tensor,
         g: Tensor,
         hood: Neighborhood,
+        sums: Sequence[Tensor] = (),
         s: Tensor | None = None,
     ) -> Tensor:
         """Apply the operator to the sum over directions and hops."""
@@ -119,14 +123,18 @@ class OperatorForm(MessageForm):
         # and rows that are not computed here are not mapped.
         own_only = isinstance(hood, GraphPart) and hood.own_only
         reuses = conv.hops > 1 and conv.width <= conv.out_channels
-        sums_first = s is None and (own_only or reuses)
+        sums_first = s is None and (own_only or reuses or len(sums) > 0)
         messages: list[Tensor] = []
-        for direction in conv.directions():
+        known = list(sums) or [None] * len(conv.directions())
+        for direction, first in zip(conv.directions(), known, strict=True):
             relation, summed = hood.relation(direction), x
             for hop in range(1, conv.hops + 1):
                 if sums_first:
-                    summed = hood.complete(summed) if hop > 1 else summed
-                    summed = AF.aggregate(summed, relation, conv.normalization)
+                    if hop > 1 or first is None:
+                        summed = hood.complete(summed) if hop > 1 else summed
+                        summed = AF.aggregate(summed, relation, conv.normalization)
+                    else:
+                        summed = first
                     summed = computed_rows(summed, hood)
                     messages.append(conv.message_maps()[number](summed))
                     number += 1
@@ -176,9 +184,19 @@ class InterpolationForm(MessageForm):
         """False: only the node's own metric acts."""
         return False
 
-    def convolved(self, conv: "ARConv", x: Tensor, g: Tensor, hood: Neighborhood) -> Tensor:
+    def convolved(
+        self,
+        conv: "ARConv",
+        x: Tensor,
+        g: Tensor,
+        hood: Neighborhood,
+        sums: Sequence[Tensor] = (),
+    ) -> Tensor:
         """Interpolate between the node and the sum of its neighbours."""
-        summed = AF.aggregate(x, hood.relation(conv.direction), conv.normalization)
+        if sums:
+            summed = sums[0]
+        else:
+            summed = AF.aggregate(x, hood.relation(conv.direction), conv.normalization)
         own, g, summed = (computed_rows(h, hood) for h in (x, g, summed))
         return self.from_sums(conv, own, g, [summed])
 

@@ -17,6 +17,7 @@ METRICS: dict[str, type[Metric]] = {
     "features": MetricNet,
     "structure": MetricNet,
     "both": MetricNet,
+    "message": MetricNet,
     "shared": SharedMetric,
     "free": FreeMetric,
 }

@@ -22,6 +22,9 @@ class Metric(nn.Module, ABC):
 
     switches: ClassVar[Mapping[str, str]] = {}
 
+    #: How many sums of neighbours, one per direction of messages, :meth:`forward` reads.
+    num_sums: int = 0
+
     #: Size :math:`D` of the vectors that the metric measures.
     metric_channels: int
 
@@ -44,7 +47,10 @@ class Metric(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
-        """The metric of every node, ``[N, *metric_size]``."""
+        """The metric of every node, ``[N, *metric_size]``.
+
+        A family with ``num_sums`` takes a third argument, the sums: one ``[N, in_channels]`` each.
+        """
 
     def reset_parameters(self) -> None:
         """Draw all weights anew; nothing to do without weights."""

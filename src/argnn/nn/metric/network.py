@@ -1,5 +1,6 @@
 """A metric that a small network learns."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from argnn.nn.graph_statistics import (
 )
 from argnn.nn.metric.learned import LearnedMetric
 
-METRIC_INPUTS = ("features", "structure", "both")
+METRIC_INPUTS = ("features", "structure", "both", "message")
 
 
 class MetricNet(LearnedMetric):
@@ -43,7 +44,10 @@ class MetricNet(LearnedMetric):
         inputs: ``"features"`` is the paper's :math:`[\mathbf{h}_i; \mathbf{a}_i]`,
             ``"structure"`` the structural descriptor :math:`\mathbf{s}_i` alone, and ``"both"``
             is :math:`[\mathbf{h}_i; \mathbf{a}_i; \mathbf{v}_i; \mathbf{s}_i]` with the
-            dispersion :math:`\mathbf{v}_i` of the neighbours.
+            dispersion :math:`\mathbf{v}_i` of the neighbours. ``"message"`` is
+            :math:`[\mathbf{h}_i; \mathbf{m}_i; \mathbf{s}_i]` with the sums
+            :math:`\mathbf{m}_i` that carry the messages: the layer has computed them anyway, so
+            that the metric gathers no row of a neighbour.
         hidden_channels: Width of the hidden layers.
         num_layers: Number of linear layers: 1, 2 or 3.
         init: Metric at the start, before ``start`` scales it: ``"ones"``; ``"uniform"`` in
@@ -53,6 +57,7 @@ class MetricNet(LearnedMetric):
         start: Factor on the metric at the start. At 1 no message passes in the first step.
         spread: Factor on the last layer's random weights at the start; 1 leaves PyTorch's weights.
         norm: Whether hidden layers are layer-normalised.
+        num_sums: Number of sums of messages, for the inputs ``"message"``.
         closed: Whether :math:`\mathbf{a}_i` is a mean over node :math:`i` and its neighbours.
         **options: See :class:`~argnn.nn.LearnedMetric`: shape, floor, ceiling, softplus.
     """
@@ -81,6 +86,7 @@ class MetricNet(LearnedMetric):
         spread: float = 0.0,
         norm: bool = False,
         closed: bool = False,
+        num_sums: int = 1,
         **options: Any,
     ) -> None:
         super().__init__(metric_channels, init=init, start=start, **options)
@@ -89,6 +95,7 @@ class MetricNet(LearnedMetric):
         require(depth_fits, "num_layers of a metric network", "1, 2 or 3", num_layers)
         require(hidden_channels >= 1, "hidden_channels", "positive", hidden_channels)
         self.in_channels = in_channels
+        self.num_sums = num_sums if inputs == "message" else 0
         self.inputs, self.closed, self.spread = inputs, closed, spread
         self.statistics = self._neutral_statistics()
         sizes = [self._input_size(), *[hidden_channels] * (num_layers - 1), self.num_numbers]
@@ -108,6 +115,7 @@ class MetricNet(LearnedMetric):
             "features": 2 * self.in_channels,
             "structure": NUM_DESCRIPTORS,
             "both": 3 * self.in_channels + NUM_DESCRIPTORS,
+            "message": (1 + self.num_sums) * self.in_channels + NUM_DESCRIPTORS,
         }[self.inputs]
 
     def _neutral_statistics(self) -> GraphStatistics | None:
@@ -138,12 +146,15 @@ class MetricNet(LearnedMetric):
             values["mean_size"] = _log_size(hood).mean()
         self.statistics.store(**values)
 
-    def forward(self, h: Tensor, edge_index: Edges) -> Tensor:
-        """Metrics, ``[N, D]``, or factored, ``[N, 1 + R, D]``; edges count in both directions."""
+    def forward(self, h: Tensor, edge_index: Edges, sums: Sequence[Tensor] = ()) -> Tensor:
+        """Metrics, ``[N, D]``, or factored, ``[N, 1 + R, D]``; edges count in both directions.
+
+        Sums of messages count them as the messages do.
+        """
         hood = neighborhood(edge_index, h.size(0))
         if self.training and self.statistics is not None and not self.statistics.is_fitted:
             self.fit_to_graph(hood, h.size(0))
-        raw = self._first_layer(h, hood)
+        raw = self._first_layer(h, hood, sums)
         for norm, lin in zip(self.norms, self.lins[1:], strict=True):
             raw = lin(norm(raw).relu_())  # in place: no gradient needs the old values
         if self.init == "degree":
@@ -152,16 +163,20 @@ class MetricNet(LearnedMetric):
             raw = raw + offset * positive.to(raw)
         return self.metric_of(raw)
 
-    def _first_layer(self, h: Tensor, hood: Neighborhood) -> Tensor:
+    def _first_layer(self, h: Tensor, hood: Neighborhood, sums: Sequence[Tensor]) -> Tensor:
         """The first linear layer, computed part by part without concatenating the inputs."""
         first: Any = self.lins[0]
-        parts = [computed_rows(part, hood) for part in self._inputs(h, hood)]
+        parts = [computed_rows(part, hood) for part in self._inputs(h, hood, sums)]
         weights = first.weight.split([part.size(-1) for part in parts], dim=-1)
         return AF.joint_linear(parts, weights, first.bias)
 
-    def _inputs(self, h: Tensor, hood: Neighborhood) -> list[Tensor]:
+    def _inputs(self, h: Tensor, hood: Neighborhood, sums: Sequence[Tensor]) -> list[Tensor]:
         if self.inputs == "structure":
             return [self._descriptor(h, hood)]
+        if self.inputs == "message":
+            fits = len(sums) == self.num_sums
+            require(fits, "sums", f"as many as messages, {self.num_sums}", len(sums))
+            return [h, *sums, self._descriptor(h, hood)]
         both = hood.relation("undirected")
         if self.inputs == "features":
             return [h, self._neighbor_mean(h, both)]

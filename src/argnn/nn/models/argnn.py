@@ -1,6 +1,6 @@
 """Adaptive Riemannian Graph Neural Networks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, cast, get_type_hints
@@ -229,29 +229,41 @@ class ARGNN(AbstractStack):
         states, metrics, sending = ([h] if self.reads_input() else []), [], []
         for depth in range(self.num_layers):
             h = hood.complete(h)
-            g = with_halo_metrics(self.layer_metric(depth, h, hood), hood, self.metric_on_edges)
+            sums = cast(ARConv, self.convs[depth]).read_sums(h, hood)
+            g = self.layer_metric(depth, h, hood, sums)
+            g = with_halo_metrics(g, hood, self.metric_on_edges)
             s = self.layer_sending(depth, h, hood)
             if s is not None:
                 s = hood.complete(s)
                 sending.append(s)
-            h = self.layer_state(depth, h, g, hood, s)
+            h = self.layer_state(depth, h, g, hood, s, sums)
             states.append(h)
             metrics.append(g)
         return states, metrics, sending
 
-    def layer_metric(self, depth: int, h: Tensor, edge_index: Edges) -> Tensor:
+    def layer_metric(
+        self, depth: int, h: Tensor, edge_index: Edges, sums: Sequence[Tensor] = ()
+    ) -> Tensor:
         """Metric of a layer from the state before it; layers count from 0."""
-        return cast(ARConv, self.convs[depth]).metric(h, edge_index)
+        conv = cast(ARConv, self.convs[depth])
+        return conv.metric_from_sums(h, edge_index, sums) if sums else conv.metric(h, edge_index)
 
     def layer_sending(self, depth: int, h: Tensor, edge_index: Edges) -> Tensor | None:
         """Metric of what nodes send in a layer, as :meth:`layer_metric`; None without one."""
         return cast(ARConv, self.convs[depth]).sending(h, edge_index)
 
     def layer_state(
-        self, depth: int, h: Tensor, g: Tensor, edge_index: Edges, s: Tensor | None = None
+        self,
+        depth: int,
+        h: Tensor,
+        g: Tensor,
+        edge_index: Edges,
+        s: Tensor | None = None,
+        sums: Sequence[Tensor] = (),
     ) -> Tensor:
         """State after a layer, ``[N, D]``, from the state before it and the layer's metrics."""
-        h = normalized(self.norms[depth], self.convs[depth](h, edge_index, g=g, s=s), edge_index)
+        h = self.convs[depth](h, edge_index, g=g, s=s, sums=sums)
+        h = normalized(self.norms[depth], h, edge_index)
         if self.head is None and depth == self.num_layers - 1:
             return h
         if MESSAGE_FORMS[self.formulation.modulation].has_weights:

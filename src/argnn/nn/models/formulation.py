@@ -65,7 +65,8 @@ class Formulation:
         eps0: Baseline of the modulation.
         neighbor_norm: See :func:`argnn.functional.edge_attention`.
         metric: Where the metric comes from: ``"fixed"``; a network that reads ``"features"``,
-            ``"structure"`` or ``"both"``; ``"shared"`` by groups of nodes; or ``"free"``, with
+            ``"structure"``, ``"both"``, or the ``"message"`` (not in the scalar form), see
+            :class:`~argnn.nn.MetricNet`; ``"shared"`` by groups of nodes; or ``"free"``, with
             parameters of each node. A free metric fits its training graph only.
         metric_shape: Which matrices it may be: ``"diagonal"``, ``"scalar"``, ``"block"``,
             ``"lowrank"`` or ``"full"``. A fixed metric is the same in every shape.
@@ -166,6 +167,11 @@ class Formulation:
         require(inside, "metric_start", bounds, self.metric_start)
         if self.hops > 1 and not MESSAGE_FORMS[self.modulation].many_hops:
             raise ConfigError("hops above 1 need modulation='operator'")
+        if self.metric == "message" and MESSAGE_FORMS[self.modulation].on_edges:
+            raise ConfigError(
+                f"metric=message reads sums that modulation={self.modulation} weighs by the "
+                "metric: it needs modulation=operator or interpolation"
+            )
         if self.sending_metric and not MESSAGE_FORMS[self.modulation].may_send:
             raise ConfigError("sending_metric needs modulation='operator'")
         if not MESSAGE_FORMS[self.modulation].has_weights:
