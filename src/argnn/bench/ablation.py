@@ -41,14 +41,8 @@ def find_study(
 ) -> Experiment:
     """A study, on the graphs of the paper or on another one.
 
-    Args:
-        name: Its name, without the prefix.
-        data: The graph; those of the study if not given.
-        splits: The splits; all if not given.
-        seeds: The seeds; the usual ones of the graph if not given.
-        settings: Texts such as ``train.epochs=50`` that hold for all levels. What a level itself
-            sets stays.
-        task: What the graph has to be learned for.
+    Without ``data`` on the graphs of the paper. ``settings`` are texts such as ``train.epochs=50``
+    that hold for all levels; what a level itself sets stays.
     """
     known = studies()
     study = known[canonical_name(name, known, "study")]
@@ -66,10 +60,6 @@ def levels(study: Experiment, rows: Sequence[Row]) -> list[dict[str, Any]]:
 
     Differences are paired over splits: the level minus the reference, with p-values of
     Wilcoxon's test that Holm's rule corrects over the levels of a graph.
-
-    Args:
-        study: The study.
-        rows: Its rows.
     """
     found = []
     for column in dict.fromkeys(column_of(row) for row in rows):

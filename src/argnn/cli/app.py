@@ -4,8 +4,10 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from types import SimpleNamespace
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -23,6 +25,9 @@ NOTHING = "nothing was written"
 #: Options and arguments that name what a command writes, which it puts in its place whole.
 _OUTPUTS = ("out", "tables", "diagram", "json_file", "store", "plots")
 
+#: All that the user said to a command, by the names of its options.
+Given = SimpleNamespace
+
 app = typer.Typer(
     name="argnn",
     help="Adaptive Riemannian Graph Neural Networks: every node learns its own metric.",
@@ -33,24 +38,34 @@ app = typer.Typer(
 
 
 def command(
-    heading: str, example: str, *groups: options.Group
+    heading: str, example: str, *listed: Parameter | options.Group
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Join a command to the application.
 
     Args:
         heading: Under which the help lists it.
         example: A use of it, which its help shows, and its errors about missing words.
-        *groups: Options that the command finds in the parameters of its context.
+        *listed: Its arguments and options, one by one or in groups. The function gets those that
+            it names, with ``**rest`` all others, and as ``given`` one object with all of them and
+            Typer's ``context``.
     """
+    groups = [[one] if isinstance(one, Parameter) else one for one in listed]
+    parameters = [one for group in groups for one in group]
+    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    asked = Signature([context, *parameters, *options.SAYING])
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        work = options.with_options(*groups, options.SAYING)(function)
+        named = signature(function).parameters
+        has_rest = any(one.kind is Parameter.VAR_KEYWORD for one in named.values())
+        wanted = [one.name for one in parameters if has_rest or one.name in named]
 
-        @wraps(work)
+        @wraps(function)
         def guarded(**given: Any) -> None:
             with writing(*(given.get(name) for name in _OUTPUTS)):
-                work(**given)
+                known = {name: given[name] for name in wanted}
+                function(**known, **({"given": Given(**given)} if "given" in named else {}))
 
+        guarded.__signature__ = asked  # type: ignore[attr-defined]
         return app.command(epilog=EXAMPLE + example, rich_help_panel=heading)(guarded)
 
     return decorate
@@ -96,8 +111,10 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return facts.st_ino, facts.st_mtime_ns
 
 
-def output_console() -> Console:
+def output_console(quiet: bool = False) -> Console:
     """Where results are printed: as wide as the terminal, or of a fixed width elsewhere."""
+    if quiet:
+        return Console(quiet=True)
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 
@@ -113,12 +130,12 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-@options.with_options(options.SAYING)
-def _common(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
+def _common(**given: Any) -> None:
     pass
+
+
+_VERSION = options.option(
+    "version", bool, "Show the version.", callback=_show_version, is_eager=True
+)
+_common.__signature__ = Signature([_VERSION, *options.SAYING])  # type: ignore[attr-defined]
+app.callback()(_common)

@@ -5,14 +5,32 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
-from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli.app import (
+    Given,
+    command,
+    complain,
+    keeping,
+    output_console,
+    print_json,
+    remarks,
+    say,
+)
 from argnn.cli.completion import experiments as experiment_names
-from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
+from argnn.cli.options import (
+    ADDRESS,
+    AS_JSON,
+    CELLS,
+    DATA_ROOT,
+    DEVICE,
+    EXECUTOR,
+    argument,
+    option,
+)
 from argnn.errors import ConfigError
 from argnn.runs.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.tables import rich_table
@@ -28,58 +46,42 @@ if TYPE_CHECKING:
 _SHOWN_FAILURES, _SHOWN_RUNNING = 5, 3
 
 
-@command("Train", "argnn bench embedded --workers 2")
-def bench(
-    experiments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="Names (see --list), or paths of YAML files.",
-            show_default=False,
-            autocompletion=experiment_names,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Results file; results/EXPERIMENT.jsonl if not given.")
-    ] = None,
-    executor: Executor = "local",
-    workers: Annotated[
-        int | None, typer.Option(help="Cells at the same time; one per core if not given.")
-    ] = None,
-    address: Address = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run cells again that failed before.")
-    ] = False,
-    device: Device = "auto",
-    data_root: DataRoot = None,
-    listing: Annotated[
-        bool, typer.Option("--list", help="List the experiments of the package.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+@command(
+    "Train",
+    "argnn bench embedded --workers 2",
+    argument(
+        "experiments",
+        list[str],
+        "Names (see --list), or paths of YAML files.",
+        values=experiment_names,
+        metavar="EXPERIMENT",
+        show_default=False,
+    ),
+    option("out", Path, "Results file; results/EXPERIMENT.jsonl if not given."),
+    EXECUTOR,
+    CELLS,
+    ADDRESS,
+    option("retry_failed", bool, "Run cells again that failed before."),
+    DEVICE,
+    DATA_ROOT,
+    option("listing", bool, "List the experiments of the package.", "--list"),
+    AS_JSON,
+)
+def bench(given: Given) -> None:
     """Run experiments cell by cell; finished cells are skipped on restart."""
-    if listing:
-        _list_experiments(as_json)
+    if given.listing:
+        _list_experiments(given.as_json)
         return
     from argnn.bench.experiments.files import find_experiment
 
-    if not experiments:
+    if not given.experiments:
         raise ConfigError("name an experiment (see argnn bench --list) or a YAML file")
-    targets = with_results_files([find_experiment(name) for name in experiments], out)
-    console = Console(quiet=True) if as_json else output_console()
+    targets = with_results_files([find_experiment(name) for name in given.experiments], given.out)
+    console = output_console(given.as_json)
     with keeping_results(targets):
-        found = ran(
-            targets,
-            console,
-            executor=executor,
-            workers=workers,
-            address=address,
-            device=device,
-            data_root=data_root,
-            retry_failed=retry_failed,
-        )
+        found = ran(targets, console, given, retry_failed=given.retry_failed)
         reports = [_report(*target, found.of(target[0])) for target in targets]
-        if as_json:
+        if given.as_json:
             print_json({"experiments": reports})
         else:
             for report in reports:
@@ -110,12 +112,8 @@ def keeping_results(
 def ran(
     targets: "Sequence[tuple[Experiment, Path]]",
     console: Console,
+    given: Given,
     *,
-    executor: str,
-    workers: int | None,
-    address: str | None,
-    device: str,
-    data_root: str | None,
     retry_failed: bool = False,
 ) -> BenchOutcome:
     """Run the cells of some experiments that are not finished yet, with a progress bar."""
@@ -123,18 +121,18 @@ def ran(
     from argnn.runs.pool import open_executor
 
     with (
-        open_executor(executor, workers, address) as slots,
+        open_executor(given.executor, given.workers, given.address) as slots,
         CellProgress(console) as watcher,
     ):
         planned = plan_bench(
             targets,
             workers=slots,
-            device=device,
-            data_root=data_root,
-            executor=executor,
+            device=given.device,
+            data_root=given.data_root,
+            executor=given.executor,
             tell=watcher.preparing,
         )
-        rows = run_bench(planned, watcher, executor=executor, retry_failed=retry_failed)
+        rows = run_bench(planned, watcher, executor=given.executor, retry_failed=retry_failed)
     return BenchOutcome(planned, rows)
 
 

@@ -2,13 +2,23 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli.app import (
+    Given,
+    command,
+    complain,
+    keeping,
+    output_console,
+    print_json,
+    remarks,
+    say,
+)
+from argnn.cli.options import AS_JSON, DATA, DEVICE, MODEL, PRESET, TASK, option
 from argnn.errors import ConfigError
 from argnn.runs.progress import CountingBar, SplitProgress
 
@@ -23,86 +33,71 @@ if TYPE_CHECKING:
 
 #: What may be said when a run is continued; everything else is known from the run.
 _WITH_RESUME = (
-    "data",
-    "resume",
-    "data_root",
-    "workers",
-    "dashboard",
-    "as_json",
-    "quiet",
-    "verbose",
+    *("data", "resume", "data_root", "workers", "dashboard", "as_json", "quiet", "verbose"),
 )
 
 
-@command("Train", "argnn train cora --split all", options.TRAINING, options.GRAPH)
-def train(
-    context: typer.Context,
-    data: Annotated[str | None, options.DATA] = None,
-    model: options.Model = None,
-    task: options.Task = None,
-    preset: options.Preset = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Number of the split, several with commas, or all; 0 if not given, with --folds "
-            "all."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of weights and dropout.")] = 0,
-    epochs: Annotated[int | None, typer.Option(help="Most epochs to train for.")] = None,
-    device: options.Device = "auto",
-    out: Annotated[Path | None, typer.Option(help="New folder for the run.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Folder of a run to continue.")] = None,
-    settings_file: Annotated[
-        str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
-    ] = None,
-    no_trial: Annotated[
-        bool, typer.Option("--no-trial", help="Take stored settings or the preset; try no recipes.")
-    ] = False,
-    workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
-    checkpoint_every: Annotated[
-        int | None, typer.Option(help="Epochs between checkpoints, 25 if not given; 0 for none.")
-    ] = None,
-    dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Write TensorBoard events into the run folder.")
-    ] = False,
-    as_json: options.AsJson = False,
-) -> None:
+@command(
+    "Train",
+    "argnn train cora --split all",
+    DATA.replace(default=None),
+    MODEL,
+    TASK,
+    PRESET,
+    option(
+        "split",
+        str,
+        "Number of the split, several with commas, or all; 0 if not given, with --folds all.",
+    ),
+    option("seed", int, "Seed of weights and dropout.", default=0),
+    option("epochs", int, "Most epochs to train for."),
+    DEVICE,
+    option("out", Path, "New folder for the run."),
+    option("resume", Path, "Folder of a run to continue."),
+    option("settings_file", str, "A file that argnn tune wrote.", "--settings"),
+    option("no_trial", bool, "Take stored settings or the preset; try no recipes."),
+    option("workers", int, "Splits to run at the same time."),
+    option("checkpoint_every", int, "Epochs between checkpoints, 25 if not given; 0 for none."),
+    option("dashboard", bool, "Write TensorBoard events into the run folder."),
+    AS_JSON,
+    options.TRAINING,
+    options.GRAPH,
+)
+def train(given: Given) -> None:
     """Train a model on one split or on all, and score it on the test nodes or links."""
-    if dashboard:
+    if given.dashboard:
         from argnn.runs.dashboard import require_tensorboard
 
         require_tensorboard()
-        if context.params["batching"] == "clusters":
+        if given.batching == "clusters":
             raise ConfigError("a dashboard needs the whole graph at once: leave out --dashboard")
-    console = Console(quiet=True) if as_json else output_console()
-    if _goes_on(out, context.params["data_root"]):
-        folder, plan = _continued(out, data, None, workers)
-    elif resume is not None:
-        _refuse_settings(context)
-        folder, plan = _continued(resume, data, context.params["data_root"], workers)
+    console = output_console(given.as_json)
+    if _goes_on(given.out, given.data_root):
+        folder, plan = _continued(given.out, given.data, None, given.workers)
+    elif given.resume is not None:
+        _refuse_settings(given.context)
+        folder, plan = _continued(given.resume, given.data, given.data_root, given.workers)
     else:
         from argnn.settings.resolve import AUTO, Request
         from argnn.settings.tuned import read_tuned
 
-        if data is None:
+        if given.data is None:
             raise ConfigError("name a data set (see argnn datasets), a graph file, or --resume RUN")
         # Model, preset and task that the user need not name: those of a file, where one is given.
-        usual = (
-            Request(data, task=AUTO) if settings_file is None else read_tuned(Path(settings_file))
-        )
+        file = given.settings_file
+        usual = Request(given.data, task=AUTO) if file is None else read_tuned(Path(file))
         request = options.requested(  # which reads the parameters that are not named here
-            context.params,
-            model=model or usual.model,
-            preset=preset or usual.preset,
-            task=task or usual.task,
-            split=split or ("all" if context.params["folds"] else "0"),
+            vars(given),
+            model=given.model or usual.model,
+            preset=given.preset or usual.preset,
+            task=given.task or usual.task,
+            split=given.split or ("all" if given.folds else "0"),
         )
-        folder, plan = _begun(request, out, remarks(console))
+        folder, plan = _begun(request, given.out, remarks(console))
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
-        if dashboard:
+        if given.dashboard:
             say(remarks(console), f"Live view: tensorboard --logdir {folder.root}")
-        _run(plan, folder, console, as_json, dashboard)
+        _run(plan, folder, console, given.as_json, given.dashboard)
 
 
 def _goes_on(out: Path | None, data_root: str | None) -> TypeGuard[Path]:
@@ -118,13 +113,11 @@ def _goes_on(out: Path | None, data_root: str | None) -> TypeGuard[Path]:
 
 def _refuse_settings(context: typer.Context) -> None:
     """Raise where the command line names a setting, which the run to continue knows already."""
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
+    for one in context.command.params:
+        source = context.get_parameter_source(one.name or "")
         is_given = source is not None and source.name == "COMMANDLINE"
-        if is_given and option.name not in _WITH_RESUME:
-            raise ConfigError(
-                f"--resume takes its settings from the run: leave out {option.opts[0]}"
-            )
+        if is_given and one.name not in _WITH_RESUME:
+            raise ConfigError(f"--resume takes its settings from the run: leave out {one.opts[0]}")
 
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":

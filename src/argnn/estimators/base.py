@@ -183,14 +183,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     ) -> tuple[NodeTask, Tensor]:
         """Settle the settings, with a trial where one is needed, and train.
 
-        Args:
-            request: What is asked for.
-            graph: Features and edges.
-            sizes: As of :meth:`_resolved`.
-            make_task: Gives the task on a device.
-
-        Returns:
-            The task, and the raw outputs of the trained model.
+        Gives the task and the raw outputs of the trained model. ``sizes`` are those of
+        :meth:`_resolved`, and ``make_task`` gives the task on a device.
         """
         base = base_settings(request)
         # Settings are checked once before the trial: it must not end in a typing mistake.
@@ -365,13 +359,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         return [selected_rows(graph, g.numpy()) for g in self._outputs(self.read(graph))[1]]
 
     def _scored(self, graph: Data, known: NDArray[np.bool_], mask: Any) -> NDArray[np.bool_]:
-        """The labelled nodes of a mask; without one, those that were not learned from.
-
-        Args:
-            graph: What :meth:`read` gave.
-            known: The labelled nodes, ``[N]``.
-            mask: As of ``score``.
-        """
+        """The labelled nodes of a mask; without one, those that were not learned from."""
         if mask is not None or not known.any():
             return scored_nodes(known, mask)
         sizes = graph.x.size(0), graph.edge_index.size(1)

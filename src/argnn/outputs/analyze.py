@@ -52,26 +52,8 @@ def analyze(
 ) -> dict[str, Any]:
     """Load a run, its graph and its model, and write the page, whole or not at all.
 
-    Args:
-        run: Folder of a run of ``argnn train``.
-        out: The page to write.
-        split: The split whose model is shown; the first where not given.
-        force: Whether existing files may be replaced.
-        data_root: Folder of the raw benchmark files.
-        seed: Fixes drawing and rewiring.
-        tables: Folder for the statistics as tables; none are written where not given.
-        table_format: ``"csv"`` or ``"parquet"``.
-        ollivier: Whether the tables have Ollivier-Ricci curvatures, which take long.
-        tell: Is told what is done.
-        beside: More for the overview of the page, such as a ``comparison``.
-
-    Returns:
-        What was written, and notes on what the page does not show; ``layers`` is the number of
-        layers with a metric.
-
-    Raises:
-        RunError: The run is damaged or unfinished, or the page cannot be written.
-        DataError: The graph cannot be loaded.
+    The options are those of the command. ``beside`` is more for the overview of the page, such as a
+    ``comparison``; ``layers`` of the result is the number of layers with a metric.
     """
     require_writable(out, force)
     paths = _table_paths(tables, table_format)
@@ -140,14 +122,8 @@ def run_subject(
 ) -> Subject:
     """What a page shows of one split of a run, or of an estimator in memory.
 
-    Args:
-        run: Its folder, or what stands for it in error messages.
-        config: Its configuration.
-        estimator: The model of the split.
-        graph: The graph that it sees, with labels and splits.
-        split: Number of the split.
-        rows: The results of all splits that are finished.
-        seed: Fixes drawing and rewiring.
+    ``run`` is its folder, or what stands for it in error messages; ``rows`` are the results of all
+    splits that are finished.
     """
     row = rows.get(split)
     if row is None:

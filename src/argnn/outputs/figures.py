@@ -70,23 +70,8 @@ def draw_figures(
 
     All runs are read before the first file is written, so that a damaged run leaves no files.
 
-    Args:
-        runs: Folders of runs.
-        out: Folder for the figures.
-        results: Results files of ``argnn bench``, for the bars.
-        split: Split whose model is drawn; the first finished one where not given.
-        formats: File formats.
-        dpi: Dots per inch of images.
-        force: Whether existing figures may be replaced.
-        data_root: Folder of the raw benchmark files.
-        tell: Is told what is done.
-
-    Returns:
-        The files, notes on what could not be drawn, and the points of the homophily figure: name,
-        homophily, mean kappa and NRMD of every run with a metric, None where one is not defined.
-
-    Raises:
-        RunError: A run is missing, damaged or unfinished, or a file would be overwritten.
+    The options are those of the command. The result has the files, notes on what could not be
+    drawn, and the points of the homophily figure.
     """
     check_formats(formats)
     if not runs and not results:

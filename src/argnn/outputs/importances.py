@@ -27,18 +27,7 @@ def importances(
 ) -> dict[str, Any]:
     """Shuffle each column of a run's graph, and write by how much its validation score falls.
 
-    Args:
-        run: Folder of a run of ``argnn train``.
-        out: The table to write, as CSV.
-        split: The split whose model is asked; the first where not given.
-        repeats: How often each column is shuffled.
-        seed: Of the shuffling.
-        force: Whether an existing table may be replaced.
-        data_root: Folder of the raw benchmark files.
-        verbose: As of the estimators.
-
-    Returns:
-        What was written: the rows of :meth:`argnn.ARGNNClassifier.importances`, and its path.
+    The options are those of the command; the result has the rows of the estimator's method.
     """
     require_writable(out, force)
     folder, stored = open_run(run)

@@ -49,32 +49,8 @@ def predict(
 ) -> dict[str, Any]:
     """Load a model and a graph, predict, and write the table, whole or not at all.
 
-    Args:
-        run: Folder of a run or of a model.
-        out: The table to write.
-        data: Name or path of the graph; if not given, the graph of the run, for links without
-            the pairs that were held out.
-        split: Of a run, the split whose model is used; the first where not given.
-        pairs: For links, a CSV file with the columns ``source`` and ``target``.
-        top: For links, how many new ones are suggested instead.
-        node: With ``top``, the node whose links are suggested; all nodes where not given.
-        new_nodes: For classes, a file of nodes that the graph does not have: a table with an id and
-            the columns of the training table (``.csv``, ``.parquet``), or an ``.npz`` file with
-            ``x`` and ``edge_index``. Then only these are predicted.
-        new_edges: Their edges, a table with the columns ``source`` and ``target``.
-        force: Whether an existing table may be replaced.
-        data_root: Folder of the raw benchmark files.
-        device: Where it is computed, as in :func:`argnn.load`.
-        tell: Is told what is done.
-
-    Returns:
-        What was predicted: the number of nodes or pairs (``rows``), how often each class was
-        (``counts``), and the expected calibration error on validation (``ece``; None without
-        calibration), among others.
-
-    Raises:
-        RunError: The model is damaged, or the table cannot be written.
-        DataError: The graph does not fit the model.
+    The options are those of the command. Of a run without ``data`` its own graph is taken, for
+    links without the pairs that were held out.
     """
     require_writable(out, force)
     device = resolve_device(device, "--device")

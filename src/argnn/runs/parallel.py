@@ -76,11 +76,7 @@ def run_splits(
     After each split ``scores.json`` is written anew. A split that fails leaves a row with its
     error, and the others go on.
 
-    Returns:
-        One row per split, in their order.
-
-    Raises:
-        RunError: Another process is running them, or a file of the run is damaged.
+    Another process that runs them is an error, and so is a damaged file.
     """
     with folder.held():
         record_code(folder, code_state())

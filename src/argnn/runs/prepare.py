@@ -162,15 +162,8 @@ def settled(
 ) -> list[Plan]:
     """The plans of some drafts; their trials run in one pool.
 
-    Args:
-        drafts: What was checked.
-        workers: Trials that run at the same time; as many as splits of the first draft do, if
-            not given.
-        executor: As of :func:`argnn.runs.pool.open_pool`.
-        tell: As of :func:`prepare`.
-
-    Raises:
-        Exception: That of the first trial which failed.
+    Without ``workers`` so many trials run at the same time as splits of the first draft do. The
+    first trial that fails raises its error.
     """
     plans: dict[int, Plan] = {}
     with closing(settling(drafts, workers, executor=executor, tell=tell)) as found:

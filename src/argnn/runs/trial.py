@@ -147,12 +147,7 @@ class TrialJob:
         return self.chosen(halving.trials)
 
     def chosen(self, trials: Sequence[Trial], stopped: bool = False) -> BaseSettings:
-        """The settings of the best recipe, with a record of all; of the first, if none was tried.
-
-        Args:
-            trials: What is known of each recipe.
-            stopped: Whether the user ended the trial early.
-        """
+        """Settings of the best recipe, or of the first if none was tried, with a record of all."""
         best = best_of(trials) if trials else self.recipes[0].holding(self.held)
         spent = sum(trial.epochs for trial in trials)
         source = f"chosen on validation from {len(trials)} recipes in {spent} epochs: {best.name}"
@@ -213,14 +208,7 @@ def _finalists(trials: Sequence[Trial]) -> list[Trial]:
 
 
 class Halving:
-    """A trial: successive halving, then variations of the winner.
-
-    Args:
-        job: What is tried.
-        visible: Features and edges, on the device of the job.
-        task: Loss and validation score; it holds no test label.
-        on_epoch: Is told the epochs of all runs, counted through.
-    """
+    """A trial: successive halving, then variations of the winner."""
 
     def __init__(
         self, job: TrialJob, visible: Data, task: Task, on_epoch: OnEpoch | None = None

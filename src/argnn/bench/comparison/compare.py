@@ -222,11 +222,7 @@ def default_out(data: str) -> Path:
 
 
 def compared(plan: ComparisonPlan, watcher: ComparisonWatcher) -> Comparison:
-    """Run a comparison, and keep a copy of its winner.
-
-    Raises:
-        RunError: No method finished a split.
-    """
+    """Run a comparison, and keep a copy of its winner."""
     runs = ranked(run_comparison(plan, watcher))
     winner = runs[0]
     if winner.folder is None or not winner.finished:

@@ -16,12 +16,7 @@ from argnn.train.calibration import probabilities
 
 
 def ensemble_rows(members: Sequence[MethodRun], graph: Data) -> list[Row]:
-    """One row per split: the scores of the mean of the members, each as its own split trained it.
-
-    Args:
-        members: Methods that finished all splits.
-        graph: The graph, which is judged as in a run.
-    """
+    """Scores of the members' mean, a row per split; each member as its own split trained it."""
     return [_row(members, graph, split) for split in members[0].config.splits]
 
 

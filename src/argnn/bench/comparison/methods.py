@@ -40,12 +40,8 @@ _IN_THE_RUN = ("history", "resumed_from_epoch")
 class ComparisonPlan:
     """What is compared, checked.
 
-    Attributes:
-        drafts: For each method, its run before the trials.
-        out: Folder of the comparison.
-        workers: How many trials run at the same time.
-        ensemble: How many methods are averaged; None for no ensemble.
-        about: Everything that must not change between two parts of one comparison.
+    ``drafts`` has the run of each method before its trials, ``about`` all that must not change
+    between two parts of one comparison.
     """
 
     drafts: dict[str, Draft]
@@ -85,11 +81,7 @@ class ComparisonPlan:
 class MethodRun:
     """What came of a method.
 
-    Attributes:
-        model: Name of the method.
-        config: Its configuration.
-        folder: Its run; None if a trial failed.
-        rows: One row per split, with scores or an error.
+    It has one row per split, with scores or an error, and no folder if a trial failed.
     """
 
     model: str
@@ -126,13 +118,9 @@ def plan_comparison(
 ) -> ComparisonPlan:
     """Check a request for all methods, and load its graph; nothing is written.
 
-    Args:
-        request: What all methods share, ``recipes`` among it. Its model and split are not read.
-        models: Names of the methods; all of the package if not given.
-        out: Folder of the comparison: a new one, or that of the same comparison.
-        splits: As ``request.split``; the first three, or all folds, if not given.
-        ensemble: How many of the best methods are averaged.
-        graph: The graph where it is not to be loaded.
+    The request is what all methods share; its model and split are not read. ``out`` is a new
+    folder, or that of the same comparison. Without ``splits`` the first three are taken, or all
+    folds.
     """
     names = list(dict.fromkeys(map(model_name, models if models is not None else MODELS)))
     if not names:
@@ -187,14 +175,7 @@ def _check_out(out: Path, about: Mapping[str, Any]) -> None:
 
 
 def run_comparison(plan: ComparisonPlan, watcher: ComparisonWatcher) -> list[MethodRun]:
-    """Try and train all methods, as far as that is not done yet; one that fails stops no other.
-
-    Returns:
-        The methods, in their order.
-
-    Raises:
-        RunError: Another process is running the comparison, or a file of it is damaged.
-    """
+    """Try and train all methods, as far as that is not done yet; one that fails stops no other."""
     make_folder(plan.out)
     with ResultsFile(plan.results) as results:
         if not (plan.out / _ABOUT).exists():

@@ -36,15 +36,7 @@ _ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one split of one graph with one seed.
-
-    Attributes:
-        experiment: Name of the experiment.
-        method: Label of the method.
-        score: The main score.
-        path: The results file.
-        job: What to run.
-    """
+    """One method on one split of one graph with one seed."""
 
     experiment: str
     method: str
@@ -116,9 +108,6 @@ class Cell:
 
         A failed cell is left alone unless asked for, or unless other settings failed than would
         run now. A finished cell is done again only to add its missing oracle.
-
-        Raises:
-            RunError: A finished cell was run with other settings.
         """
         if row is None:
             return True
@@ -143,11 +132,8 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
 class Bench:
     """All cells of a command, finished or not.
 
-    Attributes:
-        cells: The cells; experiments with the same results file may share some.
-        members: Keys of the cells of each experiment, by its name.
-        graphs: Their graphs, by checksum.
-        workers: How many run at the same time.
+    ``members`` has the keys of the cells of each experiment by its name, ``graphs`` the graphs by
+    their checksum. Experiments with the same results file may share cells.
     """
 
     cells: list[Cell]
@@ -169,14 +155,6 @@ def plan_bench(
 
     The number of threads of a cell follows from the number of cells and workers, finished or
     not: a bench that goes on computes the same bits as one that was never stopped.
-
-    Args:
-        targets: Experiments, and the results file of each.
-        workers: How many cells run at the same time; as many as there are cores if not given.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
-        data_root: Folder of the raw benchmark files.
-        executor: Where short trials run; as of :func:`argnn.runs.pool.open_pool`.
-        tell: Is told what is being prepared.
     """
     device = resolve_device(device, "--device")
     shelf: dict[tuple[str, str, bool, Columns], Data] = {}
@@ -292,9 +270,6 @@ def run_bench(
     """Run all cells that are not finished yet; each leaves its row as soon as it is over.
 
     A cell whose worker dies, mostly for want of memory, runs once more after the others.
-
-    Returns:
-        The last row of every cell.
     """
     with ExitStack() as stack:
         paths = dict.fromkeys(cell.path for cell in bench.cells)
@@ -362,12 +337,7 @@ def _over_splits(rows: Sequence[Row], score: str) -> dict[str, Any]:
 
 
 class Pace:
-    """Estimates the time left from seconds per unit of cost, by method where a cell is finished.
-
-    Args:
-        cells: What is to do.
-        workers: How many cells run at the same time.
-    """
+    """Estimates the time left from seconds per unit of cost, by method where a cell is finished."""
 
     def __init__(self, cells: Sequence[Cell], workers: int) -> None:
         self.workers = workers

@@ -34,14 +34,7 @@ PRINTED_DIGITS = 4
 
 
 def board(results: Results, score: str, reference: str | None, published: bool) -> dict[str, Any]:
-    """Everything about one score, as plain JSON values; scores are shares.
-
-    Args:
-        results: The rows of a task.
-        score: Name of the score.
-        reference: The method that rivals are tested against; None for no tests.
-        published: Whether to look up published figures.
-    """
+    """Everything about one score, as plain JSON values; scores are shares."""
     values = _values(results, score)
     expected = {column: expected_runs(results, column, score) for column in results.shown}
     cells = [_cell(results, values[key], expected[key[1]], *key) for key in _keys(results)]

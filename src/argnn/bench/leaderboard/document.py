@@ -33,12 +33,8 @@ def leaderboard(
 ) -> dict[str, Any]:
     """Tables of every task and score.
 
-    Args:
-        rows: Rows of results files, each run once.
-        task: Only this task; all if not given.
-        scores: Only these scores; the main ones of each task if not given.
-        reference: The method that rivals are tested against; argnn if there is one.
-        published: Whether to look up published figures.
+    Without names all tasks are shown, with their main scores, and rivals are tested against argnn
+    if it is there.
     """
     check_names(task, scores)
     tasks = _tasks(rows, task, scores)

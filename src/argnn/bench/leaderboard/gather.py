@@ -75,14 +75,7 @@ class Results:
 
 
 def merged(files: Sequence[tuple[str, Sequence[ResultRow]]]) -> list[ResultRow]:
-    """The rows of several files; a finished run replaces a failed one.
-
-    Args:
-        files: Name and rows of each file.
-
-    Raises:
-        RunError: A score is not one, or the same run is in two files with different scores.
-    """
+    """The rows of several files; a finished run replaces a failed one."""
     found: dict[tuple[Any, ...], tuple[str, ResultRow]] = {}
     for name, rows in files:
         for row in rows:

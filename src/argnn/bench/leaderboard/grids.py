@@ -23,9 +23,7 @@ ORACLE = "oracle (test-selected)"
 class Entry:
     """One place of a table.
 
-    Attributes:
-        text: Its lines; they are joined where there is room.
-        mark: ``"best"``, ``"second"``, ``"strong"`` or nothing.
+    Its lines are joined where there is room. The mark is ``"best"``, ``"second"`` or ``"strong"``.
     """
 
     text: str

@@ -28,14 +28,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SplitJob:
-    """One split of a trial.
-
-    Attributes:
-        config: The default configuration.
-        trial: Number of the trial.
-        params: The settings to change.
-        split: Number of the split.
-    """
+    """One split of a trial."""
 
     config: RunConfig
     trial: int
@@ -43,12 +36,7 @@ class SplitJob:
     split: int
 
     def run(self, graph: Data, on_epoch: OnEpoch | None = None) -> Outcome:
-        """Train as ``argnn train`` does, but score nothing on the test set.
-
-        Args:
-            graph: The graph, without test labels.
-            on_epoch: Called after each epoch.
-        """
+        """Train as ``argnn train`` does, but score nothing on the test set."""
         began = time.perf_counter()
         config = changed_config(self.config, self.params)
         in_parts = sees_parts(config.train)
