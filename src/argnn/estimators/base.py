@@ -23,7 +23,6 @@ from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.display import summary_html
 from argnn.estimators.importances import chosen_groups, column_groups, shuffled_scores
-from argnn.estimators.labels import scored_nodes
 from argnn.estimators.new_nodes import Context, joined_part, prepared
 from argnn.estimators.node_selection import NodeSelection, selected_rows
 from argnn.estimators.reading import Reading
@@ -66,6 +65,8 @@ Fitted = TypeVar("Fitted", bound="GraphEstimator")
 Given = ParamSpec("Given")
 
 _LARGEST_SEED = 2**31 - 1
+#: What a table calls the parts of training.
+PART_NAMES = ("train", "val", "test")
 
 
 def whole_or_not(
@@ -357,27 +358,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             graph: Whatever ``fit`` takes; labels are not needed.
         """
         return [selected_rows(graph, g.numpy()) for g in self._outputs(self.read(graph))[1]]
-
-    def _scored(self, graph: Data, known: NDArray[np.bool_], mask: Any) -> NDArray[np.bool_]:
-        """The labelled nodes of a mask; without one, those that were not learned from."""
-        if mask is not None or not known.any():
-            return scored_nodes(known, mask)
-        sizes = graph.x.size(0), graph.edge_index.size(1)
-        if self.seen_ is not None:
-            held_out = known & ~self.seen_.in_graph(graph)
-        elif sizes != (self.graph_facts_["nodes"], self.graph_facts_["edges"]):
-            held_out = known
-        else:
-            raise ConfigError(
-                "an older version saved this model, without the nodes that it learned from: name "
-                "the nodes to score with mask="
-            )
-        if not held_out.any():
-            raise ConfigError(
-                "all labelled nodes were trained or validated on: name the nodes to score with "
-                "mask="
-            )
-        return held_out
 
     def importances(
         self,

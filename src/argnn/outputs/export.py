@@ -162,7 +162,7 @@ def _facts(estimator: GraphEstimator) -> dict[str, Any]:
     if isinstance(estimator, ARGNNRegressor):
         assert estimator.target_ is not None
         output = f"float32 [nodes, targets], {', '.join(estimator.target_.names)}"
-        classes = []
+        classes = list[Any]()
     elif isinstance(estimator, ARGNNClassifier):
         output, classes = "float32 [nodes, classes], probabilities", estimator.classes_.tolist()
     else:

@@ -17,7 +17,7 @@ from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNLinkPredictor, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator, ids_of
 from argnn.estimators.new_nodes import prepared
-from argnn.estimators.targets import TargetEstimator
+from argnn.estimators.node_estimator import NodeEstimator
 from argnn.files import require_writable, write_output
 from argnn.runs.prepare import reopen
 from argnn.runs.problems import observed_graph
@@ -80,7 +80,7 @@ def predict(
         graph = estimator.read_new(new_nodes, new_edges, context)
     tell(2, 4, "predicting")
     if not isinstance(estimator, ARGNNLinkPredictor):
-        assert isinstance(estimator, TargetEstimator)
+        assert isinstance(estimator, NodeEstimator)
         columns = estimator.columns(graph)
     elif pairs is not None:
         asked = _read_pairs(pairs, graph)
