@@ -296,6 +296,19 @@ class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # n
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "rare_class": self.rare_class_}
 
+    def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
+        """Share of right predictions among held-out nodes; all labels of a node must be right.
+
+        Args:
+            graph: The graph.
+            y: Label of each node; those of the graph where not given.
+            mask: Nodes to score, as a mask or as indices. Where not given, all labelled ones that
+                were neither trained nor validated on. In a graph whose features or edges differ
+                from those of the training graph, nodes are recognised by their ids if these are
+                texts; with numbers as ids, all its nodes count as other ones.
+        """
+        return self._held_out_score(graph, y, mask)
+
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)
         self.task = checkpoint.task

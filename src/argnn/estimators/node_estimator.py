@@ -112,17 +112,8 @@ class NodeEstimator(GraphEstimator):
     def _known_columns(self, graph: Data) -> Columns:
         raise NotImplementedError
 
-    def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
-        """R² on held-out nodes, or the share of nodes whose predicted labels are all right.
-
-        Args:
-            graph: The graph.
-            y: Label or targets of each node; those of the graph where not given.
-            mask: Nodes to score, as a mask or as indices. Where not given, all labelled ones that
-                were neither trained nor validated on. In a graph whose features or edges differ
-                from those of the training graph, nodes are recognised by their ids if these are
-                texts; with numbers as ids, all its nodes count as other ones.
-        """
+    def _held_out_score(self, graph: Any, y: Any, mask: Any) -> float:
+        """What ``score`` gives: :meth:`_score_of` the nodes that :meth:`_scored` chooses."""
         graph, y, mask = selected_score(graph, y, mask)
         read = self.read(graph)
         told = with_answers(read, {}, "not known", self._given_answers(graph, read, y))

@@ -133,3 +133,14 @@ class ARGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # no 
 
     def _score_of(self, graph: Data, nodes: NDArray[np.bool_]) -> float:
         return float(r2_score(graph.targets.numpy()[nodes], self.values(graph)[nodes]))
+
+    def score(self, graph: Any, y: Any = None, mask: Any = None) -> float:
+        """R² on held-out nodes, the mean over targets.
+
+        Args:
+            graph: The graph.
+            y: Numbers of each node; those of the graph where not given.
+            mask: Nodes to score, as a mask or as indices; held-out ones where not given, as of
+                :meth:`ARGNNClassifier.score`.
+        """
+        return self._held_out_score(graph, y, mask)
