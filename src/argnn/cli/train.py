@@ -189,12 +189,9 @@ def _trial_teller(console: Console, counting: CountingBar, noted: list[int]) -> 
 def _continued(
     path: Path, data: str | None, data_root: str | None, workers: int | None
 ) -> "tuple[RunFolder, Plan]":
-    from argnn.runs.prepare import data_name, reopen
-    from argnn.settings.run_config import RunConfig
-    from argnn.store.run_folder import open_run
+    from argnn.runs.prepare import data_name, reopen, stored_run
 
-    folder, stored = open_run(path)
-    config = RunConfig.from_json(stored, str(folder.config))
+    folder, config = stored_run(path)
     if data is not None and data_name(data) != config.data:
         raise ConfigError(f"{path}: is a run on {config.data}, not on {data}")
     return folder, reopen(config, data_root, workers)

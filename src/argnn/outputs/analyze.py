@@ -24,7 +24,7 @@ from argnn.estimators.base import GraphEstimator
 from argnn.files import require_folder, require_writable, write_output
 from argnn.functional.neighborhood import edges_of
 from argnn.nn import AbstractNodeModel, LinkModel, model_class
-from argnn.runs.prepare import reopen
+from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row
 from argnn.runs.summary import SCORES, selection_of_row, summary, without_twins
@@ -32,7 +32,6 @@ from argnn.runs.tables import PLAIN_SCORES, SCORE_NAMES, score_name, twin_senten
 from argnn.runs.trial import LEAD
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
-from argnn.store.run_folder import open_run
 from argnn.train.calibration import reliability
 
 
@@ -60,14 +59,12 @@ def analyze(
     for path in paths.values():
         require_writable(path, force)
     tell(0, 5, "reading the run and its graph")
-    folder, stored = open_run(run)
-    config = RunConfig.from_json(stored, str(folder.config))
+    folder, config = stored_run(run)
     estimator: GraphEstimator = load(run, split=split)
     split = config.splits[0] if split is None else split
     config = config.for_split(split)
     rows = {n: row for n in config.splits if (row := finished_row(folder, n)) is not None}
-    graph = reopen(replace(config, device="cpu"), data_root, 1).graph
-    graph = observed_graph(graph, split, config.link)
+    graph = observed_graph(graph_of_run(config, data_root), split, config.link)
     tell(1, 5, "model")
     subject = run_subject(run, config, estimator, graph, split, rows, seed)
     subject = replace(subject, overview={**subject.overview, **(beside or {})})

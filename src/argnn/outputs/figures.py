@@ -1,7 +1,7 @@
 """Draw all figures of stored runs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,12 @@ from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import require_folder, require_writable, write_output
 from argnn.nn import LinkModel
-from argnn.runs.prepare import reopen
+from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row, trained_model
 from argnn.runs.summary import INTERVAL, SCORES, Pair, by_split, statistic
-from argnn.settings.run_config import RunConfig
 from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
-from argnn.store.run_folder import open_run
 from argnn.wording import file_stem
 
 if TYPE_CHECKING:
@@ -155,9 +153,7 @@ def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
 
 
 def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> _Run:
-    folder, stored = open_run(path)
-    # Drawn on the CPU, wherever the run was trained.
-    config = replace(RunConfig.from_json(stored, str(folder.config)), device="cpu")
+    folder, config = stored_run(path)
     splits = config.splits if split is None else (split,)
     finished = [number for number in splits if folder.result(number).exists()]
     if not finished:
@@ -169,7 +165,7 @@ def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> 
     with error_prefix(f"{folder.result(split)}: damaged,", RunError):
         checked(row, _DrawnRow)
     model = trained_model(folder, split)
-    graph = reopen(config, data_root, None).graph
+    graph = graph_of_run(config, data_root)
     seen = observed_graph(graph, split, config.link)
     encoder = model.encoder if isinstance(model, LinkModel) else model
     return _Run(

@@ -4,7 +4,6 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,9 @@ from argnn.estimators.base import GraphEstimator, ids_of
 from argnn.estimators.new_nodes import prepared
 from argnn.estimators.node_estimator import NodeEstimator
 from argnn.files import require_writable, write_output
-from argnn.runs.prepare import reopen
+from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
-from argnn.settings.run_config import RunConfig
-from argnn.store.run_folder import RunFolder, open_run
+from argnn.store.run_folder import RunFolder
 from argnn.train.devices import resolve_device
 
 _PAIR_COLUMNS = ["source", "target"]
@@ -113,12 +111,11 @@ def _trained_graph(
     """The graph that the model of a run was trained on, and its edges with those held out."""
     if not RunFolder(run).config.exists():
         raise ConfigError(f"{run}: does not say which graph it is of; name it after the run")
-    folder, stored = open_run(run)
-    config = RunConfig.from_json(stored, str(folder.config))
+    _, config = stored_run(run)
     if config.link is None:
         found = estimator.read(config.data, root=data_root)
         return found, found.edge_index
-    graph = reopen(replace(config, device="cpu"), data_root, 1).graph
+    graph = graph_of_run(config, data_root)
     split = config.splits[0] if split is None else split
     return estimator.read(observed_graph(graph, split, config.link)), graph.edge_index
 

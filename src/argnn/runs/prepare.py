@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
@@ -39,11 +40,13 @@ from argnn.settings.resolve import (
     trial_start,
 )
 from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig, check_split_by
+from argnn.store.run_folder import RunFolder, open_run
 from argnn.train.devices import resolve_device
 from argnn.train.tasks import check_class_weight
 
 __all__ = [
-    "Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled", "settling",
+    "Draft", "Plan", "Request", "data_name", "draft", "graph_of_run", "prepare", "reopen",
+    "settled", "settling", "stored_run",
 ]  # fmt: skip
 
 logger = logging.getLogger(__name__)
@@ -246,6 +249,17 @@ def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Pla
         why = f"the graph has changed since the run began ({changed[0]})"
         raise RunError(f"{config.data}: {why}, or this version of argnn reads it in another way")
     return Plan(config, graph, worker_count(workers, len(config.splits), config.device))
+
+
+def stored_run(path: Path) -> tuple[RunFolder, RunConfig]:
+    """The folder of a run, and its configuration."""
+    folder, stored = open_run(path)
+    return folder, RunConfig.from_json(stored, str(folder.config))
+
+
+def graph_of_run(config: RunConfig, data_root: str | None) -> Data:
+    """The graph of a run for what is computed after it, on the CPU wherever it was trained."""
+    return reopen(replace(config, device="cpu"), data_root, 1).graph
 
 
 def load_graph(data: str, request: Request) -> Data:

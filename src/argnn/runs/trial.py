@@ -19,7 +19,7 @@ from argnn.errors import ConfigError, DivergenceError
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.layerwise import LARGE_STATE
 from argnn.runs.pool import StopEarly
-from argnn.runs.problems import pose_problem
+from argnn.runs.problems import problem_of
 from argnn.runs.recipes import RECIPES, STANDING, Recipe, variations
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.options import Overrides, resolve_options, resolve_train
@@ -122,13 +122,7 @@ class TrialJob:
 
         ``on_epoch`` may raise ``StopEarly``: then the best recipe so far is chosen.
         """
-        problem = pose_problem(
-            graph,
-            self.split,
-            self.config.device,
-            self.config.link,
-            in_parts=sees_parts(self.config.train),
-        )
+        problem = problem_of(self.config, graph, self.split)
         halving = Halving(self, problem.visible, problem.task, on_epoch)
         try:
             halving.run()

@@ -18,14 +18,14 @@ from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import make_folder, read_checked, refuse_link, require_place, write_checked
 from argnn.nn import MODELS, model_name
 from argnn.runs.parallel import Job, Watcher, run_splits
-from argnn.runs.prepare import Draft, Plan, Request, draft, settling, worker_count
+from argnn.runs.prepare import Draft, Plan, Request, draft, settling, stored_run, worker_count
 from argnn.runs.run import failed_row
 from argnn.runs.train_one import precompute_curvature
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides
 from argnn.settings.run_config import MAIN_SCORES, RunConfig
 from argnn.store.results import ResultsFile, Row
-from argnn.store.run_folder import RunFolder, create_run, open_run
+from argnn.store.run_folder import RunFolder, create_run
 
 #: How many recipes each method tries unless told otherwise.
 USUAL_RECIPES = 6
@@ -238,8 +238,7 @@ class _EpochCount:
 
 def _reopened(path: Path, made: Draft) -> tuple[Plan, RunFolder]:
     """The run of a method whose trials are over."""
-    folder, stored = open_run(path)
-    config = RunConfig.from_json(stored, str(folder.config))
+    folder, config = stored_run(path)
     wanted = made.plan.config
     for name in ("model", "data", "task", "seed", "splits", "graph"):
         if getattr(config, name) != getattr(wanted, name):

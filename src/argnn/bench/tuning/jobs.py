@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from torch_geometric.data import Data
 
 from argnn.errors import RunError
-from argnn.runs.batch_sources import sees_parts
-from argnn.runs.problems import pose_problem
+from argnn.runs.problems import problem_of
 from argnn.runs.run import failed_row
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.run_config import RunConfig
@@ -39,8 +38,7 @@ class SplitJob:
         """Train as ``argnn train`` does, but score nothing on the test set."""
         began = time.perf_counter()
         config = changed_config(self.config, self.params)
-        in_parts = sees_parts(config.train)
-        problem = pose_problem(graph, self.split, config.device, config.link, in_parts=in_parts)
+        problem = problem_of(config, graph, self.split)
         posed = (problem.visible, problem.task)
         result = train_one(config, *posed, split=self.split, on_epoch=on_epoch).result
         if not math.isfinite(result.val_score):
