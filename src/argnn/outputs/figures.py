@@ -23,7 +23,7 @@ from argnn.nn import LinkModel
 from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row, trained_model
-from argnn.runs.summary import INTERVAL, SCORES, Pair, by_split, statistic
+from argnn.runs.summary import INTERVAL, SCORES, by_split, run_scores, statistic
 from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
 from argnn.wording import file_stem
@@ -181,16 +181,14 @@ def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> 
 
 def _bars(paths: Sequence[Path]) -> list[Bar]:
     """Mean and interval of the leading score for every method and data set of node rows."""
-    groups: dict[tuple[str, str], dict[Pair, float]] = {}
+    groups: dict[tuple[str, str], list[Row]] = {}
     for row in [row for path in paths for row in read_rows(path)]:
-        test = row.get("test")
-        if row["task"] == "node" and "error" not in row and test is not None:
-            key = row["data"], row["method"]
-            runs = groups.setdefault(key, {})
-            runs[row["split"], row["seed"]] = test[SCORES["node"][0]]
+        if row["task"] == "node" and row.get("test") is not None:
+            groups.setdefault((row["data"], row["method"]), []).append(row)
     if paths and not groups:
         raise RunError(f"{paths[0]}: holds no finished row of node classification")
-    found = {key: statistic(by_split(runs)) for key, runs in groups.items()}
+    score = SCORES["node"][0]
+    found = {key: statistic(by_split(run_scores(rows, score))) for key, rows in groups.items()}
     return [
         Bar(data, method, known["mean"], known["interval"], known["n"])
         for (data, method), known in found.items()

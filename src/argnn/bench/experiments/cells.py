@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from torch_geometric.data import Data
 
 from argnn.bench.experiments.files import ALL, Experiment, Method
-from argnn.bench.leaderboard.gather import score_of
 from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import fingerprint
@@ -21,7 +20,7 @@ from argnn.runs.machine import threads_for
 from argnn.runs.parallel import Job, Watcher, run_jobs
 from argnn.runs.prepare import Draft, Request, draft, load_graph, settled, worker_count
 from argnn.runs.run import failed_row
-from argnn.runs.summary import by_split, has_twins, statistic, without_twins
+from argnn.runs.summary import by_split, has_twins, run_scores, statistic, without_twins
 from argnn.store.results import FORMAT, ResultsFile, Row, encoded
 from argnn.train.devices import resolve_device
 
@@ -320,20 +319,15 @@ def outcomes(rows: Sequence[Row], score: str) -> list[dict[str, Any]]:
         outcome = {
             **dict(zip(names, key, strict=True)),
             "score": score,
-            "test": _over_splits(finished, score),
+            "test": statistic(by_split(run_scores(finished, score))),
             "finished": len(finished),
             "failed": len(group) - len(finished),
         }
         if any(has_twins(row) for row in finished):
             others = [{**row, "test": without_twins(row)} for row in finished]
-            outcome["test_without_twins"] = _over_splits(others, score)
+            outcome["test_without_twins"] = statistic(by_split(run_scores(others, score)))
         found.append(outcome)
     return found
-
-
-def _over_splits(rows: Sequence[Row], score: str) -> dict[str, Any]:
-    values = {(row["split"], row["seed"]): score_of(row, score) for row in rows}
-    return statistic(by_split({run: value for run, value in values.items() if value is not None}))
 
 
 class Pace:

@@ -14,7 +14,7 @@ from argnn.bench.leaderboard.compare import (
     paired_comparison,
     with_holm,
 )
-from argnn.bench.leaderboard.gather import Column, ResultRow, Results, score_of
+from argnn.bench.leaderboard.gather import Column, ResultRow, Results
 from argnn.bench.leaderboard.published import find_published
 from argnn.runs.summary import (
     LEAST_SEEDS,
@@ -23,6 +23,8 @@ from argnn.runs.summary import (
     Pair,
     by_split,
     protocol,
+    run_scores,
+    score_of,
     statistic,
 )
 from argnn.wording import one_line
@@ -71,14 +73,7 @@ def _keys(results: Results) -> list[tuple[str, Column]]:
 
 
 def _values(results: Results, score: str) -> Values:
-    return {
-        key: {
-            pair: value
-            for pair, row in results.finished(*key).items()
-            if (value := score_of(row, score)) is not None
-        }
-        for key in _keys(results)
-    }
+    return {key: run_scores(results.runs(*key).values(), score) for key in _keys(results)}
 
 
 def expected_runs(results: Results, column: Column, score: str) -> set[Pair]:

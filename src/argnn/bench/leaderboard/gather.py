@@ -161,11 +161,6 @@ def column_of(row: ResultRow) -> Column:
     return Column(row["data"], bool(row["directed"]), link.get("ratio"))
 
 
-def score_of(row: ResultRow, score: str) -> float | None:
-    """A test score of a finished row; None where it is not defined or nothing was scored."""
-    return None if row["test"] is None else row["test"].get(score)
-
-
 def _pair(row: ResultRow) -> Pair:
     return row["split"], row["seed"]
 
