@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from argnn.cli import completion, options
-from argnn.cli.app import Given, command, output_console, print_json, say
+from argnn.cli.app import command, output_console, print_json, say
 from argnn.cli.bench import keeping_results, ran, report_failures, with_results_files
-from argnn.cli.options import ADDRESS, AS_JSON, CELLS, DEVICE, EXECUTOR, FORCE, argument, option
+from argnn.cli.options import argument, option
 from argnn.errors import ConfigError
 from argnn.tables import rich_table
 
@@ -45,16 +45,16 @@ _GRAPH = [option for option in options.GRAPH if option.name != "row_normalize"]
     ),
     option("out", Path, "Results file; results/ablate-STUDY.jsonl if not given."),
     option("plots", Path, "Folder for a figure of each study, ablate-STUDY.png."),
-    EXECUTOR,
-    CELLS,
-    ADDRESS,
-    DEVICE,
+    options.EXECUTOR,
+    options.CELLS,
+    options.ADDRESS,
+    options.DEVICE,
     option("listing", bool, "List the studies.", "--list"),
-    FORCE,
-    AS_JSON,
+    options.FORCE,
+    options.AS_JSON,
     _GRAPH,
 )
-def ablate(given: Given) -> None:
+def ablate(given: options.Given) -> None:
     """Change one part of argnn at a time and compare, paired over splits.
 
     Each level has the settings stored for the graph, or those of the preset, with one change.
@@ -100,7 +100,7 @@ def ablate(given: Given) -> None:
         report_failures(found)
 
 
-def _choice(given: Given) -> "DataChoice | None":
+def _choice(given: options.Given) -> "DataChoice | None":
     """The user's own graph, with what the options say about it."""
     from argnn.bench.experiments.files import DataChoice, data_choice
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import typer
@@ -24,9 +23,6 @@ EXAMPLE = "Example: "
 NOTHING = "nothing was written"
 #: Options and arguments that name what a command writes, which it puts in its place whole.
 _OUTPUTS = ("out", "tables", "diagram", "json_file", "store", "plots")
-
-#: All that the user said to a command, by the names of its options.
-Given = SimpleNamespace
 
 app = typer.Typer(
     name="argnn",
@@ -63,7 +59,7 @@ def command(
         def guarded(**given: Any) -> None:
             with writing(*(given.get(name) for name in _OUTPUTS)):
                 known = {name: given[name] for name in wanted}
-                function(**known, **({"given": Given(**given)} if "given" in named else {}))
+                function(**known, **({"given": options.Given(**given)} if "given" in named else {}))
 
         guarded.__signature__ = asked  # type: ignore[attr-defined]
         return app.command(epilog=EXAMPLE + example, rich_help_panel=heading)(guarded)

@@ -10,27 +10,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import (
-    Given,
-    command,
-    complain,
-    keeping,
-    output_console,
-    print_json,
-    remarks,
-    say,
-)
+from argnn.cli import options
+from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
 from argnn.cli.completion import experiments as experiment_names
-from argnn.cli.options import (
-    ADDRESS,
-    AS_JSON,
-    CELLS,
-    DATA_ROOT,
-    DEVICE,
-    EXECUTOR,
-    argument,
-    option,
-)
+from argnn.cli.options import argument, option
 from argnn.errors import ConfigError
 from argnn.runs.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.tables import rich_table
@@ -58,16 +41,16 @@ _SHOWN_FAILURES, _SHOWN_RUNNING = 5, 3
         show_default=False,
     ),
     option("out", Path, "Results file; results/EXPERIMENT.jsonl if not given."),
-    EXECUTOR,
-    CELLS,
-    ADDRESS,
+    options.EXECUTOR,
+    options.CELLS,
+    options.ADDRESS,
     option("retry_failed", bool, "Run cells again that failed before."),
-    DEVICE,
-    DATA_ROOT,
+    options.DEVICE,
+    options.DATA_ROOT,
     option("listing", bool, "List the experiments of the package.", "--list"),
-    AS_JSON,
+    options.AS_JSON,
 )
-def bench(given: Given) -> None:
+def bench(given: options.Given) -> None:
     """Run experiments cell by cell; finished cells are skipped on restart."""
     if given.listing:
         _list_experiments(given.as_json)
@@ -112,7 +95,7 @@ def keeping_results(
 def ran(
     targets: "Sequence[tuple[Experiment, Path]]",
     console: Console,
-    given: Given,
+    given: options.Given,
     *,
     retry_failed: bool = False,
 ) -> BenchOutcome:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from argnn.cli import options
-from argnn.cli.app import Given, command, keeping, output_console, print_json, remarks, say
-from argnn.cli.options import AS_JSON, DATA, DATA_ROOT, option
+from argnn.cli.app import command, keeping, output_console, print_json, remarks, say
+from argnn.cli.options import option
 from argnn.runs.progress import SplitProgress, StepBar
 
 
-@command("Look", "argnn datasets --json", DATA_ROOT, AS_JSON)
+@command("Look", "argnn datasets --json", options.DATA_ROOT, options.AS_JSON)
 def datasets(data_root: str | None, as_json: bool) -> None:
     """List the data sets: sizes, homophily, and whether they are at hand."""
     from argnn.settings.catalog import dataset_rows, dataset_table
@@ -20,8 +20,10 @@ def datasets(data_root: str | None, as_json: bool) -> None:
         output_console().print(dataset_table(rows))
 
 
-@command("Look", "argnn inspect my_folder --label kind", DATA, AS_JSON, options.GRAPH)
-def inspect(given: Given) -> None:
+@command(
+    "Look", "argnn inspect my_folder --label kind", options.DATA, options.AS_JSON, options.GRAPH
+)
+def inspect(given: options.Given) -> None:
     """Show what was understood of a graph before anything is trained on it."""
     from argnn.data.inspect import inspect_graph, inspection_tables
 
@@ -44,7 +46,7 @@ def inspect(given: Given) -> None:
     say(remarks(console), *(f"Warning: {line}" for line in report["warnings"]))
 
 
-@command("Look", "argnn models", AS_JSON)
+@command("Look", "argnn models", options.AS_JSON)
 def models(as_json: bool) -> None:
     """List the models: geometry, citation and search space."""
     from argnn.settings.catalog import model_rows, model_table

@@ -5,24 +5,15 @@ from pathlib import Path
 import typer
 
 from argnn.cli import completion, options
-from argnn.cli.app import (
-    Given,
-    command,
-    complain,
-    keeping,
-    output_console,
-    print_json,
-    remarks,
-    say,
-)
-from argnn.cli.options import AS_JSON, DATA, DEVICE, TASK, option
+from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli.options import option
 from argnn.runs.progress import ComparisonProgress
 
 
 @command(
     "Train",
     "argnn compare cora --models argnn,gcn,gat",
-    DATA,
+    options.DATA,
     option(
         "models",
         str,
@@ -33,17 +24,17 @@ from argnn.runs.progress import ComparisonProgress
     option("recipes", int, "Settings that each method tries on each split.", default=6),
     option("split", str, "Numbers of splits with commas, or all; else three, with --folds all."),
     option("ensemble", int, "Also average the predictions of so many of the best."),
-    TASK,
+    options.TASK,
     option("seed", int, "Seed of recipes, weights and dropout.", default=0),
     option("epochs", int, "Most epochs to train for, 1000 if not given."),
-    DEVICE,
+    options.DEVICE,
     option("out", Path, "Folder of the comparison, runs/NAME-compare if not given."),
     option("workers", int, "Trials or splits to run at the same time."),
-    AS_JSON,
+    options.AS_JSON,
     options.TRAINING,
     options.GRAPH,
 )
-def compare(given: Given) -> None:
+def compare(given: options.Given) -> None:
     """Compare methods on a graph with equal budgets, and keep the best as a model.
 
     Validation scores choose recipes, epochs and winner. The same command goes on where it was

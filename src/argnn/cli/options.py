@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from inspect import Parameter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Group = Sequence[Parameter]
 REQUIRED = Parameter.empty
+#: All that the user said to a command, by the names of its options.
+Given = SimpleNamespace
 
 #: Headings of the help, and the options under them; those of a group below have its heading.
 _PANELS = {

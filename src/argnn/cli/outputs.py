@@ -3,19 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from argnn.cli import options
 from argnn.cli.app import command, output_console, print_json, remarks, say, writing
 from argnn.cli.completion import graphs, one_of
-from argnn.cli.options import (
-    AS_JSON,
-    DATA_ROOT,
-    DEVICE,
-    FORCE,
-    RUN,
-    SPLIT,
-    TRAINED,
-    argument,
-    option,
-)
+from argnn.cli.options import argument, option
 from argnn.runs.progress import StepBar
 
 #: How many importances are printed; the table has all.
@@ -25,10 +16,10 @@ _MOST_COLUMNS = 20
 @command(
     "Use a trained model",
     "argnn predict runs/cora-argnn --out predictions.csv",
-    RUN,
+    options.RUN,
     argument("data", str, "Name or path of a graph; that of the run if not given.", values=graphs),
     option("out", Path, "The table to write.", default=Path("predictions.csv")),
-    SPLIT,
+    options.SPLIT,
     option("pairs", Path, "For links: CSV file with columns source,target."),
     option("top", int, "For links: suggest so many new ones instead.", min=1),
     option("node", str, "With --top: only links of the node with this id."),
@@ -37,10 +28,10 @@ _MOST_COLUMNS = 20
         "Predict nodes that the graph does not have: .csv, .parquet or .npz.",
     ),
     option("new_edges", Path, "Their edges: a table with columns source,target."),
-    DEVICE.replace(default="cpu"),
-    FORCE,
-    DATA_ROOT,
-    AS_JSON,
+    options.DEVICE.replace(default="cpu"),
+    options.FORCE,
+    options.DATA_ROOT,
+    options.AS_JSON,
 )
 def predict(as_json: bool, **rest: Any) -> None:
     """Predict the class, labels or numbers of every node, or links: of given pairs, or new ones."""
@@ -81,9 +72,9 @@ def _prediction_lines(report: dict[str, Any]) -> list[str]:
 @command(
     "Use a trained model",
     "argnn export runs/cora-argnn --format onnx",
-    RUN,
+    options.RUN,
     option("out", Path, "The file to write; model.pt2 or model.onnx if not given."),
-    SPLIT,
+    options.SPLIT,
     option(
         "kind_of_file",
         str,
@@ -92,8 +83,8 @@ def _prediction_lines(report: dict[str, Any]) -> list[str]:
         default="pt2",
         values=one_of("pt2", "onnx"),
     ),
-    FORCE,
-    AS_JSON,
+    options.FORCE,
+    options.AS_JSON,
 )
 def export(
     run: Path, out: Path | None, split: int | None, kind_of_file: str, force: bool, as_json: bool
@@ -122,9 +113,9 @@ def export(
 @command(
     "Use a trained model",
     "argnn analyze runs/cora-argnn --out report.html",
-    TRAINED,
+    options.TRAINED,
     option("out", Path, "The page to write.", default=Path("report.html")),
-    SPLIT,
+    options.SPLIT,
     option("seed", int, "Seed of the drawing and of the rewiring.", default=0),
     option("tables", Path, "Folder for the statistics as tables, too."),
     option(
@@ -133,9 +124,9 @@ def export(
         values=one_of("csv", "parquet"),
     ),
     option("ollivier", bool, "Tables with Ollivier-Ricci curvatures; slow."),
-    FORCE,
-    DATA_ROOT,
-    AS_JSON,
+    options.FORCE,
+    options.DATA_ROOT,
+    options.AS_JSON,
 )
 def analyze(as_json: bool, **rest: Any) -> None:
     """Write an interactive page about the learned geometry: one file, no network needed."""
@@ -159,14 +150,14 @@ def analyze(as_json: bool, **rest: Any) -> None:
 @command(
     "Use a trained model",
     "argnn importances runs/shop-argnn",
-    TRAINED,
+    options.TRAINED,
     option("out", Path, "The table to write.", default=Path("importances.csv")),
-    SPLIT,
+    options.SPLIT,
     option("repeats", int, "How often each column is shuffled.", default=5, min=1),
     option("seed", int, "Seed of the shuffling.", default=0),
-    FORCE,
-    DATA_ROOT,
-    AS_JSON,
+    options.FORCE,
+    options.DATA_ROOT,
+    options.AS_JSON,
 )
 def importances(as_json: bool, **rest: Any) -> None:
     """Shuffle each column of the nodes, and say by how much the validation score falls."""
@@ -191,7 +182,7 @@ def importances(as_json: bool, **rest: Any) -> None:
     argument("runs", list[Path], "Folders of runs."),
     option("out", Path, "Folder for the figures.", default=Path("figures")),
     option("results", list[Path], "Results file of argnn bench, for the bars."),
-    SPLIT,
+    options.SPLIT,
     option(
         "formats",
         list[str],
@@ -200,9 +191,9 @@ def importances(as_json: bool, **rest: Any) -> None:
         values=one_of("pdf", "svg", "png"),
     ),
     option("dpi", int, "Dots per inch of images.", default=200, min=30, max=1200),
-    FORCE,
-    DATA_ROOT,
-    AS_JSON,
+    options.FORCE,
+    options.DATA_ROOT,
+    options.AS_JSON,
 )
 def figures(as_json: bool, **rest: Any) -> None:
     """Draw the figures of some runs: maps, hulls, metrics, training, homophily and bars."""

@@ -6,8 +6,9 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from argnn.cli import options
 from argnn.cli.app import command, output_console, print_json, say
-from argnn.cli.options import DEVICE, FORCE, option
+from argnn.cli.options import option
 from argnn.runs.progress import StepBar
 from argnn.waiting import USER_WAIT_POLICY
 
@@ -25,7 +26,7 @@ from argnn.waiting import USER_WAIT_POLICY
         *("models", str),
         "Some of paper, paper-plain, default, default-plain, gcn, gcn-sparse, gat.",
     ),
-    DEVICE,
+    options.DEVICE,
     option("dtype", str, "float32, or bfloat16 by autocast.", default="float32"),
     option("dropout", float, "Dropout of every model.", default=0.0),
     option("repeats", int, "Most measured steps of a row.", default=20),
@@ -43,7 +44,7 @@ from argnn.waiting import USER_WAIT_POLICY
         "largest size; rows paper,default,gcn.",
     ),
     option("json_file", Path, "Write the whole result; - prints only that.", "--json", metavar="F"),
-    FORCE,
+    options.FORCE,
 )
 def perf(json_file: Path | None, force: bool, **rest: Any) -> None:
     """Time a training step beside the plain kernels, two GCNs and PyG's GAT, on a random graph."""

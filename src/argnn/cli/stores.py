@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argnn.cli import options
-from argnn.cli.app import Given, command, output_console, print_json, remarks, say
+from argnn.cli.app import command, output_console, print_json, remarks, say
 from argnn.cli.completion import one_of
-from argnn.cli.options import AS_JSON, DATA, FORCE, REQUIRED, argument, option
+from argnn.cli.options import argument, option
 from argnn.csv_cells import is_number
 from argnn.errors import ConfigError
 from argnn.runs.progress import StepBar
@@ -15,13 +15,13 @@ from argnn.wording import shortened
 if TYPE_CHECKING:
     from argnn.data import GraphStore
 
-_STORE = argument("store", Path, "The folder to make.", default=REQUIRED, metavar="STORE")
+_STORE = argument("store", Path, "The folder to make.", default=options.REQUIRED, metavar="STORE")
 
 
 @command(
     "Graphs on the disk",
     "argnn convert my_folder my_store",
-    DATA.replace(name="source"),
+    options.DATA.replace(name="source"),
     _STORE,
     option(
         "task",
@@ -30,11 +30,11 @@ _STORE = argument("store", Path, "The folder to make.", default=REQUIRED, metava
         default="auto",
         values=one_of("auto", "node", "regression", "multilabel"),
     ),
-    FORCE,
-    AS_JSON,
+    options.FORCE,
+    options.AS_JSON,
     options.GRAPH,
 )
-def convert(given: Given) -> None:
+def convert(given: options.Given) -> None:
     """Write a graph into a store: a folder of arrays that commands read as far as they need it."""
     from argnn.data.graph_store.converting import convert as work
 
@@ -91,8 +91,8 @@ def _count(option: str, text: str) -> int:
     "Graphs on the disk",
     "argnn generate my_store --nodes 1e6 --edges 1e7",
     _STORE,
-    option("nodes", str, "Number of nodes, such as 1e6.", default=REQUIRED),
-    option("edges", str, "Number of pairs of nodes that are joined.", default=REQUIRED),
+    option("nodes", str, "Number of nodes, such as 1e6.", default=options.REQUIRED),
+    option("edges", str, "Number of pairs of nodes that are joined.", default=options.REQUIRED),
     option(
         "kind",
         str,
@@ -106,8 +106,8 @@ def _count(option: str, text: str) -> int:
     option("noise", float, "Noise of the features.", default=1.0),
     option("train_share", float, "Share of training nodes.", default=0.6),
     option("seed", int, "Seed of all that is drawn.", default=0),
-    FORCE,
-    AS_JSON,
+    options.FORCE,
+    options.AS_JSON,
 )
 def generate(store: Path, nodes: str, edges: str, force: bool, as_json: bool, **rest: Any) -> None:
     """Draw a graph with features and planted classes into a store, in bounded memory."""

@@ -9,9 +9,10 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from argnn.cli.app import Given, command, output_console
+from argnn.cli import options
+from argnn.cli.app import command, output_console
 from argnn.cli.completion import one_of
-from argnn.cli.options import AS_JSON, FORCE, REQUIRED, argument, option
+from argnn.cli.options import argument, option
 from argnn.errors import ConfigError, error_prefix
 
 _FORMATS = ("rich", "markdown", "csv", "latex", "json")
@@ -24,7 +25,9 @@ _FILE_WIDTH = 160
     "Tables and speed",
     "argnn table results/embedded.jsonl --out table.tex",
     argument(
-        *("files", list[Path], "Results files of argnn bench."), default=REQUIRED, metavar="FILE"
+        *("files", list[Path], "Results files of argnn bench."),
+        default=options.REQUIRED,
+        metavar="FILE",
     ),
     option("task", str, "Only node or link.", values=one_of("node", "link")),
     option("score", list[str], "Only this score, such as f1 or auroc; may be given several times."),
@@ -49,10 +52,10 @@ _FILE_WIDTH = 160
         "--comparability/--no-comparability",
         default=True,
     ),
-    FORCE,
-    AS_JSON,
+    options.FORCE,
+    options.AS_JSON,
 )
-def table(given: Given) -> None:
+def table(given: options.Given) -> None:
     """Compare methods: means with intervals, published figures, paired tests, average ranks."""
     chosen = _chosen_format(given.output_format, given.as_json, given.out)
     _check_outputs(given.files, given.out, given.diagram, given.force)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from argnn.cli.app import Given, command, output_console, print_json, say
-from argnn.cli.options import AS_JSON, DATA_ROOT, FORCE, argument, option
+from argnn.cli import options
+from argnn.cli.app import command, output_console, print_json, say
+from argnn.cli.options import argument, option
 from argnn.runs.progress import StepBar
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ _MOST_ROWS = 16
     option("seed", int, "Seed of graphs, features and weights.", default=0, min=0),
     option("plots", Path, "Folder for a figure of each claim, as PDF, SVG and PNG."),
     option("out", Path, "Folder for the tables as CSV files, with command and date."),
-    DATA_ROOT,
-    FORCE,
-    AS_JSON,
+    options.DATA_ROOT,
+    options.FORCE,
+    options.AS_JSON,
 )
-def theory(given: Given) -> None:
+def theory(given: options.Given) -> None:
     """Measure what the paper claims: each statement with its figures and a verdict."""
     from argnn.bench.theory import Effort
     from argnn.bench.theory.report import (

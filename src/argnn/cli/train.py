@@ -8,17 +8,8 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import (
-    Given,
-    command,
-    complain,
-    keeping,
-    output_console,
-    print_json,
-    remarks,
-    say,
-)
-from argnn.cli.options import AS_JSON, DATA, DEVICE, MODEL, PRESET, TASK, option
+from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli.options import option
 from argnn.errors import ConfigError
 from argnn.runs.progress import CountingBar, SplitProgress
 
@@ -40,10 +31,10 @@ _WITH_RESUME = (
 @command(
     "Train",
     "argnn train cora --split all",
-    DATA.replace(default=None),
-    MODEL,
-    TASK,
-    PRESET,
+    options.DATA.replace(default=None),
+    options.MODEL,
+    options.TASK,
+    options.PRESET,
     option(
         "split",
         str,
@@ -51,7 +42,7 @@ _WITH_RESUME = (
     ),
     option("seed", int, "Seed of weights and dropout.", default=0),
     option("epochs", int, "Most epochs to train for."),
-    DEVICE,
+    options.DEVICE,
     option("out", Path, "New folder for the run."),
     option("resume", Path, "Folder of a run to continue."),
     option("settings_file", str, "A file that argnn tune wrote.", "--settings"),
@@ -59,11 +50,11 @@ _WITH_RESUME = (
     option("workers", int, "Splits to run at the same time."),
     option("checkpoint_every", int, "Epochs between checkpoints, 25 if not given; 0 for none."),
     option("dashboard", bool, "Write TensorBoard events into the run folder."),
-    AS_JSON,
+    options.AS_JSON,
     options.TRAINING,
     options.GRAPH,
 )
-def train(given: Given) -> None:
+def train(given: options.Given) -> None:
     """Train a model on one split or on all, and score it on the test nodes or links."""
     if given.dashboard:
         from argnn.runs.dashboard import require_tensorboard

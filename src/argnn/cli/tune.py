@@ -9,27 +9,8 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import (
-    Given,
-    command,
-    complain,
-    keeping,
-    output_console,
-    print_json,
-    remarks,
-    say,
-)
-from argnn.cli.options import (
-    ADDRESS,
-    AS_JSON,
-    DATA,
-    DEVICE,
-    EXECUTOR,
-    MODEL,
-    PRESET,
-    TASK,
-    option,
-)
+from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli.options import option
 from argnn.errors import RunError
 from argnn.runs.progress import ProgressPrinter
 from argnn.tables import rich_table
@@ -50,11 +31,11 @@ _SHOWN = 5
 @command(
     "Train",
     "argnn tune cora --model gcn --trials 50",
-    DATA,
-    MODEL.replace(default="argnn"),
+    options.DATA,
+    options.MODEL.replace(default="argnn"),
     option("trials", int, "Trials in all; finished, pruned and failed ones count.", default=20),
-    TASK,
-    PRESET.replace(default="default"),
+    options.TASK,
+    options.PRESET.replace(default="default"),
     option(
         "split",
         str,
@@ -62,7 +43,7 @@ _SHOWN = 5
     ),
     option("seed", int, "Seed of the search, of weights and dropout.", default=0),
     option("epochs", int, "Most epochs of a trial; as the method if not given."),
-    DEVICE,
+    options.DEVICE,
     option("storage", Path, "Journal of the search; an unfinished one is continued."),
     option("out", Path, "YAML file for the chosen configuration."),
     option("force", bool, "Replace any file there, not only an older result."),
@@ -72,13 +53,13 @@ _SHOWN = 5
         "Trials at the same time; 1, or on Ray as many as fit. With several, the result "
         "depends on which trial ends first.",
     ),
-    EXECUTOR,
-    ADDRESS,
-    AS_JSON,
+    options.EXECUTOR,
+    options.ADDRESS,
+    options.AS_JSON,
     options.TRAINING,
     options.GRAPH,
 )
-def tune(given: Given) -> None:
+def tune(given: options.Given) -> None:
     """Search a model's own settings by validation score; the default is the first trial.
 
     Every model gets the same number of trials. Test labels are erased before the search. A

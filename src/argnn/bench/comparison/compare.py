@@ -27,12 +27,12 @@ from argnn.bench.comparison.board import (
     winner_sentence,
     with_ensemble,
 )
-from argnn.bench.comparison.ensemble import ensemble_rows
 from argnn.bench.comparison.methods import (
     BEST,
     USUAL_RECIPES,
     ComparisonPlan,
     ComparisonWatcher,
+    ensemble_rows,
     plan_comparison,
     run_comparison,
 )

@@ -10,22 +10,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.bench.experiments.cells import Cell, storable
 from argnn.bench.tuning.search import USUAL_SPLITS
 from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import make_folder, read_checked, refuse_link, require_place, write_checked
+from argnn.functional.neighborhood import edges_of
 from argnn.nn import MODELS, model_name
 from argnn.runs.parallel import Job, Watcher, run_splits
 from argnn.runs.prepare import Draft, Plan, Request, draft, settling, stored_run, worker_count
+from argnn.runs.problems import pose_problem
 from argnn.runs.run import failed_row
 from argnn.runs.train_one import precompute_curvature
 from argnn.runs.trial import TrialJob
 from argnn.settings.options import parse_overrides
 from argnn.settings.run_config import MAIN_SCORES, RunConfig
+from argnn.store.model_folder import read_folder
 from argnn.store.results import ResultsFile, Row
 from argnn.store.run_folder import RunFolder, create_run
+from argnn.train import scores_and_metrics
+from argnn.train.calibration import probabilities
 
 #: How many recipes each method tries unless told otherwise.
 USUAL_RECIPES = 6
@@ -265,3 +272,45 @@ def _cell(plan: ComparisonPlan, run: MethodRun, split: int) -> Cell:
     job = Job(run.config.for_split(split), split, None)
     score = MAIN_SCORES[run.config.task]
     return Cell("compare", run.model, score, plan.results, job)
+
+
+def ensemble_rows(members: Sequence[MethodRun], graph: Data) -> list[Row]:
+    """Scores of the members' mean, a row per split; each member as its own split trained it."""
+    return [_ensemble_row(members, graph, split) for split in members[0].config.splits]
+
+
+@torch.no_grad()
+def _ensemble_row(members: Sequence[MethodRun], graph: Data, split: int) -> Row:
+    problem = pose_problem(graph, split, "cpu")
+    visible, judge, config = problem.visible, problem.judge, members[0].config
+    found = []
+    for member in members:
+        assert member.folder is not None
+        checkpoint, model = read_folder(member.folder.model(split))
+        edges = edges_of(visible)
+        raw, _ = scores_and_metrics(model.eval(), visible.x, edges, checkpoint.precision)
+        found.append(_predicted(raw.float(), config.task, checkpoint.temperature))
+    outputs = _outputs(torch.stack(found).mean(0), config.task)
+    threshold = judge.threshold(outputs, config.train)
+    return {
+        "split": split,
+        "seed": config.seed,
+        "task": config.task,
+        **{part: judge.scores(model, outputs, part, threshold) for part in ("test", "val")},
+        **judge.twin_scores(outputs, threshold),
+        **judge.class_scores(outputs, threshold),
+    }
+
+
+def _predicted(raw: Tensor, task: str, temperature: float) -> Tensor:
+    """What is averaged: calibrated probabilities of classes, those of labels, or numbers."""
+    if task == "node":
+        return probabilities(raw, temperature)
+    return torch.sigmoid(raw.double()) if task == "multilabel" else raw.double()
+
+
+def _outputs(mean: Tensor, task: str) -> Tensor:
+    """Raw scores whose probabilities are the mean ones."""
+    if task == "node":
+        return mean.clamp_min(torch.finfo(mean.dtype).tiny).log()
+    return torch.logit(mean, eps=1e-12) if task == "multilabel" else mean
