@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from argnn.cli import completion, options
-from argnn.cli.app import command, output_console, print_json, say
+from argnn.cli.app import command, output_console, print_json, print_listing, say
 from argnn.cli.bench import keeping_results, ran, report_failures, with_results_files
 from argnn.cli.options import argument, option
 from argnn.errors import ConfigError
@@ -64,7 +64,7 @@ def ablate(given: options.Given) -> None:
 
     console = output_console(given.as_json)
     if given.listing:
-        _list_studies(studies(), console, given.as_json)
+        _list_studies(studies(), given.as_json)
         return
     choice = _choice(given)
     task = _task(choice, given.data_root)
@@ -137,7 +137,7 @@ def _splits(text: str) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(int(word) for word in words))
 
 
-def _list_studies(known: "Mapping[str, Experiment]", console: Console, as_json: bool) -> None:
+def _list_studies(known: "Mapping[str, Experiment]", as_json: bool) -> None:
     rows = [
         {
             "name": name,
@@ -148,12 +148,9 @@ def _list_studies(known: "Mapping[str, Experiment]", console: Console, as_json: 
         }
         for name, study in known.items()
     ]
-    if as_json:
-        print_json(rows)
-        return
     header = ("study", "what is changed", "levels")
     cells = [[name, study.title, str(len(study.methods))] for name, study in known.items()]
-    console.print(rich_table(header, cells, left=header[:2]))
+    print_listing(rows, lambda _: rich_table(header, cells, left=header[:2]), as_json)
 
 
 def _figure_paths(

@@ -1,7 +1,7 @@
 """The application every command joins, and what all of them share."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from argnn.cli import options
 from argnn.runs.progress import remarks as remarks  # commands take these two from here
@@ -118,6 +118,16 @@ def output_console(quiet: bool = False) -> Console:
 def print_json(document: Any) -> None:
     """Print a document for a machine."""
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_listing(
+    rows: Sequence[Any], table: Callable[[Any], RenderableType], as_json: bool
+) -> None:
+    """Print what there is: as one document, or as a table."""
+    if as_json:
+        print_json(rows)
+    else:
+        output_console().print(table(rows))
 
 
 def _show_version(asked: bool) -> None:

@@ -11,7 +11,16 @@ import typer
 from rich.console import Console
 
 from argnn.cli import options
-from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli.app import (
+    command,
+    complain,
+    keeping,
+    output_console,
+    print_json,
+    print_listing,
+    remarks,
+    say,
+)
 from argnn.cli.completion import experiments as experiment_names
 from argnn.cli.options import argument, option
 from argnn.errors import ConfigError
@@ -132,12 +141,9 @@ def _list_experiments(as_json: bool) -> None:
         }
         for experiment in packaged_experiments().values()
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        names = ("name", "task", "cells", "title")
-        cells = [[str(row[name]) for name in names] for row in rows]
-        output_console().print(rich_table(names, cells, left=("name", "task", "title")))
+    names = ("name", "task", "cells", "title")
+    cells = [[str(row[name]) for name in names] for row in rows]
+    print_listing(rows, lambda _: rich_table(names, cells, left=("name", "task", "title")), as_json)
 
 
 def with_results_files(

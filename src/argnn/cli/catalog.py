@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from argnn.cli import options
-from argnn.cli.app import command, keeping, output_console, print_json, remarks, say
+from argnn.cli.app import command, keeping, output_console, print_json, print_listing, remarks, say
 from argnn.cli.options import option
 from argnn.runs.progress import SplitProgress, StepBar
 
@@ -13,11 +13,7 @@ def datasets(data_root: str | None, as_json: bool) -> None:
     """List the data sets: sizes, homophily, and whether they are at hand."""
     from argnn.settings.catalog import dataset_rows, dataset_table
 
-    rows = dataset_rows(data_root)
-    if as_json:
-        print_json(rows)
-    else:
-        output_console().print(dataset_table(rows))
+    print_listing(dataset_rows(data_root), dataset_table, as_json)
 
 
 @command(
@@ -51,11 +47,7 @@ def models(as_json: bool) -> None:
     """List the models: geometry, citation and search space."""
     from argnn.settings.catalog import model_rows, model_table
 
-    rows = model_rows()
-    if as_json:
-        print_json(rows)
-    else:
-        output_console().print(model_table(rows))
+    print_listing(model_rows(), model_table, as_json)
 
 
 @command(

@@ -66,10 +66,8 @@ class Plan:
 class Draft:
     """A plan whose settings may still need a trial.
 
-    Attributes:
-        plan: The plan, complete unless there has to be a trial.
-        jobs: The trial of each split; mostly none.
-        settle: Gives the configuration from what the trials found.
+    The jobs are the trials of its splits, mostly none; ``settle`` gives the configuration from what
+    they found.
     """
 
     plan: Plan

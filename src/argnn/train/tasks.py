@@ -171,6 +171,7 @@ class NodeClassification(NodeTask):
         sample_weight: Tensor | None = None,
     ) -> None:
         super().__init__(y, train_mask, val_mask, sample_weight)
+        self.sample_weights = self.weights
         self.train_labels, self.val_labels = y[self.train_nodes], y[self.val_nodes]
         self.num_nodes = y.numel()
         numbers = range(int(torch.cat([self.train_labels, self.val_labels]).max()) + 1)
@@ -184,7 +185,8 @@ class NodeClassification(NodeTask):
         if config.class_weight is not None:
             check_class_weight(config.class_weight, self.classes)
             found = _label_weights(config.class_weight, self.train_labels, self.classes)
-            task.weights = found if self.weights is None else found * self.weights
+            single = self.sample_weights
+            task.weights = found if single is None else found * single
         return task
 
     def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:

@@ -79,12 +79,8 @@ _OF_THE_RUN = ("seed", "checkpoint_every")
 class Search:
     """What is searched, complete.
 
-    Attributes:
-        config: The default configuration; trials change some of its settings.
-        graph: The graph, without test labels.
-        space: The choices of each setting; the default is among them.
-        trials: How many trials there are to be in all.
-        command: The words of a command that asks for it.
+    The graph has no test labels, the space has the default among its choices, and the command is
+    that which asks for the search.
     """
 
     config: RunConfig
