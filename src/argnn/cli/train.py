@@ -146,30 +146,30 @@ def _settled(made: "Draft", console: Console) -> "Plan":
     if not made.jobs:
         return made.plan
     with CountingBar(console, "epochs of the trial") as counting, noting_ctrl_c() as noted:
-        [plan] = settled([made], tell=_trial_teller(console, counting, noted))
+        [plan] = settled([made], tell=_trial_teller(made, console, counting, noted))
     if noted:  # too late for the trials
         raise KeyboardInterrupt
     return plan
 
 
-def _trial_teller(console: Console, counting: CountingBar, noted: list[int]) -> "Tell":
+def _trial_teller(
+    made: "Draft", console: Console, counting: CountingBar, noted: list[int]
+) -> "Tell":
     """Say once what is tried, and how far it is; stop when a Ctrl-C was noted."""
     from argnn.runs.pool import StopEarly
+    from argnn.runs.trial import EpochCount
 
-    done: dict[int, int] = {}
+    count = EpochCount(made.jobs, counting)
 
     def tell(job: "TrialJob", epoch: int, loss: float, val_score: float) -> None:
-        most = job.most_epochs()
-        if not done:
+        if not count.done:
             say(
                 console,
                 "No stored settings for this graph: recipes are tried on the validation nodes of "
-                f"each split, in at most {most} epochs. Ctrl-C takes the best so far; a second one "
-                "ends the command.",
+                f"each split, in at most {job.most_epochs()} epochs. Ctrl-C takes the best so far; "
+                "a second one ends the command.",
             )
-        done[job.split] = epoch
-        total = len(job.config.splits) * most
-        counting(min(sum(done.values()), total), total)
+        count(job, epoch, loss, val_score)
         if noted:
             noted.clear()
             raise StopEarly

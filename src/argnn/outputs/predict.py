@@ -1,16 +1,15 @@
 """Predict with a trained model, and write the predictions as a table."""
 
 import csv
-import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.csv_cells import plain_cell, safe_cell
+from argnn.csv_cells import csv_text, plain_cell
 from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNLinkPredictor, ARGNNRegressor, load
@@ -90,7 +89,8 @@ def predict(
     digits = ".9g" if isinstance(estimator, ARGNNRegressor) else ".6f"
     rows = zip(*(_cells(values, digits) for _, values in columns), strict=True)
     tell(3, 4, "writing the table")
-    write_output(out, _table([name for name, _ in columns], rows), force=force)
+    table = csv_text([[name for name, _ in columns], *rows])
+    write_output(out, table.encode(), force=force)
     return {
         "out": str(out),
         "data": str(graph.name),
@@ -123,13 +123,6 @@ def _trained_graph(
 def _cells(values: Iterable[Any], digits: str) -> list[Any]:
     """A column as it is written."""
     return [f"{value:{digits}}" if isinstance(value, float) else value for value in values]
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows(map(safe_cell, row) for row in (header, *rows))
-    return text.getvalue().encode()
 
 
 def _named_node(name: str | None, graph: Data) -> Any:

@@ -162,6 +162,19 @@ class TrialJob:
         return BaseSettings(best.model, best.train, source, trial=facts)
 
 
+class EpochCount:
+    """Adds up the epochs of some trials; tells how many of all are over."""
+
+    def __init__(self, jobs: Sequence[TrialJob], tell: Callable[[int, int], None]) -> None:
+        self.tell, self.total = tell, sum(job.most_epochs() for job in jobs)
+        self.done: dict[tuple[str, int], int] = {}
+
+    def __call__(self, job: TrialJob, epoch: int, loss: float, val_score: float) -> None:
+        """A trial has finished an epoch."""
+        self.done[job.config.model, job.split] = epoch
+        self.tell(min(sum(self.done.values()), self.total), self.total)
+
+
 def _recorded(trial: Trial) -> dict[str, Any]:
     """A run as JSON, which has no infinity: null where it diverged."""
     known = {**asdict(trial.recipe), "epochs": trial.epochs, "seconds": trial.seconds}

@@ -25,7 +25,7 @@ from argnn.runs.prepare import Draft, Plan, Request, draft, settling, stored_run
 from argnn.runs.problems import pose_problem
 from argnn.runs.run import failed_row
 from argnn.runs.train_one import precompute_curvature
-from argnn.runs.trial import TrialJob
+from argnn.runs.trial import EpochCount
 from argnn.settings.options import parse_overrides
 from argnn.settings.run_config import MAIN_SCORES, RunConfig
 from argnn.store.model_folder import read_folder
@@ -219,7 +219,7 @@ def _settled(
             continue
         names[id(made)] = model
         todo.append(made)
-    counted = _EpochCount(todo, watcher)
+    counted = EpochCount([job for made in todo for job in made.jobs], watcher.tried)
     with closing(settling(todo, plan.workers, tell=counted)) as settled:
         for made, result in settled:
             model = names[id(made)]
@@ -228,19 +228,6 @@ def _settled(
             else:
                 found[model] = result, create_run(plan.out / model, result.config.to_json())
     return {model: found[model] for model in plan.drafts}
-
-
-class _EpochCount:
-    """Adds up the epochs of all trials."""
-
-    def __init__(self, drafts: Sequence[Draft], watcher: ComparisonWatcher) -> None:
-        self.watcher = watcher
-        self.done: dict[tuple[str, int], int] = {}
-        self.total = sum(job.most_epochs() for made in drafts for job in made.jobs)
-
-    def __call__(self, job: TrialJob, epoch: int, loss: float, val_score: float) -> None:
-        self.done[job.config.model, job.split] = epoch
-        self.watcher.tried(sum(self.done.values()), self.total)
 
 
 def _reopened(path: Path, made: Draft) -> tuple[Plan, RunFolder]:

@@ -1,7 +1,5 @@
 """Tables as Markdown, LaTeX, Rich, and as one long CSV table with a line per figure."""
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -13,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from argnn.bench.leaderboard.grids import Entry, Grid, GridRow
-from argnn.csv_cells import safe_cell
+from argnn.csv_cells import csv_text
 from argnn.tables import markdown_table, rich_table
 from argnn.wording import one_line
 
@@ -208,12 +206,8 @@ _DIGITS = 6
 
 def to_csv(document: Mapping[str, Any]) -> str:
     """All figures; scores and differences in per cent, p-values as they are."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for row in chain(*map(_scores, document["boards"]), *map(_costs, document["efficiency"])):
-        writer.writerow({name: safe_cell(value) for name, value in row.items()})
-    return text.getvalue()
+    rows = chain(*map(_scores, document["boards"]), *map(_costs, document["efficiency"]))
+    return csv_text([_COLUMNS, *([row.get(name) for name in _COLUMNS] for row in rows)])
 
 
 def _scores(board: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
