@@ -210,17 +210,17 @@ def _cells(level: Mapping[str, Any]) -> dict[str, str]:
     """The cells of a level by column; a column that is empty for all levels is not shown."""
     from rich.markup import escape
 
-    from argnn.runs.tables import per_cent
+    from argnn.bench.leaderboard.grids import points
+    from argnn.runs.tables import per_cent, with_interval
 
-    test, tested = level["test"], level["difference"]
-    difference = "" if tested is None else f"{100 * tested['difference']:+.2f}"
+    tested = level["difference"]
     p = tested and tested["wilcoxon"] and tested["wilcoxon"]["holm"]
     name = escape(level["level"]) + (" *" if level["reference"] else "")
     return {
         "level": f"[bold]{name}[/bold]" if level["best_by_validation"] else name,
         "validation": per_cent(level["val"]["mean"]),
-        "test": per_cent(test["mean"]) + _half_width(test["interval"]),
-        "difference": difference + (_half_width(tested["interval"]) if tested else ""),
+        "test": with_interval(level["test"]),
+        "difference": "" if tested is None else points(tested["difference"], tested["interval"]),
         "p": "" if p is None else f"{p:.3f}",
         "converged": _number(level["converged_at"], "g"),
         "s/epoch": _number(level["seconds_per_epoch"], ".3f"),
@@ -232,7 +232,3 @@ def _cells(level: Mapping[str, Any]) -> dict[str, str]:
 
 def _number(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
-
-
-def _half_width(interval: float | None) -> str:
-    return "" if interval is None else f" ± {100 * interval:.2f}"
