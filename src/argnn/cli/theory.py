@@ -37,17 +37,10 @@ _MOST_ROWS = 16
 )
 def theory(given: options.Given) -> None:
     """Measure what the paper claims: each statement with its figures and a verdict."""
-    from argnn.bench.theory import Effort
-    from argnn.bench.theory.report import (
-        chosen_claims,
-        document,
-        drawn_figures,
-        measure_claims,
-        table_files,
-    )
+    from argnn.bench.theory import Effort, report
     from argnn.files import require_writable, write_output
 
-    names = chosen_claims(given.claims or [])
+    names = report.chosen_claims(given.claims or [])
     effort = Effort("full" if given.full else "small", given.seed, given.data_root)
     # Before the measuring, which may take long.
     planned = (
@@ -57,16 +50,14 @@ def theory(given: options.Given) -> None:
     for path in planned:
         require_writable(path, given.force)
     with StepBar("theory") as tell:
-        found = measure_claims(names, effort, tell)
-        files: dict[Path, bytes] = {}
-        if given.out is not None:
-            files |= {given.out / name: text for name, text in table_files(found, effort).items()}
-        if given.plots is not None:
-            files |= {given.plots / name: image for name, image in drawn_figures(found).items()}
-    for path, content in files.items():
-        write_output(path, content, force=given.force)
+        found = report.measure_claims(names, effort, tell)
+        tables = {} if given.out is None else report.table_files(found, effort)
+        figures = {} if given.plots is None else report.drawn_figures(found)
+    for folder, files in ((given.out, tables), (given.plots, figures)):
+        for name, content in files.items():
+            write_output(folder / name, content, force=given.force)
     if given.as_json:
-        print_json(document(found, effort))
+        print_json(report.document(found, effort))
         return
     console = output_console()
     for name, finding in found.items():
