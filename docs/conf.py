@@ -50,6 +50,7 @@ nitpick_ignore_regex = [
     ("py:class", r"argnn\.(estimators\.base\.GraphEstimator|train\.loop\.Graph)"),
     ("py:class", r"argnn\.estimators\.(node_estimator\.NodeEstimator|new_nodes\.Context)"),
     ("py:class", r"argnn\.(train\.scores\.ClassScores|functional\.graph_part\.Place)"),
+    ("py:class", r"argnn\.train\.tasks\.NodeTask"),
     ("py:class", r"argnn\.data\.(adjacency\.(Adjacency|Rows)|graph_store\.header\.Header)"),
     ("py:class", r"argnn\.nn\.(models\.stack\.AbstractStack|conv\.message_forms\.MessageForm)"),
     ("py:meth", r"Neighborhood\.edge_weight"),
