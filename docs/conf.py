@@ -48,8 +48,9 @@ nitpick_ignore_regex = [
     ("py:class", r"dict\[.*"),  # a default of napoleon's that is no name
     ("py:class", r"argnn\.kernels\.neighborhood\.(Traced)?Neighborhood"),
     ("py:class", r"argnn\.(estimators\.base\.GraphEstimator|train\.loop\.Graph)"),
-    ("py:class", r"argnn\.estimators\.(targets\.TargetEstimator|new_nodes\.Context)"),
+    ("py:class", r"argnn\.estimators\.(node_estimator\.NodeEstimator|new_nodes\.Context)"),
     ("py:class", r"argnn\.(train\.scores\.ClassScores|functional\.graph_part\.Place)"),
+    ("py:class", r"argnn\.train\.tasks\.NodeTask"),
     ("py:class", r"argnn\.data\.(adjacency\.(Adjacency|Rows)|graph_store\.header\.Header)"),
     ("py:class", r"argnn\.nn\.(models\.stack\.AbstractStack|conv\.message_forms\.MessageForm)"),
     ("py:meth", r"Neighborhood\.edge_weight"),

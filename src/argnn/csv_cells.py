@@ -1,11 +1,26 @@
-"""Cells of CSV files that a spreadsheet would take for a formula, and run."""
+"""CSV files, and their cells that a spreadsheet would take for a formula, and run."""
 
-from typing import TypeVar
+import csv
+import io
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _MARK = "'"
 _STARTS = ("=", "+", "-", "@", "\t", "\n")
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    r"""Rows, the header among them, as the text of a file that is safe to open.
+
+    Example:
+        >>> csv_text([("name", "value"), ("=1+1", None)])
+        "name,value\n'=1+1,\n"
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(safe_cell, row) for row in rows)
+    return text.getvalue()
 
 
 def safe_cell(value: T) -> T | str:

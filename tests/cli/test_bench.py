@@ -310,7 +310,7 @@ def test_killed_bench_goes_on_and_equals_one_that_was_not(argnn, workers):
 def test_bar_of_a_terminal(argnn, monkeypatch):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=200, legacy_windows=False)
-    monkeypatch.setattr("argnn.cli.bench.output_console", lambda: console)
+    monkeypatch.setattr("argnn.cli.bench.output_console", lambda quiet=False: console)
     shown = []
     whole = CellProgress._show
 

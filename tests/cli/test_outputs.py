@@ -5,8 +5,9 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, get_args, get_origin, get_type_hints
+from typing import Annotated, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -92,7 +93,8 @@ def files_named_by(application: typer.Typer) -> set[tuple[str, str]]:
     """Command and name of every parameter that takes a path, or says that it is written to."""
     found = set()
     for command in application.registered_commands:
-        for name, hint in get_type_hints(command.callback, include_extras=True).items():
+        for name, parameter in signature(command.callback).parameters.items():
+            hint = parameter.annotation
             kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             says_so = any("write" in (getattr(extra, "help", "") or "").lower() for extra in extras)
             if "Path" in str(kind) or (says_so and kind is not bool):

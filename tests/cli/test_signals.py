@@ -174,7 +174,7 @@ MOMENTS = [
     ("predict run", "argnn.outputs.predict", "load", NOTHING),
     ("export run", "argnn.outputs.export", "load", NOTHING),
     ("analyze run", "argnn.outputs.analyze", "require_writable", NOTHING),
-    ("figures run", "argnn.outputs.figures", "open_run", NOTHING),
+    ("figures run", "argnn.outputs.figures", "stored_run", NOTHING),
     ("demo", "argnn.outputs.demo", "run_jobs", "finished splits are in argnn-demo"),
     ("datasets", "argnn.settings.catalog", "dataset_rows", NOTHING),
     ("models", "argnn.settings.catalog", "model_rows", NOTHING),

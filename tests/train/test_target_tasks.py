@@ -104,7 +104,7 @@ def test_sample_weights_weigh_nodes(make):
     weights = torch.arange(200) % 3 + 1.0
     outputs, train = outputs_of(targets), parts(200)["train_mask"]
     task = make(targets)
-    single = task.losses(outputs[train], task.train_targets).mean(1)
+    single = task.losses(outputs[train], task.train_labels).mean(1)
     expected = (single * weights[train]).sum() / weights[train].sum()
     torch.testing.assert_close(make(targets, sample_weight=weights).loss(ANY, outputs), expected)
 

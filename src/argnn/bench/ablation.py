@@ -11,10 +11,17 @@ from typing import Any
 from argnn.analysis.figures import Bar
 from argnn.bench.experiments.files import DataChoice, Experiment, packaged_experiments
 from argnn.bench.leaderboard.compare import paired_comparison, with_holm
-from argnn.bench.leaderboard.gather import column_of, score_of
+from argnn.bench.leaderboard.gather import column_of
 from argnn.bench.leaderboard.published import find_published
 from argnn.registry import canonical_name
-from argnn.runs.summary import SCORES, Pair, by_split, selection_of_row, statistic
+from argnn.runs.summary import (
+    SCORES,
+    Pair,
+    by_split,
+    run_scores,
+    selection_of_row,
+    statistic,
+)
 from argnn.settings.options import parse_overrides
 from argnn.store.results import Row
 
@@ -41,14 +48,8 @@ def find_study(
 ) -> Experiment:
     """A study, on the graphs of the paper or on another one.
 
-    Args:
-        name: Its name, without the prefix.
-        data: The graph; those of the study if not given.
-        splits: The splits; all if not given.
-        seeds: The seeds; the usual ones of the graph if not given.
-        settings: Texts such as ``train.epochs=50`` that hold for all levels. What a level itself
-            sets stays.
-        task: What the graph has to be learned for.
+    Without ``data`` on the graphs of the paper. ``settings`` are texts such as ``train.epochs=50``
+    that hold for all levels; what a level itself sets stays.
     """
     known = studies()
     study = known[canonical_name(name, known, "study")]
@@ -66,10 +67,6 @@ def levels(study: Experiment, rows: Sequence[Row]) -> list[dict[str, Any]]:
 
     Differences are paired over splits: the level minus the reference, with p-values of
     Wilcoxon's test that Holm's rule corrects over the levels of a graph.
-
-    Args:
-        study: The study.
-        rows: Its rows.
     """
     found = []
     for column in dict.fromkeys(column_of(row) for row in rows):
@@ -84,7 +81,8 @@ def levels(study: Experiment, rows: Sequence[Row]) -> list[dict[str, Any]]:
             for label, members in by_label.items()
             if members
         ]
-        tests = _differences(study, {label: _scores(by_label[label], study) for label in by_label})
+        scores = {label: run_scores(members, study.score) for label, members in by_label.items()}
+        tests = _differences(study, scores)
         known = [level["val"]["mean"] for level in own if level["val"]["mean"] is not None]
         for level in own:
             level |= {
@@ -122,7 +120,7 @@ def is_unstable(row: Row) -> bool:
 
 def _level(study: Experiment, data: str, label: str, rows: Sequence[Row]) -> dict[str, Any]:
     finished = [row for row in rows if "error" not in row]
-    chosen = {_run(row): selection_of_row(row)[1] for row in finished}
+    chosen = {(row["split"], row["seed"]): selection_of_row(row)[1] for row in finished}
     validation = {run: value for run, value in chosen.items() if value is not None}
     courses = [row["course"] for row in finished if "course" in row]
     epochs = [c["converged_at"] for c in courses if c["converged_at"] is not None]
@@ -131,7 +129,7 @@ def _level(study: Experiment, data: str, label: str, rows: Sequence[Row]) -> dic
         "level": label,
         "reference": label == study.reference,
         "val": statistic(by_split(validation)),
-        "test": statistic(by_split(_scores(rows, study))),
+        "test": statistic(by_split(run_scores(rows, study.score))),
         "runs": len(rows),
         "unstable": sum(is_unstable(row) for row in rows),
         "converged_at": median(epochs) if epochs else None,
@@ -153,15 +151,6 @@ def _differences(study: Experiment, scores: Mapping[str, Mapping[Pair, float]]) 
     others = [label for label, runs in scores.items() if label != study.reference and runs]
     tests = with_holm([paired_comparison(scores[label], base) for label in others])
     return dict(zip(others, tests, strict=True))
-
-
-def _scores(rows: Sequence[Row], study: Experiment) -> dict[Pair, float]:
-    values = {_run(row): score_of(row, study.score) for row in rows if "error" not in row}
-    return {run: value for run, value in values.items() if value is not None}
-
-
-def _run(row: Row) -> Pair:
-    return row["split"], row["seed"]
 
 
 def _mean(values: Sequence[float]) -> float | None:

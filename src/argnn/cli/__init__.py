@@ -50,7 +50,7 @@ def _exit_code(arguments: Sequence[str] | None, signals: Sequence[int]) -> int:
         words, began = sys.argv[1:] if arguments is None else arguments, time.monotonic()
         with meeting():
             if not is_leader():
-                from argnn.runs.followers import follow
+                from argnn.runs.parallel import follow
 
                 follow()
                 return 0

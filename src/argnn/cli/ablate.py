@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from argnn.cli import completion, options
-from argnn.cli.app import command, output_console, print_json, say
+from argnn.cli.app import command, output_console, print_json, print_listing, say
 from argnn.cli.bench import keeping_results, ran, report_failures, with_results_files
+from argnn.cli.options import argument, option
 from argnn.errors import ConfigError
 from argnn.tables import rich_table
 
@@ -19,54 +19,42 @@ if TYPE_CHECKING:
 _GRAPH = [option for option in options.GRAPH if option.name != "row_normalize"]
 
 
-@command("Train", "argnn ablate cora --study depth", _GRAPH)
-def ablate(
-    context: typer.Context,
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            help="A data set or the path of a graph; cora, actor, wisconsin if none.",
-            autocompletion=completion.graphs,
-        ),
-    ] = None,
-    study: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Name of a study (see --list); may be repeated; all if not given.",
-            autocompletion=completion.studies,
-        ),
-    ] = None,
-    split: Annotated[
-        str, typer.Option(help="Number of the split, several with commas, or all.")
-    ] = "all",
-    seeds: Annotated[
-        int | None, typer.Option(help="Seeds of each split; five on small graphs, else one.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="key=value for all levels, such as train.epochs=50.",
-            autocompletion=completion.settings,
-            rich_help_panel="Training",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Results file; results/ablate-STUDY.jsonl if not given.")
-    ] = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="Folder for a figure of each study, ablate-STUDY.png.")
-    ] = None,
-    executor: options.Executor = "local",
-    workers: Annotated[
-        int | None, typer.Option(help="Cells at the same time; one per core if not given.")
-    ] = None,
-    address: options.Address = None,
-    device: options.Device = "auto",
-    listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
-    force: options.Force = False,
-    as_json: options.AsJson = False,
-) -> None:
+@command(
+    "Train",
+    "argnn ablate cora --study depth",
+    argument(
+        "data",
+        str,
+        "A data set or the path of a graph; cora, actor, wisconsin if none.",
+        values=completion.graphs,
+    ),
+    option(
+        "study",
+        list[str],
+        "Name of a study (see --list); may be repeated; all if not given.",
+        values=completion.studies,
+    ),
+    option("split", str, "Number of the split, several with commas, or all.", default="all"),
+    option("seeds", int, "Seeds of each split; five on small graphs, else one."),
+    option(
+        "settings",
+        list[str],
+        "key=value for all levels, such as train.epochs=50.",
+        "--set",
+        values=completion.settings,
+    ),
+    option("out", Path, "Results file; results/ablate-STUDY.jsonl if not given."),
+    option("plots", Path, "Folder for a figure of each study, ablate-STUDY.png."),
+    options.EXECUTOR,
+    options.CELLS,
+    options.ADDRESS,
+    options.DEVICE,
+    option("listing", bool, "List the studies.", "--list"),
+    options.FORCE,
+    options.AS_JSON,
+    _GRAPH,
+)
+def ablate(given: options.Given) -> None:
     """Change one part of argnn at a time and compare, paired over splits.
 
     Each level has the settings stored for the graph, or those of the preset, with one change.
@@ -74,35 +62,27 @@ def ablate(
     """
     from argnn.bench.ablation import find_study, levels, studies
 
-    console = Console(quiet=True) if as_json else output_console()
-    if listing:
-        _list_studies(studies(), console, as_json)
+    console = output_console(given.as_json)
+    if given.listing:
+        _list_studies(studies(), given.as_json)
         return
-    choice = _choice(data, context.params)
-    task = _task(choice, context.params["data_root"])
+    choice = _choice(given)
+    task = _task(choice, given.data_root)
     chosen = [
         find_study(
             name,
             choice,
-            splits=_splits(split),
-            seeds=None if seeds is None else tuple(range(seeds)),
-            settings=settings or (),
+            splits=_splits(given.split),
+            seeds=None if given.seeds is None else tuple(range(given.seeds)),
+            settings=given.settings or (),
             task=task,
         )
-        for name in study or studies()
+        for name in given.study or studies()
     ]
-    figures = _figure_paths(chosen, plots, force)
-    targets = with_results_files(chosen, out)
+    figures = _figure_paths(chosen, given.plots, given.force)
+    targets = with_results_files(chosen, given.out)
     with keeping_results(targets):
-        found = ran(
-            targets,
-            console,
-            executor=executor,
-            workers=workers,
-            address=address,
-            device=device,
-            data_root=context.params["data_root"],
-        )
+        found = ran(targets, console, given)
         reports = []
         for experiment, path in targets:
             report = {
@@ -114,19 +94,19 @@ def ablate(
             }
             reports.append(report)
             _print_report(report, console)
-            _draw(experiment, report, figures.get(experiment.name), force)
-        if as_json:
+            _draw(experiment, report, figures.get(experiment.name), given.force)
+        if given.as_json:
             print_json({"studies": reports})
         report_failures(found)
 
 
-def _choice(data: str | None, given: Mapping[str, Any]) -> "DataChoice | None":
+def _choice(given: options.Given) -> "DataChoice | None":
     """The user's own graph, with what the options say about it."""
     from argnn.bench.experiments.files import DataChoice, data_choice
 
-    if data is None:
+    if given.data is None:
         return None
-    choice = DataChoice(data, given["directed"], options.graph_columns(given))
+    choice = DataChoice(given.data, given.directed, options.graph_columns(vars(given)))
     return data_choice(choice, Path.cwd())
 
 
@@ -157,7 +137,7 @@ def _splits(text: str) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(int(word) for word in words))
 
 
-def _list_studies(known: "Mapping[str, Experiment]", console: Console, as_json: bool) -> None:
+def _list_studies(known: "Mapping[str, Experiment]", as_json: bool) -> None:
     rows = [
         {
             "name": name,
@@ -168,12 +148,9 @@ def _list_studies(known: "Mapping[str, Experiment]", console: Console, as_json: 
         }
         for name, study in known.items()
     ]
-    if as_json:
-        print_json(rows)
-        return
     header = ("study", "what is changed", "levels")
     cells = [[name, study.title, str(len(study.methods))] for name, study in known.items()]
-    console.print(rich_table(header, cells, left=header[:2]))
+    print_listing(rows, lambda _: rich_table(header, cells, left=header[:2]), as_json)
 
 
 def _figure_paths(
@@ -233,17 +210,17 @@ def _cells(level: Mapping[str, Any]) -> dict[str, str]:
     """The cells of a level by column; a column that is empty for all levels is not shown."""
     from rich.markup import escape
 
-    from argnn.runs.tables import per_cent
+    from argnn.bench.leaderboard.grids import points
+    from argnn.runs.tables import per_cent, with_interval
 
-    test, tested = level["test"], level["difference"]
-    difference = "" if tested is None else f"{100 * tested['difference']:+.2f}"
+    tested = level["difference"]
     p = tested and tested["wilcoxon"] and tested["wilcoxon"]["holm"]
     name = escape(level["level"]) + (" *" if level["reference"] else "")
     return {
         "level": f"[bold]{name}[/bold]" if level["best_by_validation"] else name,
         "validation": per_cent(level["val"]["mean"]),
-        "test": per_cent(test["mean"]) + _half_width(test["interval"]),
-        "difference": difference + (_half_width(tested["interval"]) if tested else ""),
+        "test": with_interval(level["test"]),
+        "difference": "" if tested is None else points(tested["difference"], tested["interval"]),
         "p": "" if p is None else f"{p:.3f}",
         "converged": _number(level["converged_at"], "g"),
         "s/epoch": _number(level["seconds_per_epoch"], ".3f"),
@@ -255,7 +232,3 @@ def _cells(level: Mapping[str, Any]) -> dict[str, str]:
 
 def _number(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
-
-
-def _half_width(interval: float | None) -> str:
-    return "" if interval is None else f" ± {100 * interval:.2f}"

@@ -1,14 +1,15 @@
 """The application every command joins, and what all of them share."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from argnn.cli import options
 from argnn.runs.progress import remarks as remarks  # commands take these two from here
@@ -33,24 +34,34 @@ app = typer.Typer(
 
 
 def command(
-    heading: str, example: str, *groups: options.Group
+    heading: str, example: str, *listed: Parameter | options.Group
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Join a command to the application.
 
     Args:
         heading: Under which the help lists it.
         example: A use of it, which its help shows, and its errors about missing words.
-        *groups: Options that the command finds in the parameters of its context.
+        *listed: Its arguments and options, one by one or in groups. The function gets those that
+            it names, with ``**rest`` all others, and as ``given`` one object with all of them and
+            Typer's ``context``.
     """
+    groups = [[one] if isinstance(one, Parameter) else one for one in listed]
+    parameters = [one for group in groups for one in group]
+    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    asked = Signature([context, *parameters, *options.SAYING])
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        work = options.with_options(*groups, options.SAYING)(function)
+        named = signature(function).parameters
+        has_rest = any(one.kind is Parameter.VAR_KEYWORD for one in named.values())
+        wanted = [one.name for one in parameters if has_rest or one.name in named]
 
-        @wraps(work)
+        @wraps(function)
         def guarded(**given: Any) -> None:
             with writing(*(given.get(name) for name in _OUTPUTS)):
-                work(**given)
+                known = {name: given[name] for name in wanted}
+                function(**known, **({"given": options.Given(**given)} if "given" in named else {}))
 
+        guarded.__signature__ = asked  # type: ignore[attr-defined]
         return app.command(epilog=EXAMPLE + example, rich_help_panel=heading)(guarded)
 
     return decorate
@@ -96,8 +107,10 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return facts.st_ino, facts.st_mtime_ns
 
 
-def output_console() -> Console:
+def output_console(quiet: bool = False) -> Console:
     """Where results are printed: as wide as the terminal, or of a fixed width elsewhere."""
+    if quiet:
+        return Console(quiet=True)
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 
@@ -107,18 +120,28 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
+def print_listing(
+    rows: Sequence[Any], table: Callable[[Any], RenderableType], as_json: bool
+) -> None:
+    """Print what there is: as one document, or as a table."""
+    if as_json:
+        print_json(rows)
+    else:
+        output_console().print(table(rows))
+
+
 def _show_version(asked: bool) -> None:
     if asked:
         typer.echo(f"argnn {__version__}")
         raise typer.Exit
 
 
-@app.callback()
-@options.with_options(options.SAYING)
-def _common(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
+def _common(**given: Any) -> None:
     pass
+
+
+_VERSION = options.option(
+    "version", bool, "Show the version.", callback=_show_version, is_eager=True
+)
+_common.__signature__ = Signature([_VERSION, *options.SAYING])  # type: ignore[attr-defined]
+app.callback()(_common)

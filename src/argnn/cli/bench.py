@@ -5,14 +5,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
-from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli import options
+from argnn.cli.app import (
+    command,
+    complain,
+    keeping,
+    output_console,
+    print_json,
+    print_listing,
+    remarks,
+    say,
+)
 from argnn.cli.completion import experiments as experiment_names
-from argnn.cli.options import Address, AsJson, DataRoot, Device, Executor
+from argnn.cli.options import argument, option
 from argnn.errors import ConfigError
 from argnn.runs.progress import ProgressPrinter, finished_text, progress_bars
 from argnn.tables import rich_table
@@ -28,58 +38,42 @@ if TYPE_CHECKING:
 _SHOWN_FAILURES, _SHOWN_RUNNING = 5, 3
 
 
-@command("Train", "argnn bench embedded --workers 2")
-def bench(
-    experiments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="Names (see --list), or paths of YAML files.",
-            show_default=False,
-            autocompletion=experiment_names,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Results file; results/EXPERIMENT.jsonl if not given.")
-    ] = None,
-    executor: Executor = "local",
-    workers: Annotated[
-        int | None, typer.Option(help="Cells at the same time; one per core if not given.")
-    ] = None,
-    address: Address = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run cells again that failed before.")
-    ] = False,
-    device: Device = "auto",
-    data_root: DataRoot = None,
-    listing: Annotated[
-        bool, typer.Option("--list", help="List the experiments of the package.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+@command(
+    "Train",
+    "argnn bench embedded --workers 2",
+    argument(
+        "experiments",
+        list[str],
+        "Names (see --list), or paths of YAML files.",
+        values=experiment_names,
+        metavar="EXPERIMENT",
+        show_default=False,
+    ),
+    option("out", Path, "Results file; results/EXPERIMENT.jsonl if not given."),
+    options.EXECUTOR,
+    options.CELLS,
+    options.ADDRESS,
+    option("retry_failed", bool, "Run cells again that failed before."),
+    options.DEVICE,
+    options.DATA_ROOT,
+    option("listing", bool, "List the experiments of the package.", "--list"),
+    options.AS_JSON,
+)
+def bench(given: options.Given) -> None:
     """Run experiments cell by cell; finished cells are skipped on restart."""
-    if listing:
-        _list_experiments(as_json)
+    if given.listing:
+        _list_experiments(given.as_json)
         return
     from argnn.bench.experiments.files import find_experiment
 
-    if not experiments:
+    if not given.experiments:
         raise ConfigError("name an experiment (see argnn bench --list) or a YAML file")
-    targets = with_results_files([find_experiment(name) for name in experiments], out)
-    console = Console(quiet=True) if as_json else output_console()
+    targets = with_results_files([find_experiment(name) for name in given.experiments], given.out)
+    console = output_console(given.as_json)
     with keeping_results(targets):
-        found = ran(
-            targets,
-            console,
-            executor=executor,
-            workers=workers,
-            address=address,
-            device=device,
-            data_root=data_root,
-            retry_failed=retry_failed,
-        )
+        found = ran(targets, console, given, retry_failed=given.retry_failed)
         reports = [_report(*target, found.of(target[0])) for target in targets]
-        if as_json:
+        if given.as_json:
             print_json({"experiments": reports})
         else:
             for report in reports:
@@ -110,12 +104,8 @@ def keeping_results(
 def ran(
     targets: "Sequence[tuple[Experiment, Path]]",
     console: Console,
+    given: options.Given,
     *,
-    executor: str,
-    workers: int | None,
-    address: str | None,
-    device: str,
-    data_root: str | None,
     retry_failed: bool = False,
 ) -> BenchOutcome:
     """Run the cells of some experiments that are not finished yet, with a progress bar."""
@@ -123,18 +113,18 @@ def ran(
     from argnn.runs.pool import open_executor
 
     with (
-        open_executor(executor, workers, address) as slots,
+        open_executor(given.executor, given.workers, given.address) as slots,
         CellProgress(console) as watcher,
     ):
         planned = plan_bench(
             targets,
             workers=slots,
-            device=device,
-            data_root=data_root,
-            executor=executor,
+            device=given.device,
+            data_root=given.data_root,
+            executor=given.executor,
             tell=watcher.preparing,
         )
-        rows = run_bench(planned, watcher, executor=executor, retry_failed=retry_failed)
+        rows = run_bench(planned, watcher, executor=given.executor, retry_failed=retry_failed)
     return BenchOutcome(planned, rows)
 
 
@@ -151,12 +141,9 @@ def _list_experiments(as_json: bool) -> None:
         }
         for experiment in packaged_experiments().values()
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        names = ("name", "task", "cells", "title")
-        cells = [[str(row[name]) for name in names] for row in rows]
-        output_console().print(rich_table(names, cells, left=("name", "task", "title")))
+    names = ("name", "task", "cells", "title")
+    cells = [[str(row[name]) for name in names] for row in rows]
+    print_listing(rows, lambda _: rich_table(names, cells, left=("name", "task", "title")), as_json)
 
 
 def with_results_files(

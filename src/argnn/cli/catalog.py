@@ -1,48 +1,38 @@
 """What there is: ``argnn datasets``, ``inspect``, ``models`` and ``demo``."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from argnn.cli import options
-from argnn.cli.app import command, keeping, output_console, print_json, remarks, say
-from argnn.cli.options import AsJson, DataRoot
+from argnn.cli.app import command, keeping, output_console, print_json, print_listing, remarks, say
+from argnn.cli.options import option
 from argnn.runs.progress import SplitProgress, StepBar
 
 
-@command("Look", "argnn datasets --json")
-def datasets(data_root: DataRoot = None, as_json: AsJson = False) -> None:
+@command("Look", "argnn datasets --json", options.DATA_ROOT, options.AS_JSON)
+def datasets(data_root: str | None, as_json: bool) -> None:
     """List the data sets: sizes, homophily, and whether they are at hand."""
     from argnn.settings.catalog import dataset_rows, dataset_table
 
-    rows = dataset_rows(data_root)
-    if as_json:
-        print_json(rows)
-    else:
-        output_console().print(dataset_table(rows))
+    print_listing(dataset_rows(data_root), dataset_table, as_json)
 
 
-@command("Look", "argnn inspect my_folder --label kind", options.GRAPH)
-def inspect(
-    context: typer.Context,
-    data: options.Data,
-    as_json: AsJson = False,
-) -> None:
+@command(
+    "Look", "argnn inspect my_folder --label kind", options.DATA, options.AS_JSON, options.GRAPH
+)
+def inspect(given: options.Given) -> None:
     """Show what was understood of a graph before anything is trained on it."""
     from argnn.data.inspect import inspect_graph, inspection_tables
 
-    given = context.params
     with StepBar("inspect") as tell:
         report = inspect_graph(
-            data,
-            root=given["data_root"],
-            directed=given["directed"],
-            row_normalize=given["row_normalize"],
-            columns=options.graph_columns(given),
+            given.data,
+            root=given.data_root,
+            directed=given.directed,
+            row_normalize=given.row_normalize,
+            columns=options.graph_columns(vars(given)),
             tell=tell,
         )
-    if as_json:
+    if given.as_json:
         print_json(report)
         return
     console = output_console()
@@ -52,22 +42,20 @@ def inspect(
     say(remarks(console), *(f"Warning: {line}" for line in report["warnings"]))
 
 
-@command("Look", "argnn models")
-def models(as_json: AsJson = False) -> None:
+@command("Look", "argnn models", options.AS_JSON)
+def models(as_json: bool) -> None:
     """List the models: geometry, citation and search space."""
     from argnn.settings.catalog import model_rows, model_table
 
-    rows = model_rows()
-    if as_json:
-        print_json(rows)
-    else:
-        output_console().print(model_table(rows))
+    print_listing(model_rows(), model_table, as_json)
 
 
-@command("Look", "argnn demo")
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("argnn-demo"),
-) -> None:
+@command(
+    "Look",
+    "argnn demo",
+    option("out", Path, "Folder for the report.", default=Path("argnn-demo")),
+)
+def demo(out: Path) -> None:
     """Train on two embedded graphs beside a GCN, and write a page about the learned geometry."""
     from argnn.outputs.demo import NOTE, run_demo
     from argnn.runs.tables import comparison_table

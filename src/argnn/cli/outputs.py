@@ -1,70 +1,44 @@
 """What trained models give: ``argnn predict``, ``export``, ``analyze`` and ``figures``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from argnn.cli import options
 from argnn.cli.app import command, output_console, print_json, remarks, say, writing
 from argnn.cli.completion import graphs, one_of
-from argnn.cli.options import AsJson, DataRoot, Device, Force, Run, Split
+from argnn.cli.options import argument, option
 from argnn.runs.progress import StepBar
 
 #: How many importances are printed; the table has all.
 _MOST_COLUMNS = 20
 
 
-@command("Use a trained model", "argnn predict runs/cora-argnn --out predictions.csv")
-def predict(
-    run: Run,
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            help="Name or path of a graph; that of the run if not given.", autocompletion=graphs
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="The table to write.")] = Path("predictions.csv"),
-    split: Split = None,
-    pairs: Annotated[
-        Path | None, typer.Option(help="For links: CSV file with columns source,target.")
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, help="For links: suggest so many new ones instead.")
-    ] = None,
-    node: Annotated[
-        str | None, typer.Option(help="With --top: only links of the node with this id.")
-    ] = None,
-    new_nodes: Annotated[
-        Path | None,
-        typer.Option(help="Predict nodes that the graph does not have: .csv, .parquet or .npz."),
-    ] = None,
-    new_edges: Annotated[
-        Path | None, typer.Option(help="Their edges: a table with columns source,target.")
-    ] = None,
-    device: Device = "cpu",
-    force: Force = False,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
-) -> None:
+@command(
+    "Use a trained model",
+    "argnn predict runs/cora-argnn --out predictions.csv",
+    options.RUN,
+    argument("data", str, "Name or path of a graph; that of the run if not given.", values=graphs),
+    option("out", Path, "The table to write.", default=Path("predictions.csv")),
+    options.SPLIT,
+    option("pairs", Path, "For links: CSV file with columns source,target."),
+    option("top", int, "For links: suggest so many new ones instead.", min=1),
+    option("node", str, "With --top: only links of the node with this id."),
+    option(
+        *("new_nodes", Path),
+        "Predict nodes that the graph does not have: .csv, .parquet or .npz.",
+    ),
+    option("new_edges", Path, "Their edges: a table with columns source,target."),
+    options.DEVICE.replace(default="cpu"),
+    options.FORCE,
+    options.DATA_ROOT,
+    options.AS_JSON,
+)
+def predict(as_json: bool, **rest: Any) -> None:
     """Predict the class, labels or numbers of every node, or links: of given pairs, or new ones."""
     from argnn.outputs import predict as work
 
     with StepBar("predict") as tell:
-        report = work.predict(
-            run,
-            out,
-            data=data,
-            split=split,
-            pairs=pairs,
-            top=top,
-            node=node,
-            new_nodes=new_nodes,
-            new_edges=new_edges,
-            force=force,
-            data_root=data_root,
-            device=device,
-            tell=tell,
-        )
+        report = work.predict(**rest, tell=tell)
     _show(report, as_json, *_prediction_lines(report))
 
 
@@ -95,28 +69,30 @@ def _prediction_lines(report: dict[str, Any]) -> list[str]:
     ]
 
 
-@command("Use a trained model", "argnn export runs/cora-argnn --format onnx")
-def export(
-    run: Run,
-    out: Annotated[
-        Path | None, typer.Option(help="The file to write; model.pt2 or model.onnx if not given.")
-    ] = None,
-    split: Split = None,
-    kind: Annotated[
+@command(
+    "Use a trained model",
+    "argnn export runs/cora-argnn --format onnx",
+    options.RUN,
+    option("out", Path, "The file to write; model.pt2 or model.onnx if not given."),
+    options.SPLIT,
+    option(
+        "kind_of_file",
         str,
-        typer.Option(
-            "--format",
-            help="pt2, which torch alone can run, or onnx.",
-            autocompletion=one_of("pt2", "onnx"),
-            rich_help_panel="Output",
-        ),
-    ] = "pt2",
-    force: Force = False,
-    as_json: AsJson = False,
+        "pt2, which torch alone can run, or onnx.",
+        "--format",
+        default="pt2",
+        values=one_of("pt2", "onnx"),
+    ),
+    options.FORCE,
+    options.AS_JSON,
+)
+def export(
+    run: Path, out: Path | None, split: int | None, kind_of_file: str, force: bool, as_json: bool
 ) -> None:
     """Write a trained model as a torch.export program, or as an ONNX model."""
     from argnn.outputs.export import export_model
 
+    kind = kind_of_file
     out = Path(f"model.{kind}") if out is None else out
     with writing(out):
         with StepBar("export") as tell:
@@ -134,41 +110,30 @@ def export(
         )
 
 
-@command("Use a trained model", "argnn analyze runs/cora-argnn --out report.html")
-def analyze(
-    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
-    split: Split = None,
-    seed: Annotated[int, typer.Option(help="Seed of the drawing and of the rewiring.")] = 0,
-    tables: Annotated[
-        Path | None, typer.Option(help="Folder for the statistics as tables, too.")
-    ] = None,
-    table_format: Annotated[
-        str, typer.Option(help="csv or parquet.", autocompletion=one_of("csv", "parquet"))
-    ] = "csv",
-    ollivier: Annotated[
-        bool, typer.Option("--ollivier", help="Tables with Ollivier-Ricci curvatures; slow.")
-    ] = False,
-    force: Force = False,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
-) -> None:
+@command(
+    "Use a trained model",
+    "argnn analyze runs/cora-argnn --out report.html",
+    options.TRAINED,
+    option("out", Path, "The page to write.", default=Path("report.html")),
+    options.SPLIT,
+    option("seed", int, "Seed of the drawing and of the rewiring.", default=0),
+    option("tables", Path, "Folder for the statistics as tables, too."),
+    option(
+        *("table_format", str, "csv or parquet."),
+        default="csv",
+        values=one_of("csv", "parquet"),
+    ),
+    option("ollivier", bool, "Tables with Ollivier-Ricci curvatures; slow."),
+    options.FORCE,
+    options.DATA_ROOT,
+    options.AS_JSON,
+)
+def analyze(as_json: bool, **rest: Any) -> None:
     """Write an interactive page about the learned geometry: one file, no network needed."""
     from argnn.outputs import analyze as work
 
     with StepBar("analyze") as tell:
-        report = work.analyze(
-            run,
-            out,
-            split=split,
-            force=force,
-            data_root=data_root,
-            seed=seed,
-            tables=tables,
-            table_format=table_format,
-            ollivier=ollivier,
-            tell=tell,
-        )
+        report = work.analyze(**rest, tell=tell)
     layers = f"{report['layers']} layers" if report["layers"] else "no metric"
     _show(
         report,
@@ -178,34 +143,27 @@ def analyze(
         report["headline"],
         *(f"Note: {note}" for note in report["notes"]),
         *(f"Table: {file}" for file in report["tables"]),
-        f"Page: {out} ({report['size'] / 1e6:.1f} MB)",
+        f"Page: {report['out']} ({report['size'] / 1e6:.1f} MB)",
     )
 
 
-@command("Use a trained model", "argnn importances runs/shop-argnn")
-def importances(
-    run: Annotated[Path, typer.Argument(help="Folder of a run of argnn train.")],
-    out: Annotated[Path, typer.Option(help="The table to write.")] = Path("importances.csv"),
-    split: Split = None,
-    repeats: Annotated[int, typer.Option(min=1, help="How often each column is shuffled.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the shuffling.")] = 0,
-    force: Force = False,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
-) -> None:
+@command(
+    "Use a trained model",
+    "argnn importances runs/shop-argnn",
+    options.TRAINED,
+    option("out", Path, "The table to write.", default=Path("importances.csv")),
+    options.SPLIT,
+    option("repeats", int, "How often each column is shuffled.", default=5, min=1),
+    option("seed", int, "Seed of the shuffling.", default=0),
+    options.FORCE,
+    options.DATA_ROOT,
+    options.AS_JSON,
+)
+def importances(as_json: bool, **rest: Any) -> None:
     """Shuffle each column of the nodes, and say by how much the validation score falls."""
     from argnn.outputs import importances as work
 
-    report = work.importances(
-        run,
-        out,
-        split=split,
-        repeats=repeats,
-        seed=seed,
-        force=force,
-        data_root=data_root,
-        verbose=False if as_json else None,
-    )
+    report = work.importances(**rest, verbose=False if as_json else None)
     _show(
         report,
         as_json,
@@ -214,47 +172,38 @@ def importances(
             f"  {row['column']}: {row['importance']:.4f} (deviation {row['deviation']:.4f})"
             for row in report["columns"][:_MOST_COLUMNS]
         ),
-        f"Table: {out}",
+        f"Table: {report['out']}",
     )
 
 
-@command("Use a trained model", "argnn figures runs/cora-argnn --format pdf")
-def figures(
-    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("figures"),
-    results: Annotated[
-        list[Path] | None, typer.Option(help="Results file of argnn bench, for the bars.")
-    ] = None,
-    split: Split = None,
-    formats: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--format",
-            help="pdf, svg or png; all if not given.",
-            autocompletion=one_of("pdf", "svg", "png"),
-        ),
-    ] = None,
-    dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of images.")] = 200,
-    force: Force = False,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
-) -> None:
+@command(
+    "Use a trained model",
+    "argnn figures runs/cora-argnn --format pdf",
+    argument("runs", list[Path], "Folders of runs."),
+    option("out", Path, "Folder for the figures.", default=Path("figures")),
+    option("results", list[Path], "Results file of argnn bench, for the bars."),
+    options.SPLIT,
+    option(
+        "formats",
+        list[str],
+        "pdf, svg or png; all if not given.",
+        "--format",
+        values=one_of("pdf", "svg", "png"),
+    ),
+    option("dpi", int, "Dots per inch of images.", default=200, min=30, max=1200),
+    options.FORCE,
+    options.DATA_ROOT,
+    options.AS_JSON,
+)
+def figures(as_json: bool, **rest: Any) -> None:
     """Draw the figures of some runs: maps, hulls, metrics, training, homophily and bars."""
     from argnn.analysis.figures import FORMATS
     from argnn.outputs.figures import draw_figures
 
+    usual = {"runs": (), "results": (), "formats": FORMATS}
+    rest |= {name: rest[name] or values for name, values in usual.items()}
     with StepBar("figures") as tell:
-        report = draw_figures(
-            runs or [],
-            out,
-            results=results or [],
-            split=split,
-            formats=formats or FORMATS,
-            dpi=dpi,
-            force=force,
-            data_root=data_root,
-            tell=tell,
-        )
+        report = draw_figures(**rest, tell=tell)
     points = [[_shown(*item) for item in point.items()] for point in report["points"]]
     _show(
         report,

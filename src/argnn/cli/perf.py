@@ -1,88 +1,67 @@
 """``argnn perf``: time a training step beside its rivals."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 
+from argnn.cli import options
 from argnn.cli.app import command, output_console, print_json, say
-from argnn.cli.options import Device, Force
+from argnn.cli.options import option
 from argnn.runs.progress import StepBar
 from argnn.waiting import USER_WAIT_POLICY
 
 
-@command("Tables and speed", "argnn perf --nodes 20000 --edges 400000")
-def perf(
-    nodes: Annotated[int, typer.Option(help="Nodes of the graph.")] = 20_000,
-    edges: Annotated[int, typer.Option(help="Listed edges, both directions.")] = 400_000,
-    channels: Annotated[int, typer.Option(help="Width of every layer.")] = 128,
-    layers: Annotated[int, typer.Option(help="Number of layers.")] = 3,
-    input_channels: Annotated[
-        int | None, typer.Option(help="Size of the random features; channels if not given.")
-    ] = None,
-    graph: Annotated[str, typer.Option(help="random, or power-law with one huge hub.")] = "random",
-    models: Annotated[
-        str | None,
-        typer.Option(
-            help="Some of paper, paper-plain, default, default-plain, message, structure, "
-            "gcn-best, gcn-pyg, gat."
-        ),
-    ] = None,
-    device: Device = "auto",
-    dtype: Annotated[str, typer.Option(help="float32, or bfloat16 by autocast.")] = "float32",
-    dropout: Annotated[float, typer.Option(help="Dropout of every model.")] = 0.0,
-    penalties: Annotated[
-        bool, typer.Option("--penalties", help="Steps of argnn with both penalties.")
-    ] = False,
-    repeats: Annotated[int, typer.Option(help="Most measured steps of a row.")] = 20,
-    budget: Annotated[
-        float, typer.Option(help="Seconds for a row; slow ones get 2 or 3 steps all the same.")
-    ] = 20.0,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; all cores if not given.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of graph, features and weights.")] = 0,
-    memory: Annotated[bool, typer.Option(help="Measure peak memory.")] = True,
-    scaling: Annotated[
+@command(
+    "Tables and speed",
+    "argnn perf --nodes 20000 --edges 400000",
+    option("nodes", int, "Nodes of the graph.", default=20_000),
+    option("edges", int, "Listed edges, both directions.", default=400_000),
+    option("channels", int, "Width of every layer.", default=128),
+    option("layers", int, "Number of layers.", default=3),
+    option("input_channels", int, "Size of the random features; channels if not given."),
+    option("graph", str, "random, or power-law with one huge hub.", default="random"),
+    option(
+        "models",
+        str,
+        "Some of paper, paper-plain, default, default-plain, message, structure, gcn-best, "
+        "gcn-pyg, gat.",
+    ),
+    options.DEVICE,
+    option("dtype", str, "float32, or bfloat16 by autocast.", default="float32"),
+    option("dropout", float, "Dropout of every model.", default=0.0),
+    option("penalties", bool, "Steps of argnn with both penalties."),
+    option("repeats", int, "Most measured steps of a row.", default=20),
+    option(
+        "budget",
+        float,
+        "Seconds for a row; slow ones get 2 or 3 steps all the same.",
+        default=20.0,
+    ),
+    option("threads", int, "CPU threads; all cores if not given."),
+    option("seed", int, "Seed of graph, features and weights.", default=0),
+    option("memory", bool, "Measure peak memory.", "--memory/--no-memory", default=True),
+    option(
+        "scaling",
         bool,
-        typer.Option(
-            "--scaling",
-            help="Go through 1, 2, 4, 8 times nodes and edges, and a power-law graph of the "
-            "largest size; rows paper,default,gcn-best,gcn-pyg.",
-        ),
-    ] = False,
-    json_file: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="F", help="Write the whole result; - prints only that."),
-    ] = None,
-    force: Force = False,
-) -> None:
+        "Go through 1, 2, 4, 8 times nodes and edges, and a power-law graph of the "
+        "largest size; rows paper,default,gcn-best,gcn-pyg.",
+    ),
+    option("json_file", Path, "Write the whole result; - prints only that.", "--json", metavar="F"),
+    options.FORCE,
+)
+def perf(json_file: Path | None, force: bool, **rest: Any) -> None:
     """Time a training step beside the plain kernels, two GCNs and PyG's GAT, on a random graph."""
     from argnn.bench.perf import PerfConfig, chosen_rows, run_perf
     from argnn.files import json_bytes, require_writable, write_output
     from argnn.runs.machine import threads_for
     from argnn.train.devices import resolve_device
 
-    config = PerfConfig(
-        nodes=nodes,
-        edges=edges,
-        channels=channels,
-        layers=layers,
-        input_channels=channels if input_channels is None else input_channels,
-        graph=graph,
-        models=chosen_rows(models, scaling),
-        device=resolve_device(device, "--device"),
-        dtype=dtype,
-        dropout=dropout,
-        penalties=penalties,
-        repeats=repeats,
-        budget=budget,
-        threads=threads_for(1) if threads is None else threads,
-        seed=seed,
-        memory=memory,
-        scaling=scaling,
-    )
+    usual = {"input_channels": rest["channels"], "threads": threads_for(1)}
+    rest |= {name: value for name, value in usual.items() if rest[name] is None}
+    rest["models"] = chosen_rows(rest["models"], rest["scaling"])
+    config = PerfConfig(**{**rest, "device": resolve_device(rest["device"], "--device")})
     printed_only = json_file == Path("-")
     if json_file is not None and not printed_only:
         require_writable(json_file, force)

@@ -1,13 +1,12 @@
 """Graphs on the disk: ``argnn convert`` and ``argnn generate``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from argnn.cli import options
 from argnn.cli.app import command, output_console, print_json, remarks, say
 from argnn.cli.completion import one_of
+from argnn.cli.options import argument, option
 from argnn.csv_cells import is_number
 from argnn.errors import ConfigError
 from argnn.runs.progress import StepBar
@@ -16,41 +15,42 @@ from argnn.wording import shortened
 if TYPE_CHECKING:
     from argnn.data import GraphStore
 
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="The folder to make.")]
+_STORE = argument("store", Path, "The folder to make.", default=options.REQUIRED, metavar="STORE")
 
 
-@command("Graphs on the disk", "argnn convert my_folder my_store", options.GRAPH)
-def convert(
-    context: typer.Context,
-    source: options.Data,
-    store: StorePath,
-    task: Annotated[
+@command(
+    "Graphs on the disk",
+    "argnn convert my_folder my_store",
+    options.DATA.replace(name="source"),
+    _STORE,
+    option(
+        "task",
         str,
-        typer.Option(
-            help="What labels are: node, regression or multilabel; auto: as they look.",
-            autocompletion=one_of("auto", "node", "regression", "multilabel"),
-        ),
-    ] = "auto",
-    force: options.Force = False,
-    as_json: options.AsJson = False,
-) -> None:
+        "What labels are: node, regression or multilabel; auto: as they look.",
+        default="auto",
+        values=one_of("auto", "node", "regression", "multilabel"),
+    ),
+    options.FORCE,
+    options.AS_JSON,
+    options.GRAPH,
+)
+def convert(given: options.Given) -> None:
     """Write a graph into a store: a folder of arrays that commands read as far as they need it."""
     from argnn.data.graph_store.converting import convert as work
 
-    given = context.params
     with StepBar("convert") as tell:
         made = work(
-            source,
-            store,
-            force=force,
+            given.source,
+            given.store,
+            force=given.force,
             tell=tell,
-            root=given["data_root"],
-            directed=given["directed"],
-            row_normalize=given["row_normalize"],
-            task=task,
-            **options.graph_columns(given).given(),
+            root=given.data_root,
+            directed=given.directed,
+            row_normalize=given.row_normalize,
+            task=given.task,
+            **options.graph_columns(vars(given)).given(),
         )
-    _show(made, as_json)
+    _show(made, given.as_json)
 
 
 def _show(store: "GraphStore", as_json: bool) -> None:
@@ -87,45 +87,34 @@ def _count(option: str, text: str) -> int:
     return int(float(text))
 
 
-@command("Graphs on the disk", "argnn generate my_store --nodes 1e6 --edges 1e7")
-def generate(
-    store: StorePath,
-    nodes: Annotated[str, typer.Option(help="Number of nodes, such as 1e6.")],
-    edges: Annotated[str, typer.Option(help="Number of pairs of nodes that are joined.")],
-    kind: Annotated[
+@command(
+    "Graphs on the disk",
+    "argnn generate my_store --nodes 1e6 --edges 1e7",
+    _STORE,
+    option("nodes", str, "Number of nodes, such as 1e6.", default=options.REQUIRED),
+    option("edges", str, "Number of pairs of nodes that are joined.", default=options.REQUIRED),
+    option(
+        "kind",
         str,
-        typer.Option(
-            help="communities, or rmat: a few nodes of high degree.",
-            autocompletion=one_of("communities", "rmat"),
-        ),
-    ] = "communities",
-    features: Annotated[int, typer.Option(help="Number of features.")] = 64,
-    classes: Annotated[int, typer.Option(help="Number of classes.")] = 10,
-    homophily: Annotated[
-        float | None,
-        typer.Option(help="Share of edges within classes, 0.8 if not given; for communities."),
-    ] = None,
-    noise: Annotated[float, typer.Option(help="Noise of the features.")] = 1.0,
-    train_share: Annotated[float, typer.Option(help="Share of training nodes.")] = 0.6,
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0,
-    force: options.Force = False,
-    as_json: options.AsJson = False,
-) -> None:
+        "communities, or rmat: a few nodes of high degree.",
+        default="communities",
+        values=one_of("communities", "rmat"),
+    ),
+    option("features", int, "Number of features.", default=64),
+    option("classes", int, "Number of classes.", default=10),
+    option("homophily", float, "Share of edges within classes, 0.8 if not given; for communities."),
+    option("noise", float, "Noise of the features.", default=1.0),
+    option("train_share", float, "Share of training nodes.", default=0.6),
+    option("seed", int, "Seed of all that is drawn.", default=0),
+    options.FORCE,
+    options.AS_JSON,
+)
+def generate(store: Path, nodes: str, edges: str, force: bool, as_json: bool, **rest: Any) -> None:
     """Draw a graph with features and planted classes into a store, in bounded memory."""
     from argnn.data.graph_store.generating import GraphRecipe
     from argnn.data.graph_store.generating import generate as work
 
-    recipe = GraphRecipe(
-        _count("--nodes", nodes),
-        _count("--edges", edges),
-        kind=kind,
-        features=features,
-        classes=classes,
-        homophily=homophily,
-        noise=noise,
-        train_share=train_share,
-        seed=seed,
-    )
+    recipe = GraphRecipe(_count("--nodes", nodes), _count("--edges", edges), **rest)
     with StepBar("generate") as tell:
         made = work(store, recipe, force=force, tell=tell)
     _show(made, as_json)

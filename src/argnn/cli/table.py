@@ -4,14 +4,15 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 
+from argnn.cli import options
 from argnn.cli.app import command, output_console
 from argnn.cli.completion import one_of
-from argnn.cli.options import AsJson, Force
+from argnn.cli.options import argument, option
 from argnn.errors import ConfigError, error_prefix
 
 _FORMATS = ("rich", "markdown", "csv", "latex", "json")
@@ -20,68 +21,70 @@ _BY_SUFFIX = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json"
 _FILE_WIDTH = 160
 
 
-@command("Tables and speed", "argnn table results/embedded.jsonl --out table.tex")
-def table(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Results files of argnn bench.")
-    ],
-    task: Annotated[
-        str | None, typer.Option(help="Only node or link.", autocompletion=one_of("node", "link"))
-    ] = None,
-    score: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this score, such as f1 or auroc; may be given several times."),
-    ] = None,
-    output_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="rich, markdown, csv, latex or json; rich if not given.",
-            autocompletion=one_of(*_FORMATS),
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write to a file; .md, .csv, .tex, .json say the format.")
-    ] = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Method to test rivals against; argnn if there is one.")
-    ] = None,
-    diagram: Annotated[
-        Path | None, typer.Option(help="Draw average ranks to a .pdf, .svg or .png file.")
-    ] = None,
-    published: Annotated[bool, typer.Option(help="Show published figures beside ours.")] = True,
-    comparability: Annotated[
+@command(
+    "Tables and speed",
+    "argnn table results/embedded.jsonl --out table.tex",
+    argument(
+        *("files", list[Path], "Results files of argnn bench."),
+        default=options.REQUIRED,
+        metavar="FILE",
+    ),
+    option("task", str, "Only node or link.", values=one_of("node", "link")),
+    option("score", list[str], "Only this score, such as f1 or auroc; may be given several times."),
+    option(
+        "output_format",
+        str,
+        "rich, markdown, csv, latex or json; rich if not given.",
+        "--format",
+        values=one_of(*_FORMATS),
+    ),
+    option("out", Path, "Write to a file; .md, .csv, .tex, .json say the format."),
+    option("reference", str, "Method to test rivals against; argnn if there is one."),
+    option("diagram", Path, "Draw average ranks to a .pdf, .svg or .png file."),
+    option(
+        *("published", bool, "Show published figures beside ours.", "--published/--no-published"),
+        default=True,
+    ),
+    option(
+        "comparability",
         bool,
-        typer.Option(help="Show what choosing epochs by test score would print, where recorded."),
-    ] = True,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+        "Show what choosing epochs by test score would print, where recorded.",
+        "--comparability/--no-comparability",
+        default=True,
+    ),
+    options.FORCE,
+    options.AS_JSON,
+)
+def table(given: options.Given) -> None:
     """Compare methods: means with intervals, published figures, paired tests, average ranks."""
-    chosen = _chosen_format(output_format, as_json, out)
-    _check_outputs(files, out, diagram, force)
+    chosen = _chosen_format(given.output_format, given.as_json, given.out)
+    _check_outputs(given.files, given.out, given.diagram, given.force)
 
     from argnn.bench.leaderboard import check_names, leaderboard, merged
     from argnn.store.results import read_rows
 
-    scores = score or []
-    check_names(task, scores)
-    rows = merged([(str(path), read_rows(path)) for path in files])
-    with error_prefix(f"{', '.join(map(str, files))}:"):
+    scores = given.score or []
+    check_names(given.task, scores)
+    rows = merged([(str(path), read_rows(path)) for path in given.files])
+    with error_prefix(f"{', '.join(map(str, given.files))}:"):
         document = leaderboard(
-            rows, task=task, scores=scores, reference=reference, published=published
+            rows,
+            task=given.task,
+            scores=scores,
+            reference=given.reference,
+            published=given.published,
         )
-    document = {"files": [str(path) for path in files], **document}
-    if not comparability:
+    document = {"files": [str(path) for path in given.files], **document}
+    if not given.comparability:
         document["boards"] = [{**board, "comparability": []} for board in document["boards"]]
     # The diagram first: where it cannot be drawn, nothing is printed or written.
-    if diagram is not None:
+    if given.diagram is not None:
         from argnn.bench.leaderboard.diagram import write_diagram
 
-        write_diagram(document["boards"], diagram, force=force)
-    _show(document, chosen, out, force=force, quiet=as_json)
-    if diagram is not None and not as_json:
-        output_console().print(f"Diagram: {diagram}", soft_wrap=True)
+        write_diagram(document["boards"], given.diagram, force=given.force)
+    _show(document, chosen, given.out, force=given.force, quiet=given.as_json)
+    if given.diagram is not None and not given.as_json:
+        output_console().print(f"Diagram: {given.diagram}", soft_wrap=True)
 
 
 def _chosen_format(given: str | None, as_json: bool, out: Path | None) -> str:

@@ -1,13 +1,13 @@
 """``argnn theory``: each claim of the paper, measured."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 
+from argnn.cli import options
 from argnn.cli.app import command, output_console, print_json, say
-from argnn.cli.options import AsJson, DataRoot, Force
+from argnn.cli.options import argument, option
 from argnn.runs.progress import StepBar
 
 if TYPE_CHECKING:
@@ -17,64 +17,52 @@ if TYPE_CHECKING:
 _MOST_ROWS = 16
 
 
-@command("Tables and speed", "argnn theory flow --plots drawn")
-def theory(
-    claims: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CLAIM]...",
-            help="Some of weights, gradients, generalization, flow, convergence, stability, "
-            "robustness, special-cases, universality, complexity; all if not given.",
-        ),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="The sizes of the docs instead of small ones.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs, features and weights.")] = 0,
-    plots: Annotated[
-        Path | None, typer.Option(help="Folder for a figure of each claim, as PDF, SVG and PNG.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the tables as CSV files, with command and date.")
-    ] = None,
-    data_root: DataRoot = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+@command(
+    "Tables and speed",
+    "argnn theory flow --plots drawn",
+    argument(
+        "claims",
+        list[str],
+        "Some of weights, gradients, generalization, flow, convergence, stability, "
+        "robustness, special-cases, universality, complexity; all if not given.",
+        metavar="[CLAIM]...",
+    ),
+    option("full", bool, "The sizes of the docs instead of small ones."),
+    option("seed", int, "Seed of graphs, features and weights.", default=0, min=0),
+    option("plots", Path, "Folder for a figure of each claim, as PDF, SVG and PNG."),
+    option("out", Path, "Folder for the tables as CSV files, with command and date."),
+    options.DATA_ROOT,
+    options.FORCE,
+    options.AS_JSON,
+)
+def theory(given: options.Given) -> None:
     """Measure what the paper claims: each statement with its figures and a verdict."""
-    from argnn.bench.theory import Effort
-    from argnn.bench.theory.report import (
-        chosen_claims,
-        document,
-        drawn_figures,
-        measure_claims,
-        table_files,
-    )
+    from argnn.bench.theory import Effort, report
     from argnn.files import require_writable, write_output
 
-    names = chosen_claims(claims or [])
-    effort = Effort("full" if full else "small", seed, data_root)
+    names = report.chosen_claims(given.claims or [])
+    effort = Effort("full" if given.full else "small", given.seed, given.data_root)
     # Before the measuring, which may take long.
-    planned = [] if out is None else [out / f"theory-verdicts-{name}.csv" for name in names]
-    planned += [] if plots is None else [plots / f"theory-{name}.pdf" for name in names]
+    planned = (
+        [] if given.out is None else [given.out / f"theory-verdicts-{name}.csv" for name in names]
+    )
+    planned += [] if given.plots is None else [given.plots / f"theory-{name}.pdf" for name in names]
     for path in planned:
-        require_writable(path, force)
+        require_writable(path, given.force)
     with StepBar("theory") as tell:
-        found = measure_claims(names, effort, tell)
-        files: dict[Path, bytes] = {}
-        if out is not None:
-            files |= {out / name: text for name, text in table_files(found, effort).items()}
-        if plots is not None:
-            files |= {plots / name: image for name, image in drawn_figures(found).items()}
-    for path, content in files.items():
-        write_output(path, content, force=force)
-    if as_json:
-        print_json(document(found, effort))
+        found = report.measure_claims(names, effort, tell)
+        tables = {} if given.out is None else report.table_files(found, effort)
+        figures = {} if given.plots is None else report.drawn_figures(found)
+    for folder, files in ((given.out, tables), (given.plots, figures)):
+        for name, content in files.items():
+            write_output(folder / name, content, force=given.force)
+    if given.as_json:
+        print_json(report.document(found, effort))
         return
     console = output_console()
     for name, finding in found.items():
         _print(name, finding, console)
-    for word, folder in (("Tables", out), ("Figures", plots)):
+    for word, folder in (("Tables", given.out), ("Figures", given.plots)):
         if folder is not None:
             say(console, f"{word}: {folder}")
 

@@ -2,13 +2,14 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import typer
 from rich.console import Console
 
 from argnn.cli import options
 from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli.options import option
 from argnn.errors import ConfigError
 from argnn.runs.progress import CountingBar, SplitProgress
 
@@ -23,86 +24,71 @@ if TYPE_CHECKING:
 
 #: What may be said when a run is continued; everything else is known from the run.
 _WITH_RESUME = (
-    "data",
-    "resume",
-    "data_root",
-    "workers",
-    "dashboard",
-    "as_json",
-    "quiet",
-    "verbose",
+    *("data", "resume", "data_root", "workers", "dashboard", "as_json", "quiet", "verbose"),
 )
 
 
-@command("Train", "argnn train cora --split all", options.TRAINING, options.GRAPH)
-def train(
-    context: typer.Context,
-    data: Annotated[str | None, options.DATA] = None,
-    model: options.Model = None,
-    task: options.Task = None,
-    preset: options.Preset = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Number of the split, several with commas, or all; 0 if not given, with --folds "
-            "all."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of weights and dropout.")] = 0,
-    epochs: Annotated[int | None, typer.Option(help="Most epochs to train for.")] = None,
-    device: options.Device = "auto",
-    out: Annotated[Path | None, typer.Option(help="New folder for the run.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Folder of a run to continue.")] = None,
-    settings_file: Annotated[
-        str | None, typer.Option("--settings", help="A file that argnn tune wrote.")
-    ] = None,
-    no_trial: Annotated[
-        bool, typer.Option("--no-trial", help="Take stored settings or the preset; try no recipes.")
-    ] = False,
-    workers: Annotated[int | None, typer.Option(help="Splits to run at the same time.")] = None,
-    checkpoint_every: Annotated[
-        int | None, typer.Option(help="Epochs between checkpoints, 25 if not given; 0 for none.")
-    ] = None,
-    dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Write TensorBoard events into the run folder.")
-    ] = False,
-    as_json: options.AsJson = False,
-) -> None:
+@command(
+    "Train",
+    "argnn train cora --split all",
+    options.DATA.replace(default=None),
+    options.MODEL,
+    options.TASK,
+    options.PRESET,
+    option(
+        "split",
+        str,
+        "Number of the split, several with commas, or all; 0 if not given, with --folds all.",
+    ),
+    option("seed", int, "Seed of weights and dropout.", default=0),
+    option("epochs", int, "Most epochs to train for."),
+    options.DEVICE,
+    option("out", Path, "New folder for the run."),
+    option("resume", Path, "Folder of a run to continue."),
+    option("settings_file", str, "A file that argnn tune wrote.", "--settings"),
+    option("no_trial", bool, "Take stored settings or the preset; try no recipes."),
+    option("workers", int, "Splits to run at the same time."),
+    option("checkpoint_every", int, "Epochs between checkpoints, 25 if not given; 0 for none."),
+    option("dashboard", bool, "Write TensorBoard events into the run folder."),
+    options.AS_JSON,
+    options.TRAINING,
+    options.GRAPH,
+)
+def train(given: options.Given) -> None:
     """Train a model on one split or on all, and score it on the test nodes or links."""
-    if dashboard:
+    if given.dashboard:
         from argnn.runs.dashboard import require_tensorboard
 
         require_tensorboard()
-        if context.params["batching"] == "clusters":
+        if given.batching == "clusters":
             raise ConfigError("a dashboard needs the whole graph at once: leave out --dashboard")
-    console = Console(quiet=True) if as_json else output_console()
-    if _goes_on(out, context.params["data_root"]):
-        folder, plan = _continued(out, data, None, workers)
-    elif resume is not None:
-        _refuse_settings(context)
-        folder, plan = _continued(resume, data, context.params["data_root"], workers)
+    console = output_console(given.as_json)
+    if _goes_on(given.out, given.data_root):
+        folder, plan = _continued(given.out, given.data, None, given.workers)
+    elif given.resume is not None:
+        _refuse_settings(given.context)
+        folder, plan = _continued(given.resume, given.data, given.data_root, given.workers)
     else:
         from argnn.settings.resolve import AUTO, Request
         from argnn.settings.tuned import read_tuned
 
-        if data is None:
+        if given.data is None:
             raise ConfigError("name a data set (see argnn datasets), a graph file, or --resume RUN")
         # Model, preset and task that the user need not name: those of a file, where one is given.
-        usual = (
-            Request(data, task=AUTO) if settings_file is None else read_tuned(Path(settings_file))
-        )
+        file = given.settings_file
+        usual = Request(given.data, task=AUTO) if file is None else read_tuned(Path(file))
         request = options.requested(  # which reads the parameters that are not named here
-            context.params,
-            model=model or usual.model,
-            preset=preset or usual.preset,
-            task=task or usual.task,
-            split=split or ("all" if context.params["folds"] else "0"),
+            vars(given),
+            model=given.model or usual.model,
+            preset=given.preset or usual.preset,
+            task=given.task or usual.task,
+            split=given.split or ("all" if given.folds else "0"),
         )
-        folder, plan = _begun(request, out, remarks(console))
+        folder, plan = _begun(request, given.out, remarks(console))
     with keeping(f"continue with: argnn train --resume {shlex.quote(str(folder.root))}"):
-        if dashboard:
+        if given.dashboard:
             say(remarks(console), f"Live view: tensorboard --logdir {folder.root}")
-        _run(plan, folder, console, as_json, dashboard)
+        _run(plan, folder, console, given.as_json, given.dashboard)
 
 
 def _goes_on(out: Path | None, data_root: str | None) -> TypeGuard[Path]:
@@ -118,13 +104,11 @@ def _goes_on(out: Path | None, data_root: str | None) -> TypeGuard[Path]:
 
 def _refuse_settings(context: typer.Context) -> None:
     """Raise where the command line names a setting, which the run to continue knows already."""
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
+    for one in context.command.params:
+        source = context.get_parameter_source(one.name or "")
         is_given = source is not None and source.name == "COMMANDLINE"
-        if is_given and option.name not in _WITH_RESUME:
-            raise ConfigError(
-                f"--resume takes its settings from the run: leave out {option.opts[0]}"
-            )
+        if is_given and one.name not in _WITH_RESUME:
+            raise ConfigError(f"--resume takes its settings from the run: leave out {one.opts[0]}")
 
 
 def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[RunFolder, Plan]":
@@ -162,30 +146,30 @@ def _settled(made: "Draft", console: Console) -> "Plan":
     if not made.jobs:
         return made.plan
     with CountingBar(console, "epochs of the trial") as counting, noting_ctrl_c() as noted:
-        [plan] = settled([made], tell=_trial_teller(console, counting, noted))
+        [plan] = settled([made], tell=_trial_teller(made, console, counting, noted))
     if noted:  # too late for the trials
         raise KeyboardInterrupt
     return plan
 
 
-def _trial_teller(console: Console, counting: CountingBar, noted: list[int]) -> "Tell":
+def _trial_teller(
+    made: "Draft", console: Console, counting: CountingBar, noted: list[int]
+) -> "Tell":
     """Say once what is tried, and how far it is; stop when a Ctrl-C was noted."""
     from argnn.runs.pool import StopEarly
+    from argnn.runs.trial import EpochCount
 
-    done: dict[int, int] = {}
+    count = EpochCount(made.jobs, counting)
 
     def tell(job: "TrialJob", epoch: int, loss: float, val_score: float) -> None:
-        most = job.most_epochs()
-        if not done:
+        if not count.done:
             say(
                 console,
                 "No stored settings for this graph: recipes are tried on the validation nodes of "
-                f"each split, in at most {most} epochs. Ctrl-C takes the best so far; a second one "
-                "ends the command.",
+                f"each split, in at most {job.most_epochs()} epochs. Ctrl-C takes the best so far; "
+                "a second one ends the command.",
             )
-        done[job.split] = epoch
-        total = len(job.config.splits) * most
-        counting(min(sum(done.values()), total), total)
+        count(job, epoch, loss, val_score)
         if noted:
             noted.clear()
             raise StopEarly
@@ -196,12 +180,9 @@ def _trial_teller(console: Console, counting: CountingBar, noted: list[int]) -> 
 def _continued(
     path: Path, data: str | None, data_root: str | None, workers: int | None
 ) -> "tuple[RunFolder, Plan]":
-    from argnn.runs.prepare import data_name, reopen
-    from argnn.settings.run_config import RunConfig
-    from argnn.store.run_folder import open_run
+    from argnn.runs.prepare import data_name, reopen, stored_run
 
-    folder, stored = open_run(path)
-    config = RunConfig.from_json(stored, str(folder.config))
+    folder, config = stored_run(path)
     if data is not None and data_name(data) != config.data:
         raise ConfigError(f"{path}: is a run on {config.data}, not on {data}")
     return folder, reopen(config, data_root, workers)

@@ -3,13 +3,14 @@
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
 from argnn.cli import options
 from argnn.cli.app import command, complain, keeping, output_console, print_json, remarks, say
+from argnn.cli.options import option
 from argnn.errors import RunError
 from argnn.runs.progress import ProgressPrinter
 from argnn.tables import rich_table
@@ -27,48 +28,38 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-@command("Train", "argnn tune cora --model gcn --trials 50", options.TRAINING, options.GRAPH)
-def tune(
-    context: typer.Context,
-    data: options.Data,
-    model: options.Model = "argnn",
-    trials: Annotated[
-        int, typer.Option(help="Trials in all; finished, pruned and failed ones count.")
-    ] = 20,
-    task: options.Task = None,
-    preset: options.Preset = "default",
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Splits to average over, with commas, or all; 0,1,2 if not given, with --folds 0."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search, of weights and dropout.")] = 0,
-    epochs: Annotated[
-        int | None, typer.Option(help="Most epochs of a trial; as the method if not given.")
-    ] = None,
-    device: options.Device = "auto",
-    storage: Annotated[
-        Path | None,
-        typer.Option(help="Journal of the search; an unfinished one is continued."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="YAML file for the chosen configuration.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace any file there, not only an older result.")
-    ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Trials at the same time; 1, or on Ray as many as fit. With several, the result "
-            "depends on which trial ends first."
-        ),
-    ] = None,
-    executor: options.Executor = "local",
-    address: options.Address = None,
-    as_json: options.AsJson = False,
-) -> None:
+@command(
+    "Train",
+    "argnn tune cora --model gcn --trials 50",
+    options.DATA,
+    options.MODEL.replace(default="argnn"),
+    option("trials", int, "Trials in all; finished, pruned and failed ones count.", default=20),
+    options.TASK,
+    options.PRESET.replace(default="default"),
+    option(
+        "split",
+        str,
+        "Splits to average over, with commas, or all; 0,1,2 if not given, with --folds 0.",
+    ),
+    option("seed", int, "Seed of the search, of weights and dropout.", default=0),
+    option("epochs", int, "Most epochs of a trial; as the method if not given."),
+    options.DEVICE,
+    option("storage", Path, "Journal of the search; an unfinished one is continued."),
+    option("out", Path, "YAML file for the chosen configuration."),
+    option("force", bool, "Replace any file there, not only an older result."),
+    option(
+        "workers",
+        int,
+        "Trials at the same time; 1, or on Ray as many as fit. With several, the result "
+        "depends on which trial ends first.",
+    ),
+    options.EXECUTOR,
+    options.ADDRESS,
+    options.AS_JSON,
+    options.TRAINING,
+    options.GRAPH,
+)
+def tune(given: options.Given) -> None:
     """Search a model's own settings by validation score; the default is the first trial.
 
     Every model gets the same number of trials. Test labels are erased before the search. A
@@ -77,28 +68,33 @@ def tune(
     from argnn.bench.tuning.search import check_out, default_paths, plan_search, run_search
     from argnn.settings.resolve import AUTO
 
-    console = Console(quiet=True) if as_json else output_console()
-    request = options.requested(context.params, task=task or AUTO, split="all")
-    search = plan_search(request, trials, splits=split)
+    console = output_console(given.as_json)
+    request = options.requested(vars(given), task=given.task or AUTO, split="all")
+    search = plan_search(request, given.trials, splits=given.split)
     usual_journal, usual_out = default_paths(search)
-    journal, path = storage or usual_journal, out or usual_out
-    replaces = check_out(path, search, force)
+    journal, path = given.storage or usual_journal, given.out or usual_out
+    replaces = check_out(path, search, given.force)
     again = option_words(
         {
-            "storage": storage,
-            "out": out,
+            "storage": given.storage,
+            "out": given.out,
             "data_root": request.data_root,
-            "device": None if device == "auto" else device,
-            "executor": None if executor == "local" else executor,
-            "workers": workers,
-            "address": address,
-            "force": force,
+            "device": None if request.device == "auto" else request.device,
+            "executor": None if given.executor == "local" else given.executor,
+            "workers": given.workers,
+            "address": given.address,
+            "force": given.force,
         }
     )
     with keeping(f"continue with: {shlex.join([*search.command, *again])}"):
         with TrialProgress(console, search) as watcher:
             records = run_search(
-                search, journal, watcher, executor=executor, workers=workers, address=address
+                search,
+                journal,
+                watcher,
+                executor=given.executor,
+                workers=given.workers,
+                address=given.address,
             )
         _conclude(search, records, journal, path, replaces, console)
 

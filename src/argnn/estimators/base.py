@@ -1,4 +1,4 @@
-"""What the two estimators share: settings, training, embedding, saving."""
+"""What all estimators share: settings, training, embedding."""
 
 import copy
 import logging
@@ -11,7 +11,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
@@ -19,21 +18,19 @@ from torch_geometric.data import Data
 from argnn.analysis.tables import require_pandas
 from argnn.data import adjacency_of, features_and_edges
 from argnn.data.graph_parts import GraphParts
-from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.display import summary_html
 from argnn.estimators.importances import chosen_groups, column_groups, shuffled_scores
-from argnn.estimators.labels import scored_nodes
 from argnn.estimators.new_nodes import Context, joined_part, prepared
 from argnn.estimators.node_selection import NodeSelection, selected_rows
 from argnn.estimators.reading import Reading
+from argnn.estimators.saving import SavedEstimator, named_weights
 from argnn.functional.graph_part import GraphPart, WholeDegrees
 from argnn.functional.neighborhood import Edges, edges_of
 from argnn.nn import ARGNN, AbstractNodeModel, model_class, model_name
 from argnn.nn.models.base import require_weights_taken
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.layerwise import is_large, layerwise_outputs, pieces_of
-from argnn.runs.machine import versions
 from argnn.runs.progress import CountingBar, FitProgress, console_for
 from argnn.runs.train_one import train_one
 from argnn.runs.trial import TrialJob
@@ -47,12 +44,8 @@ from argnn.settings.resolve import (
     is_directed,
     resolve,
 )
-from argnn.settings.run_config import LinkConfig, RunConfig
-from argnn.store.model_card import model_card
-from argnn.store.model_folder import Checkpoint, write_folder
-from argnn.store.seen_nodes import SeenNodes
-from argnn.train import Task, TrainConfig, scores_and_metrics
-from argnn.train.calibration import Calibration
+from argnn.settings.run_config import RunConfig
+from argnn.train import Task, scores_and_metrics
 from argnn.train.devices import resolve_device
 from argnn.waiting import short_waits
 
@@ -66,6 +59,8 @@ Fitted = TypeVar("Fitted", bound="GraphEstimator")
 Given = ParamSpec("Given")
 
 _LARGEST_SEED = 2**31 - 1
+#: What a table calls the parts of training.
+PART_NAMES = ("train", "val", "test")
 
 
 def whole_or_not(
@@ -87,7 +82,7 @@ def whole_or_not(
     return fitted
 
 
-class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+class GraphEstimator(SavedEstimator):
     """Base of the estimators: parameters as scikit-learn wants them, and one way to train.
 
     A subclass says in :attr:`task` what it predicts.
@@ -107,8 +102,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     row_normalize: bool
     device: str
     random_state: Any
-    # The nodes that were learned from; None of a folder that does not say it, and for links.
-    seen_: SeenNodes | None = None
     verbose: bool | None
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
@@ -166,7 +159,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         own = {
             "epochs": self.epochs,
             "select": self.scoring,
-            "class_weight": _named_weights(getattr(self, "class_weight", None)),
+            "class_weight": named_weights(getattr(self, "class_weight", None)),
             "threshold": getattr(self, "threshold", None),
         }
         changes.train.update({name: value for name, value in own.items() if value is not None})
@@ -183,14 +176,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
     ) -> tuple[NodeTask, Tensor]:
         """Settle the settings, with a trial where one is needed, and train.
 
-        Args:
-            request: What is asked for.
-            graph: Features and edges.
-            sizes: As of :meth:`_resolved`.
-            make_task: Gives the task on a device.
-
-        Returns:
-            The task, and the raw outputs of the trained model.
+        Gives the task and the raw outputs of the trained model. ``sizes`` are those of
+        :meth:`_resolved`, and ``make_task`` gives the task on a device.
         """
         base = base_settings(request)
         # Settings are checked once before the trial: it must not end in a typing mistake.
@@ -230,11 +217,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
             self.feature_names_in_ = np.array(names, dtype=object)
         self.graph_facts_ = graph_facts(graph)
         self.notes_ = [str(note) for note in graph.get("notes") or []]
-
-    def _keep_calibration(self, found: Calibration | None) -> None:
-        self.calibration_ = found
-        self.temperature_ = 1.0 if found is None else found.temperature
-        self.ece_ = None if found is None else found.ece
 
     # ---- using ---------------------------------------------------------------------------------
 
@@ -364,33 +346,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         """
         return [selected_rows(graph, g.numpy()) for g in self._outputs(self.read(graph))[1]]
 
-    def _scored(self, graph: Data, known: NDArray[np.bool_], mask: Any) -> NDArray[np.bool_]:
-        """The labelled nodes of a mask; without one, those that were not learned from.
-
-        Args:
-            graph: What :meth:`read` gave.
-            known: The labelled nodes, ``[N]``.
-            mask: As of ``score``.
-        """
-        if mask is not None or not known.any():
-            return scored_nodes(known, mask)
-        sizes = graph.x.size(0), graph.edge_index.size(1)
-        if self.seen_ is not None:
-            held_out = known & ~self.seen_.in_graph(graph)
-        elif sizes != (self.graph_facts_["nodes"], self.graph_facts_["edges"]):
-            held_out = known
-        else:
-            raise ConfigError(
-                "an older version saved this model, without the nodes that it learned from: name "
-                "the nodes to score with mask="
-            )
-        if not held_out.any():
-            raise ConfigError(
-                "all labelled nodes were trained or validated on: name the nodes to score with "
-                "mask="
-            )
-        return held_out
-
     def importances(
         self,
         graph: Any = None,
@@ -468,121 +423,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         except Exception:  # a display must not fail: the box alone is what others show
             logger.debug("no summary of the estimator", exc_info=True)
             return box
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a folder that :func:`argnn.load` reads.
-
-        Args:
-            path: A new folder.
-            overwrite: Whether a model that is there already may be replaced.
-        """
-        check_is_fitted(self, "model_")
-        checkpoint = self._checkpoint()
-        state = self.model_.state_dict()
-        write_folder(Path(path), checkpoint, state, model_card(checkpoint), overwrite=overwrite)
-
-    def _checkpoint(self) -> Checkpoint:
-        """Everything about the fitted model except its weights."""
-        return Checkpoint(
-            spec=self.settings_.spec,
-            classes=self.classes_.tolist() if self.task in ("node", "multilabel") else [],
-            temperature=self.temperature_,
-            threshold=getattr(self, "threshold_", 0.0),
-            precision=self.settings_.train.precision,
-            directed=self.directed,
-            row_normalize=self.row_normalize,
-            schema=self.schema_,
-            target=getattr(self, "target_", None),
-            params=self._stored_params(),
-            facts=self._facts(),
-        )
-
-    def _stored_params(self) -> dict[str, Any]:
-        params = dict(self.get_params(deep=False))
-        del params["verbose"]  # says nothing about the model
-        if not isinstance(self.model, str):
-            params["model"] = model_name(self.model)
-        if not isinstance(params["random_state"], int | None):
-            params["random_state"] = self.settings_.seed
-        for name in ("model_options", "train_options", "load_options"):
-            params[name] = None if params[name] is None else dict(params[name])
-        if "class_weight" in params:
-            params["class_weight"] = _named_weights(params["class_weight"])
-        return params
-
-    def _facts(self) -> dict[str, Any]:
-        """What the card tells besides the model itself."""
-        return {
-            "graph": self.graph_facts_,
-            "split_rule": self.split_rule_,
-            "counts": self.counts_,
-            "best_epoch": self.best_epoch_,
-            "epochs_run": self.n_iter_,
-            "val_score": self.val_score_,
-            "scores": self.scores_,
-            "calibration": None if self.calibration_ is None else asdict(self.calibration_),
-            "source": self.settings_.source,
-            "train": self.settings_.train.to_json(),
-            "versions": versions(),
-            **({} if self.seen_ is None else {"seen": self.seen_.to_json()}),
-        }
-
-    def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
-        """Take over what :meth:`_checkpoint` gave; ``history_`` is not stored."""
-        facts = checkpoint.facts
-        self.model_ = model
-        self.settings_ = _stored_config(checkpoint)
-        self.n_features_in_ = checkpoint.spec.in_channels
-        self.schema_ = checkpoint.schema
-        self.graph_facts_, self.split_rule_ = dict(facts["graph"]), str(facts["split_rule"])
-        self.counts_, self.scores_ = dict(facts["counts"]), dict(facts["scores"])
-        self.best_epoch_, self.n_iter_ = int(facts["best_epoch"]), int(facts["epochs_run"])
-        self.val_score_ = float(facts["val_score"])
-        self._keep_calibration(_stored_calibration(facts["calibration"]))
-        self.temperature_ = checkpoint.temperature
-        self.seen_ = SeenNodes.from_json(facts["seen"]) if "seen" in facts else None
-
-
-def _stored_config(checkpoint: Checkpoint) -> RunConfig:
-    """The configuration that a model was trained with, as far as it was stored."""
-    spec, facts, params = checkpoint.spec, checkpoint.facts, checkpoint.params
-    train = TrainConfig(**facts["train"])
-    link = None
-    if spec.decoder is not None:
-        ratio, forest = params.get("ratio", RATIOS[0]), params.get("spanning_forest", False)
-        by = params.get("split_by", SPLITS_BY[0])
-        link = LinkConfig(ratio, forest, spec.decoder, by)
-    return RunConfig(
-        data=str(facts["graph"].get("name")),
-        task=checkpoint.task,
-        model=spec.model,
-        preset=params.get("preset", "default"),
-        directed=checkpoint.directed,
-        row_normalize=checkpoint.row_normalize,
-        seed=train.seed,
-        device="cpu",
-        threads=torch.get_num_threads(),
-        splits=(0,),
-        options=spec.options,
-        train=train,
-        source=facts["source"],
-        link=link,
-        graph={**facts["graph"], "features": spec.in_channels, "classes": spec.out_channels},
-    )
-
-
-def _stored_calibration(values: Mapping[str, Any] | None) -> Calibration | None:
-    if values is None:
-        return None
-    numbers = {name: float(value) for name, value in values.items()}
-    return Calibration(count=int(numbers.pop("count")), **numbers)
-
-
-def _named_weights(weight: Any) -> Any:
-    """Class weights by the texts of the labels, as settings hold them."""
-    if not isinstance(weight, Mapping):
-        return weight
-    return {str(label): float(value) for label, value in weight.items()}
 
 
 def ids_of(graph: Data) -> Sequence[Any]:

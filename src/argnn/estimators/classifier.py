@@ -7,37 +7,31 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
-from argnn.estimators.base import Columns, drawn_seed, ids_of, whole_or_not
-from argnn.estimators.known_answers import fitted_masks, with_answers
-from argnn.estimators.labels import (
+from argnn.estimators.base import Columns, ids_of, whole_or_not
+from argnn.estimators.node_estimator import NodeEstimator
+from argnn.estimators.node_selection import selected_fit, selected_rows
+from argnn.estimators.reading import (
+    LabelledGraph,
     as_objects,
-    as_weights,
     class_table,
     encode,
-    part_sizes,
-)
-from argnn.estimators.node_selection import selected_fit, selected_rows, selected_score
-from argnn.estimators.reading import (
-    chosen_masks,
-    given_targets,
     is_multilabel,
-    read_labelled,
     read_labels,
 )
-from argnn.estimators.targets import TargetEstimator
 from argnn.nn import AbstractNodeModel
 from argnn.runs.problems import node_score_values, node_threshold
+from argnn.settings.resolve import Request
 from argnn.store.model_folder import Checkpoint
-from argnn.store.seen_nodes import SeenNodes
 from argnn.train import NodeClassification, decided
 from argnn.train.calibration import calibrate, probabilities
 from argnn.train.scores import decision_rule
 
 
-class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] # no types there
+class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # no types there
     """Classify the nodes of a graph.
 
     A graph is anything that :func:`argnn.data.load` takes: a PyG ``Data``, ``(X, edge_index)``, a
@@ -153,56 +147,39 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
             sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not
                 given.
         """
-        graph, y, train_mask, val_mask, sample_weight = selected_fit(
-            graph, y, train_mask, val_mask, sample_weight
-        )
-        seed = drawn_seed(self.random_state)
-        self.task = "multilabel" if is_multilabel(graph, y) else "node"
+        given = selected_fit(graph, y, train_mask, val_mask, sample_weight)
+        self.task = "multilabel" if is_multilabel(*given[:2]) else "node"
+        self._fit_labelled(*given)
+        return self
+
+    def _learn(
+        self, read: LabelledGraph, train: Tensor, val: Tensor, request: Request, weights: Any
+    ) -> None:
         if self.task == "multilabel":
-            return self._fit_labels(graph, y, (train_mask, val_mask), sample_weight, seed)
-        seen = read_labelled(graph, y, self._reading())
-        train, val, rule = chosen_masks(seen, train_mask, val_mask, self.val_fraction, seed)
-        visible_nodes = train | val
-        hidden_away = seen.labels.copy()
-        hidden_away[~visible_nodes.numpy()] = None
-        classes = class_table(hidden_away)
+            super()._learn(read, train, val, request, weights)
+            numbered = read.names == [f"target {n}" for n in range(len(read.names))]
+            self.classes_ = np.arange(len(read.names)) if numbered else np.array(read.names)
+            self.threshold_, self.rare_class_ = 0.0, 1
+            return
+        shown = read.labels.copy()
+        shown[~(train | val).numpy()] = None
+        classes = class_table(shown)
         if len(classes) < 2:
             raise ConfigError(f"a classifier needs at least two classes (got {classes.tolist()})")
-        codes = encode(hidden_away, classes, visible_nodes)
+        codes = encode(shown, classes)
 
         def make_task(device: str) -> NodeClassification:
-            return NodeClassification(
-                codes.to(device),
-                train.to(device),
-                val.to(device),
-                classes=[str(label) for label in classes.tolist()],
-                sample_weight=as_weights(sample_weight),
-            )
+            parts = codes.to(device), train.to(device), val.to(device)
+            names = [str(label) for label in classes.tolist()]
+            return NodeClassification(*parts, classes=names, sample_weight=weights)
 
-        request, sizes = self._request(graph, seed), {"classes": len(classes)}
-        task, logits = self._fit_nodes(request, seen.graph, sizes, make_task)
-        self.classes_, self.target_, self.split_rule_ = classes, None, rule
-        self.seen_ = SeenNodes.of(seen.graph, train, val)
-        self.counts_ = part_sizes(train, val)
-        known = torch.tensor([label is not None for label in seen.labels])
-        masks = fitted_masks(train, val, known, seen.masks)
-        self.graph_ = with_answers(seen.graph, masks, rule, self._label_answers(seen.labels))
+        task, logits = self._fit_nodes(request, read.graph, {"classes": len(classes)}, make_task)
+        self.classes_, self.target_ = classes, None
         judged = logits[val], codes[val]
         self._keep_calibration(calibrate(*judged) if self.calibrate else None)
         self.rare_class_ = task.rare
         self.threshold_ = node_threshold(self.settings_.train, *judged, task.rare)
         self.scores_ = {"val": node_score_values(*judged, self.threshold_)}
-        return self
-
-    def _fit_labels(
-        self, graph: Any, y: Any, masks: tuple[Any, Any], sample_weight: Any, seed: int
-    ) -> "ARGNNClassifier":
-        """Learn several labels of each node."""
-        names = self._fit_targets(graph, y, masks, sample_weight, seed)
-        numbered = all(name == f"target {number}" for number, name in enumerate(names))
-        self.classes_ = np.arange(len(names)) if numbered else np.array(names)
-        self.threshold_, self.rare_class_ = 0.0, 1
-        return self
 
     def predict_proba(
         self, graph: Any, new_edges: Any = None, *, context: Any = None
@@ -274,9 +251,18 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
         if self.target_ is not None:
             return super()._answers(source, graph)
         holder = source if isinstance(source, Data) else graph
-        none = holder.get("y") is None
-        labels = np.full(graph.x.size(0), None) if none else read_labels(source, graph)
+        nowhere = np.full(graph.x.size(0), None) if holder.get("y") is None else None
+        return self._given_answers(source, graph, nowhere)
+
+    def _given_answers(self, source: Any, graph: Data, y: Any) -> dict[str, Any]:
+        if self.target_ is not None:
+            return super()._given_answers(source, graph, y)
+        labels = read_labels(source, graph) if y is None else as_objects(y, graph.x.size(0))
         return self._label_answers(labels)
+
+    def _answers_of(self, read: LabelledGraph) -> dict[str, Any]:
+        several = self.target_ is not None
+        return super()._answers_of(read) if several else self._label_answers(read.labels)
 
     def _known_nodes(self, graph: Data) -> NDArray[np.bool_]:
         if self.target_ is not None:
@@ -291,10 +277,9 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
 
     def _label_answers(self, labels: NDArray[np.object_]) -> dict[str, Any]:
         """Labels as they are, and as numbers of the classes, where it is one of them."""
-        everywhere = torch.ones(len(labels), dtype=torch.bool)
         return {
             "labels": labels,
-            "y": encode(labels, self.classes_, everywhere),
+            "y": encode(labels, self.classes_),
             "class_count": len(self.classes_),
             "class_names": self._class_texts(),
         }
@@ -322,23 +307,11 @@ class ARGNNClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc] #
                 from those of the training graph, nodes are recognised by their ids if these are
                 texts; with numbers as ids, all its nodes count as other ones.
         """
-        graph, y, mask = selected_score(graph, y, mask)
-        read = self.read(graph)
-        nodes = read.x.size(0)
-        found = self.decisions(self.proba(read))
-        if self.target_ is not None:
-            targets, _ = given_targets(graph, y, read, self.task)
-            known = self._scored(read, ~targets.isnan().any(1).numpy(), mask)
-            return float((targets.numpy() == found).all(axis=1)[known].mean())
-        labels = read_labels(graph, read) if y is None else as_objects(y, nodes)
-        chosen = self._scored(read, np.array([label is not None for label in labels]), mask)
-        predicted = found.tolist()
-        right = [predicted[node] == labels[node] for node in np.flatnonzero(chosen)]
-        return float(np.mean(right))
+        return self._held_out_score(graph, y, mask)
 
     def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
         super()._restore(checkpoint, model)
-        self.task, self.target_ = checkpoint.task, checkpoint.target
+        self.task = checkpoint.task
         self.classes_ = np.array(checkpoint.classes)
         self.threshold_ = checkpoint.threshold
         self.rare_class_ = int(checkpoint.facts.get("rare_class", 1))

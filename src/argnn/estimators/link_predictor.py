@@ -16,6 +16,7 @@ from argnn.data import LinkSplit, features_and_edges, with_edges
 from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.base import (
+    PART_NAMES,
     Columns,
     GraphEstimator,
     drawn_seed,
@@ -23,7 +24,6 @@ from argnn.estimators.base import (
     ids_of,
     whole_or_not,
 )
-from argnn.estimators.known_answers import PART_NAMES
 from argnn.estimators.node_selection import NodeSelection
 from argnn.estimators.suggestions import best_new_pairs
 from argnn.nn import AbstractNodeModel, LinkModel

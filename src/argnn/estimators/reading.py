@@ -1,6 +1,10 @@
-"""What an estimator reads of a graph: features and edges, and apart from them, the labels."""
+"""What an estimator reads of a graph: features and edges, and apart from them, the labels.
+
+Labels and masks come as people give them: texts, missing values, indices.
+"""
 
 import inspect
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +18,10 @@ from argnn.data import load, stratified_splits
 from argnn.data.splits import MASK_NAMES
 from argnn.data.target_values import array_targets, target_names
 from argnn.errors import ArgnnError, ConfigError, DataError
-from argnn.estimators.labels import as_mask, as_objects, by_id
 from argnn.registry import suggestion
 from argnn.wording import shortened
 
+UNLABELLED = -1
 _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "source",
     "directed",
@@ -95,54 +99,43 @@ class LabelledGraph:
 
     Attributes:
         graph: Features and edges.
-        labels: A Python value per node, None where there is none.
+        labels: A Python value per node, None where there is none; of targets that are no classes,
+            0 where they are known.
         masks: The training, validation and test masks that came with the graph, by name.
         split_rule: Where they come from, in words.
+        targets: Targets ``[N, T]`` that are no classes, NaN where not known.
+        names: Their names.
     """
 
     graph: Data
     labels: NDArray[np.object_]
     masks: dict[str, Tensor]
     split_rule: str
-
-
-def read_labelled(source: Any, y: Any, reading: Reading) -> LabelledGraph:
-    """Read a graph for training; labels ``y`` replace those of the graph."""
-    graph = reading.graph(source)
-    nodes = graph.x.size(0)
-    holder = source if isinstance(source, Data) else graph
-    labels = _labels(holder, nodes) if y is None else as_objects(by_id(y, graph, source), nodes)
-    masks = _own_masks(holder, nodes)
-    rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
-    return LabelledGraph(graph, labels, masks, rule)
-
-
-@dataclass(frozen=True)
-class TargetGraph:
-    """A graph whose targets are no classes.
-
-    Attributes:
-        seen: The graph; a label is 0 where the targets are known, else None.
-        targets: The targets ``[N, T]``, NaN where not known.
-        names: Their names.
-    """
-
-    seen: LabelledGraph
     targets: Tensor
     names: list[str]
 
+    @property
+    def known(self) -> Tensor:
+        """The nodes with a label, ``[N]``."""
+        return torch.tensor([label is not None for label in self.labels])
 
-def read_targets(source: Any, y: Any, reading: Reading) -> TargetGraph:
-    """Read a graph for training on targets; ``y`` replaces those of the graph."""
+
+def read_labelled(source: Any, y: Any, reading: Reading) -> LabelledGraph:
+    """Read a graph for training; labels or targets ``y`` replace those of the graph."""
     graph = replace(reading, task="node" if y is not None else reading.task).graph(source)
     nodes = graph.x.size(0)
     holder = source if isinstance(source, Data) else graph
-    targets, names = given_targets(source, by_id(y, graph, source), graph, reading.task)
-    labels = np.empty(nodes, dtype=object)
-    labels[~targets.isnan().any(1).numpy()] = 0
+    targets, names = torch.empty(nodes, 0), list[str]()
+    y = None if y is None else by_id(y, graph, source)
+    if reading.task != "node":
+        targets, names = given_targets(source, y, graph, reading.task)
+        labels = np.empty(nodes, dtype=object)
+        labels[~targets.isnan().any(1).numpy()] = 0
+    else:
+        labels = _labels(holder, nodes) if y is None else as_objects(y, nodes)
+    masks = _own_masks(holder, nodes)
     rule = "masks of the graph" if isinstance(source, Data) else str(graph.get("split_rule"))
-    seen = LabelledGraph(graph, labels, _own_masks(holder, nodes), rule)
-    return TargetGraph(seen, targets, names)
+    return LabelledGraph(graph, labels, masks, rule, targets, names)
 
 
 def given_targets(source: Any, y: Any, graph: Data, task: str) -> tuple[Tensor, list[str]]:
@@ -232,8 +225,7 @@ def chosen_masks(
     Given masks come first, then those of the graph; what is missing is drawn, stratified by class,
     from labelled nodes.
     """
-    nodes, own = len(seen.labels), seen.masks
-    labelled = torch.tensor([label is not None for label in seen.labels])
+    nodes, own, labelled = len(seen.labels), seen.masks, seen.known
     train = None if train_mask is None else as_mask(train_mask, nodes, "train_mask")
     val = None if val_mask is None else as_mask(val_mask, nodes, "val_mask")
     rule = "masks of the user"
@@ -271,3 +263,113 @@ def _drawn(
         )
     # Nodes of the mask without a label stay in it, so that they are complained about.
     return pool & ~val, val
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label means that there is none: None, NaN, pandas' NA, an empty text, or -1.
+
+    Example:
+        >>> [is_missing(label) for label in (None, float("nan"), "", -1, "-1", 0)]
+        [True, True, True, True, False, False]
+    """
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(label, str):
+        return label == ""
+    if isinstance(label, float | np.floating):
+        return math.isnan(label) or label == UNLABELLED
+    return isinstance(label, int | np.integer) and label == UNLABELLED
+
+
+def as_objects(y: Any, num_nodes: int) -> NDArray[np.object_]:
+    """One label per node as Python values, with None where there is none."""
+    values = y.tolist() if isinstance(y, Tensor) or hasattr(y, "tolist") else list(y)
+    if not isinstance(values, list) or len(values) != num_nodes:
+        found = len(values) if isinstance(values, list) else "a single value"
+        raise ConfigError(f"y must hold one label for each of the {num_nodes} nodes (got {found})")
+    labels = np.empty(num_nodes, dtype=object)
+    for node, value in enumerate(values):
+        if isinstance(value, list | tuple | dict | set):
+            raise ConfigError(f"y must be flat, one label per node (got {value!r} at {node})")
+        labels[node] = None if is_missing(value) else value
+    return labels
+
+
+def by_id(y: Any, graph: Data, source: Any) -> Any:
+    """A pandas column or table in the order of the nodes, where its index holds their ids.
+
+    Nodes without a row have no label. An index without ids says nothing: rows are in order, and
+    so they are where the index is that of the node table in ``source``.
+    """
+    ids = graph.get("node_ids")
+    if ids is None or not hasattr(y, "reindex"):
+        return y
+    index = y.index
+    table: Any = source[1] if isinstance(source, tuple) and len(source) == 2 else None
+    if hasattr(table, "columns") and index.equals(table.index):
+        return y
+    known = index.isin(list(ids))
+    if not known.any() or list(index) == list(range(len(ids))):
+        return y
+    if not known.all():
+        raise ConfigError(f"y has a row for {index[~known][0]!r}, which is no node")
+    if not index.is_unique:
+        raise ConfigError(f"y has two rows for node {index[index.duplicated()][0]!r}")
+    return y.reindex(list(ids))
+
+
+def class_table(labels: NDArray[np.object_]) -> NDArray[Any]:
+    """The distinct labels in order; texts and numbers must not be mixed.
+
+    Example:
+        >>> class_table(np.array(["b", None, "a", "b"], dtype=object)).tolist()
+        ['a', 'b']
+    """
+    known = [label for label in labels if label is not None]
+    if not known:
+        raise ConfigError("no node has a label")
+    if len({isinstance(label, str) for label in known}) > 1:
+        raise ConfigError("y mixes texts and numbers")
+    classes = np.array(sorted(set(known)))
+    # Labels that are whole numbers stored as floats come from columns with missing values.
+    whole = classes.dtype.kind == "f" and bool((classes == classes.astype(np.int64)).all())
+    return classes.astype(np.int64) if whole else classes
+
+
+def encode(labels: NDArray[np.object_], classes: NDArray[Any]) -> Tensor:
+    """Numbers of the classes, ``[N]``; -1 where there is no label, or none of these."""
+    number = {label: index for index, label in enumerate(classes.tolist())}
+    return torch.tensor([number.get(label, UNLABELLED) for label in labels])
+
+
+def as_weights(weight: Any) -> Tensor | None:
+    """Weights of nodes as a tensor; none if there are none."""
+    return None if weight is None else torch.as_tensor(np.asarray(weight, dtype=np.float64))
+
+
+def scored_nodes(known: NDArray[np.bool_], mask: Any) -> NDArray[np.bool_]:
+    """The labelled nodes of a mask, of which there must be one."""
+    chosen = known if mask is None else known & as_mask(mask, len(known), "mask").numpy()
+    if not chosen.any():
+        raise ConfigError("no labelled node to score")
+    return chosen
+
+
+def as_mask(nodes: Any, num_nodes: int, name: str) -> Tensor:
+    """A boolean mask ``[N]`` from one, or from indices as scikit-learn's splitters give them."""
+    values = np.asarray(nodes.cpu() if isinstance(nodes, Tensor) else nodes)
+    if values.ndim != 1 or values.dtype.kind not in "biu":
+        raise ConfigError(
+            f"{name} must be a boolean mask [{num_nodes}] or a list of node indices "
+            f"(got {values.dtype}, {list(values.shape)})"
+        )
+    if values.dtype.kind == "b":
+        if len(values) != num_nodes:
+            raise ConfigError(f"{name} must have {num_nodes} entries (got {len(values)})")
+        return torch.from_numpy(values.copy())
+    bad = values[(values < 0) | (values >= num_nodes)]
+    if len(bad):
+        raise ConfigError(f"{name} must hold indices from 0 to {num_nodes - 1} (got {bad[0]})")
+    mask = torch.zeros(num_nodes, dtype=torch.bool)
+    mask[torch.from_numpy(values.astype(np.int64))] = True
+    return mask

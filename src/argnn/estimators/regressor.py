@@ -9,15 +9,13 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from torch_geometric.data import Data
 
-from argnn.estimators.base import Columns, drawn_seed, ids_of, whole_or_not
-from argnn.estimators.node_selection import selected_fit, selected_rows, selected_score
-from argnn.estimators.reading import given_targets
-from argnn.estimators.targets import TargetEstimator
+from argnn.estimators.base import Columns, ids_of, whole_or_not
+from argnn.estimators.node_estimator import NodeEstimator
+from argnn.estimators.node_selection import selected_fit, selected_rows
 from argnn.nn import AbstractNodeModel
-from argnn.store.model_folder import Checkpoint
 
 
-class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # no types there
+class ARGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # no types there
     """Predict one number, or several, for each node of a graph.
 
     The training nodes standardise the targets; predictions have the targets' own units.
@@ -99,11 +97,7 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
             sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not
                 given.
         """
-        graph, y, train_mask, val_mask, sample_weight = selected_fit(
-            graph, y, train_mask, val_mask, sample_weight
-        )
-        seed = drawn_seed(self.random_state)
-        self._fit_targets(graph, y, (train_mask, val_mask), sample_weight, seed)
+        self._fit_labelled(*selected_fit(graph, y, train_mask, val_mask, sample_weight))
         return self
 
     def predict(
@@ -149,12 +143,4 @@ class ARGNNRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc] # n
             mask: Nodes to score, as a mask or as indices; held-out ones where not given, as of
                 :meth:`ARGNNClassifier.score`.
         """
-        graph, y, mask = selected_score(graph, y, mask)
-        read = self.read(graph)
-        targets, _ = given_targets(graph, y, read, self.task)
-        chosen = self._scored(read, ~targets.isnan().any(1).numpy(), mask)
-        return float(r2_score(targets.numpy()[chosen], self.values(read)[chosen]))
-
-    def _restore(self, checkpoint: Checkpoint, model: AbstractNodeModel) -> None:
-        super()._restore(checkpoint, model)
-        self.target_ = checkpoint.target
+        return self._held_out_score(graph, y, mask)

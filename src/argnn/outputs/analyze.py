@@ -24,7 +24,7 @@ from argnn.estimators.base import GraphEstimator
 from argnn.files import require_folder, require_writable, write_output
 from argnn.functional.neighborhood import edges_of
 from argnn.nn import AbstractNodeModel, LinkModel, model_class
-from argnn.runs.prepare import reopen
+from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row
 from argnn.runs.summary import SCORES, selection_of_row, summary, without_twins
@@ -32,7 +32,6 @@ from argnn.runs.tables import PLAIN_SCORES, SCORE_NAMES, score_name, twin_senten
 from argnn.runs.trial import LEAD
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
-from argnn.store.run_folder import open_run
 from argnn.train.calibration import reliability
 
 
@@ -52,40 +51,20 @@ def analyze(
 ) -> dict[str, Any]:
     """Load a run, its graph and its model, and write the page, whole or not at all.
 
-    Args:
-        run: Folder of a run of ``argnn train``.
-        out: The page to write.
-        split: The split whose model is shown; the first where not given.
-        force: Whether existing files may be replaced.
-        data_root: Folder of the raw benchmark files.
-        seed: Fixes drawing and rewiring.
-        tables: Folder for the statistics as tables; none are written where not given.
-        table_format: ``"csv"`` or ``"parquet"``.
-        ollivier: Whether the tables have Ollivier-Ricci curvatures, which take long.
-        tell: Is told what is done.
-        beside: More for the overview of the page, such as a ``comparison``.
-
-    Returns:
-        What was written, and notes on what the page does not show; ``layers`` is the number of
-        layers with a metric.
-
-    Raises:
-        RunError: The run is damaged or unfinished, or the page cannot be written.
-        DataError: The graph cannot be loaded.
+    The options are those of the command. ``beside`` is more for the overview of the page, such as a
+    ``comparison``; ``layers`` of the result is the number of layers with a metric.
     """
     require_writable(out, force)
     paths = _table_paths(tables, table_format)
     for path in paths.values():
         require_writable(path, force)
     tell(0, 5, "reading the run and its graph")
-    folder, stored = open_run(run)
-    config = RunConfig.from_json(stored, str(folder.config))
+    folder, config = stored_run(run)
     estimator: GraphEstimator = load(run, split=split)
     split = config.splits[0] if split is None else split
     config = config.for_split(split)
     rows = {n: row for n in config.splits if (row := finished_row(folder, n)) is not None}
-    graph = reopen(replace(config, device="cpu"), data_root, 1).graph
-    graph = observed_graph(graph, split, config.link)
+    graph = observed_graph(graph_of_run(config, data_root), split, config.link)
     tell(1, 5, "model")
     subject = run_subject(run, config, estimator, graph, split, rows, seed)
     subject = replace(subject, overview={**subject.overview, **(beside or {})})
@@ -140,14 +119,8 @@ def run_subject(
 ) -> Subject:
     """What a page shows of one split of a run, or of an estimator in memory.
 
-    Args:
-        run: Its folder, or what stands for it in error messages.
-        config: Its configuration.
-        estimator: The model of the split.
-        graph: The graph that it sees, with labels and splits.
-        split: Number of the split.
-        rows: The results of all splits that are finished.
-        seed: Fixes drawing and rewiring.
+    ``run`` is its folder, or what stands for it in error messages; ``rows`` are the results of all
+    splits that are finished.
     """
     row = rows.get(split)
     if row is None:

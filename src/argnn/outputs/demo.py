@@ -35,15 +35,7 @@ _MARK, _PICTURE, _PAGE = ".argnn-demo", "geometry.png", "report.html"
 
 @dataclass(frozen=True)
 class DemoReport:
-    """What the demonstration found and where it was written.
-
-    Attributes:
-        results: Data, model and summary of each comparison.
-        num_splits: Number of splits behind each mean.
-        protocol: How epochs were chosen, in words.
-        picture: The picture of the learned geometry.
-        page: The page of the run whose geometry is drawn, with the comparison.
-    """
+    """What the demonstration found and where it was written."""
 
     results: list[dict[str, Any]]
     num_splits: int
@@ -57,11 +49,8 @@ def run_demo(
 ) -> DemoReport:
     """Train both models on both graphs, and write the report.
 
-    Args:
-        out: Folder of the report. Where an earlier demonstration wrote it, what that one made is
-            made anew, and everything else stays.
-        watcher: Is told how training goes.
-        overrides: Settings of both models, such as ``epochs=5``.
+    Where an earlier demonstration wrote the folder, what that one made is made anew, and everything
+    else stays. ``overrides`` are settings of both models, such as ``epochs=5``.
     """
     for package in ("matplotlib", "igraph"):
         if importlib.util.find_spec(package) is None:

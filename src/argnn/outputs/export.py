@@ -81,20 +81,8 @@ def export_model(
 ) -> dict[str, Any]:
     """Write the model of a run, or of a model folder, as a program.
 
-    Args:
-        run: Folder of a run or of a model.
-        out: The file to write.
-        split: Of a run, the split whose model is used; the first where not given.
-        kind: ``"pt2"``, a program of ``torch.export``, or ``"onnx"``.
-        force: Whether an existing file may be replaced.
-        tell: Is told what is done.
-
-    Returns:
-        What was written: the program, its method and task, inputs and output in words, the label
-        of each column of the output, and the bytes of the file.
-
-    Raises:
-        ConfigError: The method cannot be exported.
+    The options are those of the command. The result says what was written: the program, its method
+    and task, inputs and output in words, and the label of each column of the output.
     """
     require(kind in FORMATS, "--format", f"one of {', '.join(FORMATS)}", f"'{shortened(kind)}'")
     require_writable(out, force)
@@ -174,7 +162,7 @@ def _facts(estimator: GraphEstimator) -> dict[str, Any]:
     if isinstance(estimator, ARGNNRegressor):
         assert estimator.target_ is not None
         output = f"float32 [nodes, targets], {', '.join(estimator.target_.names)}"
-        classes = []
+        classes = list[Any]()
     elif isinstance(estimator, ARGNNClassifier):
         output, classes = "float32 [nodes, classes], probabilities", estimator.classes_.tolist()
     else:

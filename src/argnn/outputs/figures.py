@@ -1,7 +1,7 @@
 """Draw all figures of stored runs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,12 @@ from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import require_folder, require_writable, write_output
 from argnn.nn import LinkModel
-from argnn.runs.prepare import reopen
+from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
 from argnn.runs.run import finished_row, trained_model
-from argnn.runs.summary import INTERVAL, SCORES, Pair, by_split, statistic
-from argnn.settings.run_config import RunConfig
+from argnn.runs.summary import INTERVAL, SCORES, by_split, run_scores, statistic
 from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
-from argnn.store.run_folder import open_run
 from argnn.wording import file_stem
 
 if TYPE_CHECKING:
@@ -70,23 +68,8 @@ def draw_figures(
 
     All runs are read before the first file is written, so that a damaged run leaves no files.
 
-    Args:
-        runs: Folders of runs.
-        out: Folder for the figures.
-        results: Results files of ``argnn bench``, for the bars.
-        split: Split whose model is drawn; the first finished one where not given.
-        formats: File formats.
-        dpi: Dots per inch of images.
-        force: Whether existing figures may be replaced.
-        data_root: Folder of the raw benchmark files.
-        tell: Is told what is done.
-
-    Returns:
-        The files, notes on what could not be drawn, and the points of the homophily figure: name,
-        homophily, mean kappa and NRMD of every run with a metric, None where one is not defined.
-
-    Raises:
-        RunError: A run is missing, damaged or unfinished, or a file would be overwritten.
+    The options are those of the command. The result has the files, notes on what could not be
+    drawn, and the points of the homophily figure.
     """
     check_formats(formats)
     if not runs and not results:
@@ -170,9 +153,7 @@ def _named(paths: Sequence[Path]) -> list[tuple[Path, str]]:
 
 
 def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> _Run:
-    folder, stored = open_run(path)
-    # Drawn on the CPU, wherever the run was trained.
-    config = replace(RunConfig.from_json(stored, str(folder.config)), device="cpu")
+    folder, config = stored_run(path)
     splits = config.splits if split is None else (split,)
     finished = [number for number in splits if folder.result(number).exists()]
     if not finished:
@@ -184,7 +165,7 @@ def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> 
     with error_prefix(f"{folder.result(split)}: damaged,", RunError):
         checked(row, _DrawnRow)
     model = trained_model(folder, split)
-    graph = reopen(config, data_root, None).graph
+    graph = graph_of_run(config, data_root)
     seen = observed_graph(graph, split, config.link)
     encoder = model.encoder if isinstance(model, LinkModel) else model
     return _Run(
@@ -200,16 +181,14 @@ def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> 
 
 def _bars(paths: Sequence[Path]) -> list[Bar]:
     """Mean and interval of the leading score for every method and data set of node rows."""
-    groups: dict[tuple[str, str], dict[Pair, float]] = {}
+    groups: dict[tuple[str, str], list[Row]] = {}
     for row in [row for path in paths for row in read_rows(path)]:
-        test = row.get("test")
-        if row["task"] == "node" and "error" not in row and test is not None:
-            key = row["data"], row["method"]
-            runs = groups.setdefault(key, {})
-            runs[row["split"], row["seed"]] = test[SCORES["node"][0]]
+        if row["task"] == "node" and row.get("test") is not None:
+            groups.setdefault((row["data"], row["method"]), []).append(row)
     if paths and not groups:
         raise RunError(f"{paths[0]}: holds no finished row of node classification")
-    found = {key: statistic(by_split(runs)) for key, runs in groups.items()}
+    score = SCORES["node"][0]
+    found = {key: statistic(by_split(run_scores(rows, score))) for key, rows in groups.items()}
     return [
         Bar(data, method, known["mean"], known["interval"], known["n"])
         for (data, method), known in found.items()

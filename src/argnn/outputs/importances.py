@@ -1,6 +1,5 @@
 """Importances of the input columns of a finished run, as a table."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,7 @@ from argnn.data import split_masks
 from argnn.errors import ConfigError
 from argnn.estimators import load
 from argnn.files import require_writable, write_output
-from argnn.runs.prepare import reopen
-from argnn.settings.run_config import RunConfig
-from argnn.store.run_folder import open_run
+from argnn.runs.prepare import graph_of_run, stored_run
 
 
 def importances(
@@ -27,26 +24,14 @@ def importances(
 ) -> dict[str, Any]:
     """Shuffle each column of a run's graph, and write by how much its validation score falls.
 
-    Args:
-        run: Folder of a run of ``argnn train``.
-        out: The table to write, as CSV.
-        split: The split whose model is asked; the first where not given.
-        repeats: How often each column is shuffled.
-        seed: Of the shuffling.
-        force: Whether an existing table may be replaced.
-        data_root: Folder of the raw benchmark files.
-        verbose: As of the estimators.
-
-    Returns:
-        What was written: the rows of :meth:`argnn.ARGNNClassifier.importances`, and its path.
+    The options are those of the command; the result has the rows of the estimator's method.
     """
     require_writable(out, force)
-    folder, stored = open_run(run)
-    config = RunConfig.from_json(stored, str(folder.config))
+    _, config = stored_run(run)
     if config.link is not None:
         raise ConfigError(f"{run}: importances are of models of nodes, and this one predicts links")
     estimator = load(run, split=split).set_params(verbose=verbose)
-    graph = reopen(replace(config, device="cpu"), data_root, 1).graph
+    graph = graph_of_run(config, data_root)
     _, val, _ = split_masks(graph, config.splits[0] if split is None else split)
     table = estimator.importances(
         graph, mask=val, repeats=repeats, most=graph.x.size(1), random_state=seed

@@ -28,14 +28,6 @@ def onnx_bytes(program: ExportedProgram, name: str, facts: Mapping[str, str]) ->
     """An ONNX model of a program, for any number of nodes, edges and pairs.
 
     It is run once and compared with the program, on a graph that the program was not traced with.
-
-    Args:
-        program: What :func:`argnn.outputs.export.exported` gave.
-        name: The method, for error messages.
-        facts: What the file is to say about the model.
-
-    Raises:
-        ConfigError: A package is missing, or ONNX cannot hold the method.
     """
     for package in _NEEDED:
         _require(package)

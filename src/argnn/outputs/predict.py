@@ -1,28 +1,25 @@
 """Predict with a trained model, and write the predictions as a table."""
 
 import csv
-import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.csv_cells import plain_cell, safe_cell
+from argnn.csv_cells import csv_text, plain_cell
 from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNLinkPredictor, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator, ids_of
 from argnn.estimators.new_nodes import prepared
-from argnn.estimators.targets import TargetEstimator
+from argnn.estimators.node_estimator import NodeEstimator
 from argnn.files import require_writable, write_output
-from argnn.runs.prepare import reopen
+from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
-from argnn.settings.run_config import RunConfig
-from argnn.store.run_folder import RunFolder, open_run
+from argnn.store.run_folder import RunFolder
 from argnn.train.devices import resolve_device
 
 _PAIR_COLUMNS = ["source", "target"]
@@ -49,32 +46,8 @@ def predict(
 ) -> dict[str, Any]:
     """Load a model and a graph, predict, and write the table, whole or not at all.
 
-    Args:
-        run: Folder of a run or of a model.
-        out: The table to write.
-        data: Name or path of the graph; if not given, the graph of the run, for links without
-            the pairs that were held out.
-        split: Of a run, the split whose model is used; the first where not given.
-        pairs: For links, a CSV file with the columns ``source`` and ``target``.
-        top: For links, how many new ones are suggested instead.
-        node: With ``top``, the node whose links are suggested; all nodes where not given.
-        new_nodes: For classes, a file of nodes that the graph does not have: a table with an id and
-            the columns of the training table (``.csv``, ``.parquet``), or an ``.npz`` file with
-            ``x`` and ``edge_index``. Then only these are predicted.
-        new_edges: Their edges, a table with the columns ``source`` and ``target``.
-        force: Whether an existing table may be replaced.
-        data_root: Folder of the raw benchmark files.
-        device: Where it is computed, as in :func:`argnn.load`.
-        tell: Is told what is done.
-
-    Returns:
-        What was predicted: the number of nodes or pairs (``rows``), how often each class was
-        (``counts``), and the expected calibration error on validation (``ece``; None without
-        calibration), among others.
-
-    Raises:
-        RunError: The model is damaged, or the table cannot be written.
-        DataError: The graph does not fit the model.
+    The options are those of the command. Of a run without ``data`` its own graph is taken, for
+    links without the pairs that were held out.
     """
     require_writable(out, force)
     device = resolve_device(device, "--device")
@@ -104,7 +77,7 @@ def predict(
         graph = estimator.read_new(new_nodes, new_edges, context)
     tell(2, 4, "predicting")
     if not isinstance(estimator, ARGNNLinkPredictor):
-        assert isinstance(estimator, TargetEstimator)
+        assert isinstance(estimator, NodeEstimator)
         columns = estimator.columns(graph)
     elif pairs is not None:
         asked = _read_pairs(pairs, graph)
@@ -116,7 +89,8 @@ def predict(
     digits = ".9g" if isinstance(estimator, ARGNNRegressor) else ".6f"
     rows = zip(*(_cells(values, digits) for _, values in columns), strict=True)
     tell(3, 4, "writing the table")
-    write_output(out, _table([name for name, _ in columns], rows), force=force)
+    table = csv_text([[name for name, _ in columns], *rows])
+    write_output(out, table.encode(), force=force)
     return {
         "out": str(out),
         "data": str(graph.name),
@@ -137,12 +111,11 @@ def _trained_graph(
     """The graph that the model of a run was trained on, and its edges with those held out."""
     if not RunFolder(run).config.exists():
         raise ConfigError(f"{run}: does not say which graph it is of; name it after the run")
-    folder, stored = open_run(run)
-    config = RunConfig.from_json(stored, str(folder.config))
+    _, config = stored_run(run)
     if config.link is None:
         found = estimator.read(config.data, root=data_root)
         return found, found.edge_index
-    graph = reopen(replace(config, device="cpu"), data_root, 1).graph
+    graph = graph_of_run(config, data_root)
     split = config.splits[0] if split is None else split
     return estimator.read(observed_graph(graph, split, config.link)), graph.edge_index
 
@@ -150,13 +123,6 @@ def _trained_graph(
 def _cells(values: Iterable[Any], digits: str) -> list[Any]:
     """A column as it is written."""
     return [f"{value:{digits}}" if isinstance(value, float) else value for value in values]
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows(map(safe_cell, row) for row in (header, *rows))
-    return text.getvalue().encode()
 
 
 def _named_node(name: str | None, graph: Data) -> Any:

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from argnn.analysis.explorer import document, page
 from argnn.estimators.base import GraphEstimator
-from argnn.estimators.targets import TargetEstimator
+from argnn.estimators.node_estimator import NodeEstimator
 from argnn.files import require_writable, write_output
 from argnn.outputs.analyze import run_subject
 from argnn.runs.machine import device_name, versions
@@ -80,7 +80,7 @@ def _row(estimator: GraphEstimator, shown: Data, config: RunConfig) -> Row:
 
 def _scores(estimator: GraphEstimator, shown: Data, config: RunConfig) -> Row:
     """The scores on the parts of the training; where these are not known, those of the fit."""
-    if isinstance(estimator, TargetEstimator) and bool(shown.train_mask.any()):
+    if isinstance(estimator, NodeEstimator) and bool(shown.train_mask.any()):
         judge = pose_problem(shown, 0, "cpu").judge
         return judged(judge, estimator.model_, estimator.outputs(shown), config)
     known = {

@@ -31,13 +31,7 @@ MANY_LEFT_OUT = 0.25
 
 
 def batch_source(config: RunConfig, visible: Data, task: Task) -> BatchSource:
-    """What training steps see: the whole graph, clusters of it, or the part of this process.
-
-    Args:
-        config: The configuration of the run.
-        visible: Features and edges of the whole graph.
-        task: Loss and validation score.
-    """
+    """What training steps see: the whole graph, clusters of it, or the part of this process."""
     train = config.train
     if train.select is not None or train.class_weight is not None:
         task = task.configured(train)
@@ -78,12 +72,6 @@ class ClusterBatches(BatchSource):
     A batch has the nodes of its clusters, all edges among them, and the nodes within some hops of
     them (the halo). Losses and penalties are those of the batch's own nodes, times the number of
     batches: their mean over batches is the loss of the whole graph, as far as the halo reaches.
-
-    Args:
-        parts: Gives parts of the graph.
-        partition: The clusters.
-        task: Loss of each part.
-        config: ``clusters_per_batch``, ``halo`` and ``seed``.
     """
 
     reads_whole = False
@@ -152,12 +140,6 @@ class RankBatches(BatchSource):
     """One batch in every epoch: the part of the graph that this process owns.
 
     All processes together compute exactly what one process computes for the whole graph.
-
-    Args:
-        parts: Gives parts of the graph.
-        partition: One part for each rank.
-        task: Loss of each part.
-        config: The seed of dropout.
     """
 
     num_batches = 1

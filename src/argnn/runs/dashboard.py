@@ -50,16 +50,7 @@ def require_tensorboard() -> Any:
 
 
 class Dashboard:
-    """Writes events of one split while it is trained.
-
-    Args:
-        folder: The run; events go to ``split-N/events``.
-        split: Number of the split.
-        visible: What it sees of the graph.
-        graph: The whole graph, for the names of the classes in the projector.
-        epochs: Most epochs that will come.
-        on_epoch: Who else is told every epoch.
-    """
+    """Writes events of one split while it is trained."""
 
     def __init__(
         self,

@@ -1,21 +1,26 @@
 """Run the splits of a plan, and what a job of one split is."""
 
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from torch_geometric.data import Data
 
+from argnn.errors import DivergenceError
 from argnn.files import fingerprint, write_checked
-from argnn.runs.machine import code_state
+from argnn.runs.machine import code_state, using_threads
 from argnn.runs.pool import open_pool
-from argnn.runs.prepare import Plan
+from argnn.runs.prepare import Plan, reopen
+from argnn.runs.problems import problem_of
+from argnn.runs.ranks import next_order
 from argnn.runs.run import failed_row, finished_row, run_cell, run_split, short_row
 from argnn.runs.summary import summary
-from argnn.runs.train_one import OnEpoch
+from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, record_code
+from argnn.train import Snapshot
 
 
 @dataclass(frozen=True)
@@ -76,11 +81,7 @@ def run_splits(
     After each split ``scores.json`` is written anew. A split that fails leaves a row with its
     error, and the others go on.
 
-    Returns:
-        One row per split, in their order.
-
-    Raises:
-        RunError: Another process is running them, or a file of the run is damaged.
+    Another process that runs them is an error, and so is a damaged file.
     """
     with folder.held():
         record_code(folder, code_state())
@@ -153,3 +154,21 @@ def run_jobs(
     workers = max(1, min(workers, len(jobs)))
     with open_pool(graphs, workers, executor, attempts, watcher.epoch) as pool:
         yield from pool.run(jobs)
+
+
+def follow() -> None:
+    """What a process of ``torchrun`` does that is not the first one: train what that one trains.
+
+    Its graph is loaded here, too.
+    """
+    graphs: dict[str, Data] = {}
+    while (order := next_order()) is not None:
+        config = RunConfig.from_json(order.config, "the order of the first process")
+        digest = config.graph["digest"]
+        if digest not in graphs:
+            graphs = {digest: reopen(config, None, 1).graph}
+        problem = problem_of(config, graphs[digest], order.split)
+        resume_from = None if order.snapshot is None else Snapshot(*order.snapshot)
+        with suppress(DivergenceError), using_threads(config.threads):
+            posed = (problem.visible, problem.task)
+            train_one(config, *posed, split=order.split, resume_from=resume_from)

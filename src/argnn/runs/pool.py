@@ -152,11 +152,7 @@ def open_executor(
 ) -> Iterator[int | None]:
     """Connect to what runs jobs; gives how many run at the same time, None where that is open.
 
-    Args:
-        name: ``"local"`` or ``"ray"``.
-        workers: How many are asked for.
-        address: Of a Ray cluster; without, a Ray is started on this machine and ended again.
-        threads: Of each job.
+    Without the ``address`` of a Ray cluster, a Ray is started on this machine and ended again.
     """
     if name not in EXECUTORS:
         raise ConfigError(f"--executor must be one of {', '.join(EXECUTORS)} (got '{name}')")
@@ -187,12 +183,8 @@ def open_pool(
 ) -> Iterator[Pool]:
     """A pool; jobs that still run when it is left are ended.
 
-    Args:
-        graphs: The graphs of all jobs, by checksum.
-        workers: Number of workers; a local one is this process, several are new ones.
-        executor: ``"local"``, or ``"ray"`` inside of :func:`open_executor`.
-        attempts: As of :class:`Pool`.
-        tell: As of :class:`Pool`.
+    ``graphs`` has the graphs of all jobs by checksum. One local worker is this process, several are
+    new ones. ``"ray"`` is for the inside of :func:`open_executor`.
     """
     pool: Pool
     with ExitStack() as stack:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
@@ -39,11 +40,13 @@ from argnn.settings.resolve import (
     trial_start,
 )
 from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig, check_split_by
+from argnn.store.run_folder import RunFolder, open_run
 from argnn.train.devices import resolve_device
 from argnn.train.tasks import check_class_weight
 
 __all__ = [
-    "Draft", "Plan", "Request", "data_name", "draft", "prepare", "reopen", "settled", "settling",
+    "Draft", "Plan", "Request", "data_name", "draft", "graph_of_run", "prepare", "reopen",
+    "settled", "settling", "stored_run",
 ]  # fmt: skip
 
 logger = logging.getLogger(__name__)
@@ -63,10 +66,8 @@ class Plan:
 class Draft:
     """A plan whose settings may still need a trial.
 
-    Attributes:
-        plan: The plan, complete unless there has to be a trial.
-        jobs: The trial of each split; mostly none.
-        settle: Gives the configuration from what the trials found.
+    The jobs are the trials of its splits, mostly none; ``settle`` gives the configuration from what
+    they found.
     """
 
     plan: Plan
@@ -162,15 +163,8 @@ def settled(
 ) -> list[Plan]:
     """The plans of some drafts; their trials run in one pool.
 
-    Args:
-        drafts: What was checked.
-        workers: Trials that run at the same time; as many as splits of the first draft do, if
-            not given.
-        executor: As of :func:`argnn.runs.pool.open_pool`.
-        tell: As of :func:`prepare`.
-
-    Raises:
-        Exception: That of the first trial which failed.
+    Without ``workers`` so many trials run at the same time as splits of the first draft do. The
+    first trial that fails raises its error.
     """
     plans: dict[int, Plan] = {}
     with closing(settling(drafts, workers, executor=executor, tell=tell)) as found:
@@ -253,6 +247,17 @@ def reopen(config: RunConfig, data_root: str | None, workers: int | None) -> Pla
         why = f"the graph has changed since the run began ({changed[0]})"
         raise RunError(f"{config.data}: {why}, or this version of argnn reads it in another way")
     return Plan(config, graph, worker_count(workers, len(config.splits), config.device))
+
+
+def stored_run(path: Path) -> tuple[RunFolder, RunConfig]:
+    """The folder of a run, and its configuration."""
+    folder, stored = open_run(path)
+    return folder, RunConfig.from_json(stored, str(folder.config))
+
+
+def graph_of_run(config: RunConfig, data_root: str | None) -> Data:
+    """The graph of a run for what is computed after it, on the CPU wherever it was trained."""
+    return reopen(replace(config, device="cpu"), data_root, 1).graph
 
 
 def load_graph(data: str, request: Request) -> Data:

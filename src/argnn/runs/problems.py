@@ -18,7 +18,8 @@ from argnn.data import (
 )
 from argnn.functional import twin_counts
 from argnn.nn import AbstractNodeModel, LinkModel
-from argnn.settings.run_config import MAIN_SCORES, LinkConfig
+from argnn.runs.batch_sources import sees_parts
+from argnn.settings.run_config import MAIN_SCORES, LinkConfig, RunConfig
 from argnn.train import (
     LinkPrediction,
     NodeClassification,
@@ -126,6 +127,12 @@ def pose_problem(
     else:
         problem = _node_problem(graph, split, device)
     return problem if in_parts else replace(problem, visible=problem.visible.to(device))
+
+
+def problem_of(config: RunConfig, graph: Data, split: int) -> Problem:
+    """What one split of a run trains on, as its configuration says."""
+    in_parts = sees_parts(config.train)
+    return pose_problem(graph, split, config.device, config.link, in_parts=in_parts)
 
 
 def observed_graph(graph: Data, split: int, link: LinkConfig | None) -> Data:

@@ -21,10 +21,7 @@ logger = logging.getLogger(__name__)
 class TrainOrder(NamedTuple):
     """What the leader tells the others to train.
 
-    Attributes:
-        config: The complete configuration, as plain JSON values.
-        split: Number of the split.
-        snapshot: Tensors and values of a training to continue, if it is one.
+    The configuration is plain JSON; the snapshot has tensors and values of a training to continue.
     """
 
     config: dict[str, Any]

@@ -109,11 +109,6 @@ def recipes_of(config: RunConfig, held: Overrides, count: int) -> tuple[Recipe, 
     """Recipes of any method, at least so many where its search space is large enough.
 
     First those of its own trial, or its usual settings; then draws from its search space.
-
-    Args:
-        config: With the usual settings of the method; its seed decides the draws.
-        held: Settings of the user, which are not drawn.
-        count: How many will be tried.
     """
     kind, model = model_class(config.model), config.model
     options = kind.link_options if config.link is not None else {}

@@ -20,7 +20,7 @@ from argnn.nn import AbstractNodeModel
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.dashboard import Dashboard
 from argnn.runs.machine import device_name, git_state, peak_mib, reset_peak, versions
-from argnn.runs.problems import Judge, Problem, class_labels, pose_problem
+from argnn.runs.problems import Judge, Problem, class_labels, problem_of
 from argnn.runs.summary import selection_of_row
 from argnn.runs.train_one import OnEpoch, TrainedModel, train_one
 from argnn.settings.run_config import RunConfig
@@ -97,11 +97,10 @@ def _trained(
     reset_peak()
     if on_cuda(config.device):
         torch.cuda.reset_peak_memory_stats(config.device)
-    in_parts = sees_parts(config.train)
-    problem = pose_problem(graph, split, config.device, config.link, in_parts=in_parts)
+    problem = problem_of(config, graph, split)
     observer = _Oracle(problem.judge) if oracle else None
     board = None
-    if dashboard and in_parts:
+    if dashboard and sees_parts(config.train):
         raise ConfigError("a dashboard needs the whole graph at once: leave out --dashboard")
     if dashboard and folder is not None:
         board = Dashboard(folder, split, problem.visible, graph, config.train.epochs, on_epoch)

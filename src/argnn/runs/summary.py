@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,18 @@ def by_split(runs: Mapping[Pair, float]) -> list[float]:
         splits.setdefault(split, []).append(value)
     groups = list(splits.values())
     return groups[0] if len(groups) == 1 else [statistics.fmean(group) for group in groups]
+
+
+def score_of(row: Mapping[str, Any], score: str) -> float | None:
+    """A test score of a finished row; None where it is not defined or nothing was scored."""
+    return None if row["test"] is None else row["test"].get(score)
+
+
+def run_scores(rows: Iterable[Mapping[str, Any]], score: str) -> dict[Pair, float]:
+    """The test score of each finished run that has one."""
+    finished = [row for row in rows if "error" not in row]
+    found = {(row["split"], row["seed"]): score_of(row, score) for row in finished}
+    return {run: value for run, value in found.items() if value is not None}
 
 
 def statistic(values: Sequence[float | None]) -> dict[str, Any]:

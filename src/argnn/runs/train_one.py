@@ -157,10 +157,7 @@ def load_curvature(
 ) -> dict[str, Any] | None:
     """Have the curvatures that a model needs ready with the edges that it sees.
 
-    Returns:
-        How they were found, for the record: the method, the numbers of exact and of estimated
-        pairs, and the seconds it took, now or when the file was made. None for a model without
-        curvatures.
+    Gives how they were found, for the record; None for a model without curvatures.
     """
     if "ricci" not in config.options:
         return None

@@ -19,7 +19,7 @@ from argnn.errors import ConfigError, DivergenceError
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.layerwise import LARGE_STATE
 from argnn.runs.pool import StopEarly
-from argnn.runs.problems import pose_problem
+from argnn.runs.problems import problem_of
 from argnn.runs.recipes import RECIPES, STANDING, Recipe, variations
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.options import Overrides, resolve_options, resolve_train
@@ -122,13 +122,7 @@ class TrialJob:
 
         ``on_epoch`` may raise ``StopEarly``: then the best recipe so far is chosen.
         """
-        problem = pose_problem(
-            graph,
-            self.split,
-            self.config.device,
-            self.config.link,
-            in_parts=sees_parts(self.config.train),
-        )
+        problem = problem_of(self.config, graph, self.split)
         halving = Halving(self, problem.visible, problem.task, on_epoch)
         try:
             halving.run()
@@ -147,12 +141,7 @@ class TrialJob:
         return self.chosen(halving.trials)
 
     def chosen(self, trials: Sequence[Trial], stopped: bool = False) -> BaseSettings:
-        """The settings of the best recipe, with a record of all; of the first, if none was tried.
-
-        Args:
-            trials: What is known of each recipe.
-            stopped: Whether the user ended the trial early.
-        """
+        """Settings of the best recipe, or of the first if none was tried, with a record of all."""
         best = best_of(trials) if trials else self.recipes[0].holding(self.held)
         spent = sum(trial.epochs for trial in trials)
         source = f"chosen on validation from {len(trials)} recipes in {spent} epochs: {best.name}"
@@ -171,6 +160,19 @@ class TrialJob:
             "runs": [_recorded(trial) for trial in trials],
         }
         return BaseSettings(best.model, best.train, source, trial=facts)
+
+
+class EpochCount:
+    """Adds up the epochs of some trials; tells how many of all are over."""
+
+    def __init__(self, jobs: Sequence[TrialJob], tell: Callable[[int, int], None]) -> None:
+        self.tell, self.total = tell, sum(job.most_epochs() for job in jobs)
+        self.done: dict[tuple[str, int], int] = {}
+
+    def __call__(self, job: TrialJob, epoch: int, loss: float, val_score: float) -> None:
+        """A trial has finished an epoch."""
+        self.done[job.config.model, job.split] = epoch
+        self.tell(min(sum(self.done.values()), self.total), self.total)
 
 
 def _recorded(trial: Trial) -> dict[str, Any]:
@@ -213,14 +215,7 @@ def _finalists(trials: Sequence[Trial]) -> list[Trial]:
 
 
 class Halving:
-    """A trial: successive halving, then variations of the winner.
-
-    Args:
-        job: What is tried.
-        visible: Features and edges, on the device of the job.
-        task: Loss and validation score; it holds no test label.
-        on_epoch: Is told the epochs of all runs, counted through.
-    """
+    """A trial: successive halving, then variations of the winner."""
 
     def __init__(
         self, job: TrialJob, visible: Data, task: Task, on_epoch: OnEpoch | None = None

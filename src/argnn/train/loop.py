@@ -19,9 +19,9 @@ from argnn.train.config import (
     RECORDABLE_OPTIMIZERS,
     TrainConfig,
     learning_rate_factor,
+    optimizer_groups,
 )
 from argnn.train.devices import scores_and_metrics
-from argnn.train.parameter_groups import optimizer_groups
 from argnn.train.penalties import build_penalties
 from argnn.train.recording import WARM_UP, RecordedStep
 from argnn.train.tasks import Task, Validation

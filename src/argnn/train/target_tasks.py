@@ -1,22 +1,19 @@
 """Tasks of nodes whose targets are no classes: numbers, and several labels at once."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from argnn.errors import ConfigError
-from argnn.functional.graph_part import Place
 from argnn.functional.neighborhood import Edges
-from argnn.nn import AbstractNodeModel
 from argnn.train.config import TrainConfig
-from argnn.train.selection import f1_mean, f1_micro, ranking_mean, selection_of
-from argnn.train.tasks import Validation, chosen_nodes, node_weights, rows_of
+from argnn.train.selection import f1_mean, f1_micro, ranking_mean
+from argnn.train.tasks import NodeTask
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,8 @@ class TargetRule:
         return outputs * outputs.new_tensor(self.scale) + outputs.new_tensor(self.center)
 
 
-class TargetTask(ABC):
+class TargetTask(NodeTask):
     """A loss of each training node and target, and a score of the validation nodes.
-
-    Only the targets of these nodes are kept, so that training cannot see others.
 
     Args:
         targets: Targets of each node, ``[N, T]``; NaN where unknown.
@@ -59,8 +54,6 @@ class TargetTask(ABC):
         rule: What the outputs of a model mean.
     """
 
-    kind: ClassVar[str]
-
     def __init__(
         self,
         targets: Tensor,
@@ -71,16 +64,12 @@ class TargetTask(ABC):
         sample_weight: Tensor | None = None,
     ) -> None:
         known = torch.where(targets.isnan().any(1), -1, 0)
-        self.train_nodes, self.val_nodes = chosen_nodes(known, train_mask, val_mask)
-        self.validation_size = self.val_nodes.numel()
+        super().__init__(known, train_mask, val_mask, sample_weight)
+        self.weights = None if self.weights is None else self.weights.unsqueeze(-1)
         self.rule = self.learned_rule(targets[self.train_nodes].double(), list(names))
-        self.train_targets, self.val_targets = (
+        self.train_labels, self.val_labels = (
             self.as_outputs(targets[nodes]) for nodes in (self.train_nodes, self.val_nodes)
         )
-        self.select = selection_of(self.kind, None)
-        self.weights = None
-        if sample_weight is not None:
-            self.weights = node_weights(sample_weight, known)[self.train_nodes].unsqueeze(-1)
 
     @abstractmethod
     def learned_rule(self, targets: Tensor, names: list[str]) -> TargetRule:
@@ -90,44 +79,11 @@ class TargetTask(ABC):
     def as_outputs(self, targets: Tensor) -> Tensor:
         """Targets ``[M, T]`` in the units of the outputs."""
 
-    @abstractmethod
-    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Loss of each node and target, ``[M, T]``."""
-
-    @abstractmethod
-    def score(self, outputs: Tensor) -> Tensor:
-        """The chosen score on the validation nodes, a scalar on the device."""
-
     def configured(self, config: TrainConfig) -> Self:
         """The task with another score; targets have no class weights."""
         if config.class_weight is not None:
             raise ConfigError(f"class_weight belongs to classes, not to task {self.kind}")
-        task = copy(self)
-        task.select = selection_of(self.kind, config.select)
-        return task
-
-    def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
-        """Mean loss of the training nodes; with weights, the weighted mean."""
-        losses = self.losses(outputs.index_select(0, self.train_nodes), self.train_targets)
-        if self.weights is None:
-            return losses.mean()
-        return (losses * self.weights).sum() / (self.weights.sum() * losses.size(1))
-
-    def part_loss(self, model: AbstractNodeModel, outputs: Tensor, place: Place) -> Tensor:
-        """Share of the part's own training nodes in the loss."""
-        rows, places = rows_of(self.train_nodes, place)
-        losses = self.losses(outputs.index_select(0, rows), self.train_targets[places])
-        if self.weights is None:
-            return losses.sum() / self.train_targets.numel()
-        total = self.weights.sum() * losses.size(1)
-        return (losses * self.weights[places]).sum() / total
-
-    def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
-        """The chosen score and the mean loss, without weights, of the validation nodes."""
-        found = outputs.index_select(0, self.val_nodes)
-        loss = self.losses(found, self.val_targets).mean()
-        score = -loss if self.select == "loss" else self.score(found)
-        return Validation(*torch.stack([score.double(), loss.double()]).tolist())  # one transfer
+        return super().configured(config)
 
     def homophily(self, edge_index: Edges) -> float:
         """Raise: only classes have a homophily."""
@@ -157,9 +113,9 @@ class NodeRegression(TargetTask):
         center, scale = (targets.new_tensor(v) for v in (self.rule.center, self.rule.scale))
         return (targets - center) / scale
 
-    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Squared errors."""
-        return (outputs - targets).square()
+        return (outputs - labels).square()
 
     def configured(self, config: TrainConfig) -> Self:
         """The task with another score."""
@@ -169,7 +125,7 @@ class NodeRegression(TargetTask):
 
     def require_spread(self) -> None:
         """Raise where R² is not defined on the validation nodes."""
-        if self.select == "r2" and bool((self.val_targets == self.val_targets[0]).all(0).any()):
+        if self.select == "r2" and bool((self.val_labels == self.val_labels[0]).all(0).any()):
             raise ConfigError(
                 "a target is the same for all validation nodes, so that it has no R²: "
                 "choose by loss (--select loss)"
@@ -177,7 +133,7 @@ class NodeRegression(TargetTask):
 
     def score(self, outputs: Tensor) -> Tensor:
         """R², the mean over targets."""
-        targets = self.val_targets.double()
+        targets = self.val_labels.double()
         rest = (outputs.double() - targets).square().sum(0)
         spread = (targets - targets.mean(0)).square().sum(0)
         return (1 - rest / spread).mean()
@@ -196,13 +152,13 @@ class MultiLabel(TargetTask):
         """The labels, 0 or 1."""
         return targets.clone()
 
-    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy of each label."""
-        return F.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
+        return F.binary_cross_entropy_with_logits(outputs, labels, reduction="none")
 
     def score(self, outputs: Tensor) -> Tensor:
         """Macro or micro F1 at probability one half, or the mean average precision of labels."""
-        true = self.val_targets > 0
+        true = self.val_labels > 0
         if self.select == "average_precision":
             return ranking_mean(self.select, outputs.double(), true)
         return (f1_mean if self.select == "f1_macro" else f1_micro)(outputs > 0, true)

@@ -1,10 +1,11 @@
 """Tasks: training loss, validation score, and how epochs are compared."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import torch
 from sklearn.utils.class_weight import compute_sample_weight
@@ -81,10 +82,74 @@ class Task(Protocol):
         """Homophily of the part of the graph whose training labels are known."""
 
 
-class NodeClassification:
-    """Cross-entropy on training nodes, accuracy or another score on validation nodes.
+class NodeTask(ABC):
+    """A loss of the training nodes, and a score of the validation nodes.
 
-    Only the labels of these nodes are kept, so that training cannot see others.
+    Only the labels or targets of these nodes are kept, so that training cannot see others.
+    """
+
+    kind: ClassVar[str]
+    train_labels: Tensor
+    val_labels: Tensor
+
+    def __init__(
+        self, y: Tensor, train_mask: Tensor, val_mask: Tensor, sample_weight: Tensor | None
+    ) -> None:
+        self.train_nodes, self.val_nodes = chosen_nodes(y, train_mask, val_mask)
+        self.validation_size = self.val_nodes.numel()
+        self.select = selection_of(self.kind, None)
+        self.weights = None
+        if sample_weight is not None:
+            self.weights = node_weights(sample_weight, y)[self.train_nodes]
+
+    @abstractmethod
+    def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Loss of each node, ``[M]``, or of each node and target, ``[M, T]``."""
+
+    def mean_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Their mean without weights."""
+        return self.losses(outputs, labels).mean()
+
+    @abstractmethod
+    def score(self, outputs: Tensor) -> Tensor:
+        """The chosen score on the validation nodes, a scalar on the device."""
+
+    def configured(self, config: TrainConfig) -> Self:
+        """The task with another score."""
+        task = copy(self)
+        task.select = selection_of(self.kind, config.select)
+        return task
+
+    def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
+        """Mean loss of the training nodes; with weights, the weighted mean."""
+        found = outputs.index_select(0, self.train_nodes)
+        if self.weights is None:
+            return self.mean_loss(found, self.train_labels)
+        losses = self.losses(found, self.train_labels)
+        return (losses * self.weights).sum() / self._total_weight(losses)
+
+    def part_loss(self, model: AbstractNodeModel, outputs: Tensor, place: Place) -> Tensor:
+        """Share of the part's own training nodes in the loss."""
+        rows, places = rows_of(self.train_nodes, place)
+        losses = self.losses(outputs.index_select(0, rows), self.train_labels[places])
+        if self.weights is None:
+            return losses.sum() / self.train_labels.numel()
+        return (losses * self.weights[places]).sum() / self._total_weight(losses)
+
+    def _total_weight(self, losses: Tensor) -> Tensor:
+        assert self.weights is not None
+        return self.weights.sum() * math.prod(losses.shape[1:])
+
+    def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
+        """The chosen score and the mean loss, without weights, of the validation nodes."""
+        found = outputs.index_select(0, self.val_nodes)
+        loss = self.mean_loss(found, self.val_labels)
+        score = -loss if self.select == "loss" else self.score(found)
+        return Validation(*torch.stack([score.double(), loss.double()]).tolist())  # one transfer
+
+
+class NodeClassification(NodeTask):
+    """Cross-entropy on training nodes, accuracy or another score on validation nodes.
 
     Args:
         y: Label of each node, ``[N]``; negative where unknown.
@@ -93,6 +158,8 @@ class NodeClassification:
         classes: Names of the classes, which class weights refer to; else their numbers.
         sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not given.
     """
+
+    kind = "node"
 
     def __init__(
         self,
@@ -103,24 +170,17 @@ class NodeClassification:
         classes: Sequence[str] | None = None,
         sample_weight: Tensor | None = None,
     ) -> None:
-        self.train_nodes, self.val_nodes = chosen_nodes(y, train_mask, val_mask)
-        self.train_labels = y[self.train_nodes]
-        self.val_labels = y[self.val_nodes]
-        self.validation_size = self.val_nodes.numel()
+        super().__init__(y, train_mask, val_mask, sample_weight)
+        self.sample_weights = self.weights
+        self.train_labels, self.val_labels = y[self.train_nodes], y[self.val_nodes]
         self.num_nodes = y.numel()
         numbers = range(int(torch.cat([self.train_labels, self.val_labels]).max()) + 1)
         self.classes = [str(name) for name in (numbers if classes is None else classes)]
         self.rare = rare_class(self.train_labels, len(self.classes))
-        self.select = selection_of("node", None)
-        self.sample_weights = None
-        if sample_weight is not None:
-            self.sample_weights = node_weights(sample_weight, y)[self.train_nodes]
-        self.weights = self.sample_weights
 
     def configured(self, config: TrainConfig) -> Self:
         """The task with another score, and with classes weighted in the training loss."""
-        task = copy(self)
-        task.select = selection_of("node", config.select)
+        task = super().configured(config)
         require_classes(task.select, self.val_labels)
         if config.class_weight is not None:
             check_class_weight(config.class_weight, self.classes)
@@ -129,32 +189,17 @@ class NodeClassification:
             task.weights = found if single is None else found * single
         return task
 
-    def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
-        """Cross-entropy on the training nodes; with weights, its weighted mean."""
-        logits = outputs.index_select(0, self.train_nodes)
-        if self.weights is None:
-            return F.cross_entropy(logits, self.train_labels)
-        losses = F.cross_entropy(logits, self.train_labels, reduction="none")
-        return (losses * self.weights).sum() / self.weights.sum()
+    def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Cross-entropy of each node."""
+        return F.cross_entropy(outputs, labels, reduction="none")
 
-    def part_loss(self, model: AbstractNodeModel, outputs: Tensor, place: Place) -> Tensor:
-        """Share of the part's own training nodes in the cross-entropy."""
-        rows, places = rows_of(self.train_nodes, place)
-        logits, labels = outputs.index_select(0, rows), self.train_labels[places]
-        losses = F.cross_entropy(logits, labels, reduction="none")
-        if self.weights is None:
-            return losses.sum() / self.train_labels.numel()
-        return (losses * self.weights[places]).sum() / self.weights.sum()
+    def mean_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Mean cross-entropy, as torch adds it up."""
+        return F.cross_entropy(outputs, labels)
 
-    def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
-        """The chosen score and the cross-entropy, without weights, on the validation nodes."""
-        scores = outputs.index_select(0, self.val_nodes)
-        loss = F.cross_entropy(scores, self.val_labels)
-        if self.select == "loss":
-            score = -loss
-        else:
-            score = class_score(self.select, scores, self.val_labels, self.rare)
-        return Validation(*torch.stack([score.double(), loss.double()]).tolist())  # one transfer
+    def score(self, outputs: Tensor) -> Tensor:
+        """The chosen score of classes."""
+        return class_score(self.select, outputs, self.val_labels, self.rare)
 
     def homophily(self, edge_index: Edges) -> float:
         """Edge homophily between training nodes; 0 if no edge joins two of them."""

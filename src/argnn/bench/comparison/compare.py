@@ -14,25 +14,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from torch_geometric.data import Data
 
-from argnn.bench.comparison.board import (
-    board_row,
-    budget_sentence,
-    difference_sentence,
-    ensemble_row,
-    interval_sentence,
-    leaderboard_table,
-    ranked,
-    selection,
-    shown_score,
-    winner_sentence,
-    with_ensemble,
-)
-from argnn.bench.comparison.ensemble import ensemble_rows
+from argnn.bench.comparison import board
 from argnn.bench.comparison.methods import (
     BEST,
     USUAL_RECIPES,
     ComparisonPlan,
     ComparisonWatcher,
+    ensemble_rows,
     plan_comparison,
     run_comparison,
 )
@@ -140,7 +128,7 @@ class Comparison:
 
     def print_to(self, console: Console) -> None:
         """Print the leaderboard."""
-        console.print(leaderboard_table(self.rows, self.select, self.score))
+        console.print(board.leaderboard_table(self.rows, self.select, self.score))
         for sentence in self.sentences:
             console.print(sentence, markup=False, soft_wrap=True)
 
@@ -222,34 +210,30 @@ def default_out(data: str) -> Path:
 
 
 def compared(plan: ComparisonPlan, watcher: ComparisonWatcher) -> Comparison:
-    """Run a comparison, and keep a copy of its winner.
-
-    Raises:
-        RunError: No method finished a split.
-    """
-    runs = ranked(run_comparison(plan, watcher))
+    """Run a comparison, and keep a copy of its winner."""
+    runs = board.ranked(run_comparison(plan, watcher))
     winner = runs[0]
     if winner.folder is None or not winner.finished:
         raise RunError(f"no method finished; {winner.model}: {winner.rows[0]['error']}")
     _copy(winner.folder.root, plan.out / BEST)
-    select = selection(winner)
-    rows = [board_row(run, winner=run is winner) for run in runs]
+    select = board.selection(winner)
+    rows = [board.board_row(run, winner=run is winner) for run in runs]
     whole = [run for run in runs if len(run.finished) == len(run.rows)]
     members = whole[: plan.ensemble] if plan.ensemble else []
     if len(members) > 1:
-        mean = ensemble_row(members, ensemble_rows(members, plan.graph))
-        rows = with_ensemble(rows, mean, select)
-    sentences = [budget_sentence(plan.budget())]
+        mean = board.ensemble_row(members, ensemble_rows(members, plan.graph))
+        rows = board.with_ensemble(rows, mean, select)
+    sentences = [board.budget_sentence(plan.budget())]
     if len(winner.finished) > 1:
-        sentences.append(interval_sentence(len(winner.finished)))
-    sentences.append(winner_sentence(winner))
+        sentences.append(board.interval_sentence(len(winner.finished)))
+    sentences.append(board.winner_sentence(winner))
     if len(whole) > 1:
-        sentences.append(difference_sentence(*whole[:2]))
+        sentences.append(board.difference_sentence(*whole[:2]))
     return Comparison(
         out=plan.out,
         rows=rows,
         select=select,
-        score=shown_score(winner),
+        score=board.shown_score(winner),
         budget=plan.budget(),
         sentences=sentences,
         winner=winner.model,

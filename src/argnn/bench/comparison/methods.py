@@ -10,22 +10,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.bench.experiments.cells import Cell, storable
 from argnn.bench.tuning.search import USUAL_SPLITS
 from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import make_folder, read_checked, refuse_link, require_place, write_checked
+from argnn.functional.neighborhood import edges_of
 from argnn.nn import MODELS, model_name
 from argnn.runs.parallel import Job, Watcher, run_splits
-from argnn.runs.prepare import Draft, Plan, Request, draft, settling, worker_count
+from argnn.runs.prepare import Draft, Plan, Request, draft, settling, stored_run, worker_count
+from argnn.runs.problems import pose_problem
 from argnn.runs.run import failed_row
 from argnn.runs.train_one import precompute_curvature
-from argnn.runs.trial import TrialJob
+from argnn.runs.trial import EpochCount
 from argnn.settings.options import parse_overrides
 from argnn.settings.run_config import MAIN_SCORES, RunConfig
+from argnn.store.model_folder import read_folder
 from argnn.store.results import ResultsFile, Row
-from argnn.store.run_folder import RunFolder, create_run, open_run
+from argnn.store.run_folder import RunFolder, create_run
+from argnn.train import scores_and_metrics
+from argnn.train.calibration import probabilities
 
 #: How many recipes each method tries unless told otherwise.
 USUAL_RECIPES = 6
@@ -40,12 +47,8 @@ _IN_THE_RUN = ("history", "resumed_from_epoch")
 class ComparisonPlan:
     """What is compared, checked.
 
-    Attributes:
-        drafts: For each method, its run before the trials.
-        out: Folder of the comparison.
-        workers: How many trials run at the same time.
-        ensemble: How many methods are averaged; None for no ensemble.
-        about: Everything that must not change between two parts of one comparison.
+    ``drafts`` has the run of each method before its trials, ``about`` all that must not change
+    between two parts of one comparison.
     """
 
     drafts: dict[str, Draft]
@@ -85,11 +88,7 @@ class ComparisonPlan:
 class MethodRun:
     """What came of a method.
 
-    Attributes:
-        model: Name of the method.
-        config: Its configuration.
-        folder: Its run; None if a trial failed.
-        rows: One row per split, with scores or an error.
+    It has one row per split, with scores or an error, and no folder if a trial failed.
     """
 
     model: str
@@ -126,13 +125,9 @@ def plan_comparison(
 ) -> ComparisonPlan:
     """Check a request for all methods, and load its graph; nothing is written.
 
-    Args:
-        request: What all methods share, ``recipes`` among it. Its model and split are not read.
-        models: Names of the methods; all of the package if not given.
-        out: Folder of the comparison: a new one, or that of the same comparison.
-        splits: As ``request.split``; the first three, or all folds, if not given.
-        ensemble: How many of the best methods are averaged.
-        graph: The graph where it is not to be loaded.
+    The request is what all methods share; its model and split are not read. ``out`` is a new
+    folder, or that of the same comparison. Without ``splits`` the first three are taken, or all
+    folds.
     """
     names = list(dict.fromkeys(map(model_name, models if models is not None else MODELS)))
     if not names:
@@ -187,14 +182,7 @@ def _check_out(out: Path, about: Mapping[str, Any]) -> None:
 
 
 def run_comparison(plan: ComparisonPlan, watcher: ComparisonWatcher) -> list[MethodRun]:
-    """Try and train all methods, as far as that is not done yet; one that fails stops no other.
-
-    Returns:
-        The methods, in their order.
-
-    Raises:
-        RunError: Another process is running the comparison, or a file of it is damaged.
-    """
+    """Try and train all methods, as far as that is not done yet; one that fails stops no other."""
     make_folder(plan.out)
     with ResultsFile(plan.results) as results:
         if not (plan.out / _ABOUT).exists():
@@ -231,7 +219,7 @@ def _settled(
             continue
         names[id(made)] = model
         todo.append(made)
-    counted = _EpochCount(todo, watcher)
+    counted = EpochCount([job for made in todo for job in made.jobs], watcher.tried)
     with closing(settling(todo, plan.workers, tell=counted)) as settled:
         for made, result in settled:
             model = names[id(made)]
@@ -242,23 +230,9 @@ def _settled(
     return {model: found[model] for model in plan.drafts}
 
 
-class _EpochCount:
-    """Adds up the epochs of all trials."""
-
-    def __init__(self, drafts: Sequence[Draft], watcher: ComparisonWatcher) -> None:
-        self.watcher = watcher
-        self.done: dict[tuple[str, int], int] = {}
-        self.total = sum(job.most_epochs() for made in drafts for job in made.jobs)
-
-    def __call__(self, job: TrialJob, epoch: int, loss: float, val_score: float) -> None:
-        self.done[job.config.model, job.split] = epoch
-        self.watcher.tried(sum(self.done.values()), self.total)
-
-
 def _reopened(path: Path, made: Draft) -> tuple[Plan, RunFolder]:
     """The run of a method whose trials are over."""
-    folder, stored = open_run(path)
-    config = RunConfig.from_json(stored, str(folder.config))
+    folder, config = stored_run(path)
     wanted = made.plan.config
     for name in ("model", "data", "task", "seed", "splits", "graph"):
         if getattr(config, name) != getattr(wanted, name):
@@ -285,3 +259,45 @@ def _cell(plan: ComparisonPlan, run: MethodRun, split: int) -> Cell:
     job = Job(run.config.for_split(split), split, None)
     score = MAIN_SCORES[run.config.task]
     return Cell("compare", run.model, score, plan.results, job)
+
+
+def ensemble_rows(members: Sequence[MethodRun], graph: Data) -> list[Row]:
+    """Scores of the members' mean, a row per split; each member as its own split trained it."""
+    return [_ensemble_row(members, graph, split) for split in members[0].config.splits]
+
+
+@torch.no_grad()
+def _ensemble_row(members: Sequence[MethodRun], graph: Data, split: int) -> Row:
+    problem = pose_problem(graph, split, "cpu")
+    visible, judge, config = problem.visible, problem.judge, members[0].config
+    found = []
+    for member in members:
+        assert member.folder is not None
+        checkpoint, model = read_folder(member.folder.model(split))
+        edges = edges_of(visible)
+        raw, _ = scores_and_metrics(model.eval(), visible.x, edges, checkpoint.precision)
+        found.append(_predicted(raw.float(), config.task, checkpoint.temperature))
+    outputs = _outputs(torch.stack(found).mean(0), config.task)
+    threshold = judge.threshold(outputs, config.train)
+    return {
+        "split": split,
+        "seed": config.seed,
+        "task": config.task,
+        **{part: judge.scores(model, outputs, part, threshold) for part in ("test", "val")},
+        **judge.twin_scores(outputs, threshold),
+        **judge.class_scores(outputs, threshold),
+    }
+
+
+def _predicted(raw: Tensor, task: str, temperature: float) -> Tensor:
+    """What is averaged: calibrated probabilities of classes, those of labels, or numbers."""
+    if task == "node":
+        return probabilities(raw, temperature)
+    return torch.sigmoid(raw.double()) if task == "multilabel" else raw.double()
+
+
+def _outputs(mean: Tensor, task: str) -> Tensor:
+    """Raw scores whose probabilities are the mean ones."""
+    if task == "node":
+        return mean.clamp_min(torch.finfo(mean.dtype).tiny).log()
+    return torch.logit(mean, eps=1e-12) if task == "multilabel" else mean

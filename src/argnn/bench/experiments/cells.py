@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from torch_geometric.data import Data
 
 from argnn.bench.experiments.files import ALL, Experiment, Method
-from argnn.bench.leaderboard.gather import score_of
 from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import fingerprint
@@ -21,7 +20,7 @@ from argnn.runs.machine import threads_for
 from argnn.runs.parallel import Job, Watcher, run_jobs
 from argnn.runs.prepare import Draft, Request, draft, load_graph, settled, worker_count
 from argnn.runs.run import failed_row
-from argnn.runs.summary import by_split, has_twins, statistic, without_twins
+from argnn.runs.summary import by_split, has_twins, run_scores, statistic, without_twins
 from argnn.store.results import FORMAT, ResultsFile, Row, encoded
 from argnn.train.devices import resolve_device
 
@@ -36,15 +35,7 @@ _ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one split of one graph with one seed.
-
-    Attributes:
-        experiment: Name of the experiment.
-        method: Label of the method.
-        score: The main score.
-        path: The results file.
-        job: What to run.
-    """
+    """One method on one split of one graph with one seed."""
 
     experiment: str
     method: str
@@ -116,9 +107,6 @@ class Cell:
 
         A failed cell is left alone unless asked for, or unless other settings failed than would
         run now. A finished cell is done again only to add its missing oracle.
-
-        Raises:
-            RunError: A finished cell was run with other settings.
         """
         if row is None:
             return True
@@ -143,11 +131,8 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
 class Bench:
     """All cells of a command, finished or not.
 
-    Attributes:
-        cells: The cells; experiments with the same results file may share some.
-        members: Keys of the cells of each experiment, by its name.
-        graphs: Their graphs, by checksum.
-        workers: How many run at the same time.
+    ``members`` has the keys of the cells of each experiment by its name, ``graphs`` the graphs by
+    their checksum. Experiments with the same results file may share cells.
     """
 
     cells: list[Cell]
@@ -169,14 +154,6 @@ def plan_bench(
 
     The number of threads of a cell follows from the number of cells and workers, finished or
     not: a bench that goes on computes the same bits as one that was never stopped.
-
-    Args:
-        targets: Experiments, and the results file of each.
-        workers: How many cells run at the same time; as many as there are cores if not given.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
-        data_root: Folder of the raw benchmark files.
-        executor: Where short trials run; as of :func:`argnn.runs.pool.open_pool`.
-        tell: Is told what is being prepared.
     """
     device = resolve_device(device, "--device")
     shelf: dict[tuple[str, str, bool, Columns], Data] = {}
@@ -292,9 +269,6 @@ def run_bench(
     """Run all cells that are not finished yet; each leaves its row as soon as it is over.
 
     A cell whose worker dies, mostly for want of memory, runs once more after the others.
-
-    Returns:
-        The last row of every cell.
     """
     with ExitStack() as stack:
         paths = dict.fromkeys(cell.path for cell in bench.cells)
@@ -345,29 +319,19 @@ def outcomes(rows: Sequence[Row], score: str) -> list[dict[str, Any]]:
         outcome = {
             **dict(zip(names, key, strict=True)),
             "score": score,
-            "test": _over_splits(finished, score),
+            "test": statistic(by_split(run_scores(finished, score))),
             "finished": len(finished),
             "failed": len(group) - len(finished),
         }
         if any(has_twins(row) for row in finished):
             others = [{**row, "test": without_twins(row)} for row in finished]
-            outcome["test_without_twins"] = _over_splits(others, score)
+            outcome["test_without_twins"] = statistic(by_split(run_scores(others, score)))
         found.append(outcome)
     return found
 
 
-def _over_splits(rows: Sequence[Row], score: str) -> dict[str, Any]:
-    values = {(row["split"], row["seed"]): score_of(row, score) for row in rows}
-    return statistic(by_split({run: value for run, value in values.items() if value is not None}))
-
-
 class Pace:
-    """Estimates the time left from seconds per unit of cost, by method where a cell is finished.
-
-    Args:
-        cells: What is to do.
-        workers: How many cells run at the same time.
-    """
+    """Estimates the time left from seconds per unit of cost, by method where a cell is finished."""
 
     def __init__(self, cells: Sequence[Cell], workers: int) -> None:
         self.workers = workers

@@ -34,13 +34,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class DataChoice:
-    """A graph of an experiment.
-
-    Attributes:
-        name: Name of a data set, or the absolute path of a file.
-        directed: Whether directions of edges are kept.
-        columns: What the columns of a graph of the user mean.
-    """
+    """A graph of an experiment."""
 
     name: Text
     directed: bool = False
@@ -237,13 +231,7 @@ def find_experiment(text: str) -> Experiment:
 
 
 def parsed_experiment(text: str | bytes, origin: str, folder: Path) -> Experiment:
-    """Read and check an experiment.
-
-    Args:
-        text: The YAML text.
-        origin: The file, for error messages.
-        folder: Where relative paths in the file begin.
-    """
+    """Read and check an experiment."""
     document = parsed_yaml(text, origin)
     with error_prefix(f"{origin}:"):
         file = checked(document, _ExperimentFile)
@@ -260,12 +248,7 @@ def parsed_experiment(text: str | bytes, origin: str, folder: Path) -> Experimen
 
 
 def data_choice(entry: str | DataChoice, folder: Path) -> DataChoice:
-    """A graph by its own name, or by the absolute path of a file that is there.
-
-    Args:
-        entry: What the user says.
-        folder: Where relative paths begin.
-    """
+    """A graph by its own name, or by the absolute path of a file that is there."""
     choice = DataChoice(entry) if isinstance(entry, str) else entry
     try:
         name = canonical_name(choice.name, DATASETS, "data set")

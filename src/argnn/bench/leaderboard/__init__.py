@@ -1,10 +1,9 @@
 """``argnn table``: from rows of results files to tables, tests and diagrams."""
 
-from argnn.bench.leaderboard.document import check_names, leaderboard
-from argnn.bench.leaderboard.formats import to_latex, to_markdown, to_rich
+from argnn.bench.leaderboard.board import check_names, leaderboard
+from argnn.bench.leaderboard.formats import to_csv, to_latex, to_markdown, to_rich
 from argnn.bench.leaderboard.gather import merged
 from argnn.bench.leaderboard.grids import grids
-from argnn.bench.leaderboard.spreadsheet import to_csv
 
 __all__ = [
     "check_names",

@@ -37,12 +37,6 @@ def draw_ranks(
     """Average ranks on a line; bars join methods that the critical difference does not part.
 
     Heights are in lines of text: the axis is at zero, names are below it and the scale above.
-
-    Args:
-        ranks: Average rank of each method.
-        difference: The critical difference.
-        ax: Where to draw.
-        highlight: A method to draw in another colour.
     """
     names = sorted(ranks, key=lambda name: ranks[name])
     places = [ranks[name] for name in names]
@@ -112,16 +106,7 @@ def _draw_scale(ax: "Axes", difference: float) -> None:
 
 
 def write_diagram(boards: Sequence[Mapping[str, Any]], path: Path, *, force: bool = False) -> None:
-    """One panel for each score that has ranks; the suffix says the format.
-
-    Args:
-        boards: What is known of each score.
-        path: The file to write.
-        force: Whether an existing file may be replaced.
-
-    Raises:
-        ConfigError: No score has ranks.
-    """
+    """One panel for each score that has ranks; the suffix says the format."""
     check_diagram(path)
     ranked = [board for board in boards if board["ranks"]["message"] is None]
     if not ranked:

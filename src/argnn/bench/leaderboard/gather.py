@@ -75,14 +75,7 @@ class Results:
 
 
 def merged(files: Sequence[tuple[str, Sequence[ResultRow]]]) -> list[ResultRow]:
-    """The rows of several files; a finished run replaces a failed one.
-
-    Args:
-        files: Name and rows of each file.
-
-    Raises:
-        RunError: A score is not one, or the same run is in two files with different scores.
-    """
+    """The rows of several files; a finished run replaces a failed one."""
     found: dict[tuple[Any, ...], tuple[str, ResultRow]] = {}
     for name, rows in files:
         for row in rows:
@@ -166,11 +159,6 @@ def column_of(row: ResultRow) -> Column:
     """The data set of a row."""
     link = row["config"].get("link") or {}
     return Column(row["data"], bool(row["directed"]), link.get("ratio"))
-
-
-def score_of(row: ResultRow, score: str) -> float | None:
-    """A test score of a finished row; None where it is not defined or nothing was scored."""
-    return None if row["test"] is None else row["test"].get(score)
 
 
 def _pair(row: ResultRow) -> Pair:

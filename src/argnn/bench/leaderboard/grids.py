@@ -23,9 +23,7 @@ ORACLE = "oracle (test-selected)"
 class Entry:
     """One place of a table.
 
-    Attributes:
-        text: Its lines; they are joined where there is room.
-        mark: ``"best"``, ``"second"``, ``"strong"`` or nothing.
+    Its lines are joined where there is room. The mark is ``"best"``, ``"second"`` or ``"strong"``.
     """
 
     text: str
@@ -233,14 +231,14 @@ def p_text(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def points(share: float) -> str:
-    """A difference of shares in per cent points, with its sign.
+def points(share: float, interval: float | None = None) -> str:
+    """A difference of shares in per cent points, with its sign, and its interval if there is one.
 
     Example:
-        >>> points(0.0123), points(-0.1)
-        ('+1.23', '-10.00')
+        >>> points(0.0123), points(-0.1, 0.02)
+        ('+1.23', '-10.00 ± 2.00')
     """
-    return f"{100 * share:+.2f}"
+    return f"{100 * share:+.2f}" + ("" if interval is None else f" ± {per_cent(interval)}")
 
 
 def _rank_grid(board: Mapping[str, Any]) -> Grid:

@@ -25,18 +25,9 @@ _STANDS_FOR = {"cornell-old": "cornell"}
 class PublishedValue:
     """One figure as printed: scores in per cent, efficiency in the unit its name ends with.
 
-    Attributes:
-        task: ``"node"`` or ``"link"``.
-        score: Name of the score.
-        method: Name of the model, or label of a level of an ablation.
-        data: Name of the data set.
-        value: The figure.
-        interval: Half the width of its 95 % interval, where that is printed.
-        sd: Its standard deviation, where that is printed.
-        source: Where it stands.
-        protocol: How it came about, as far as is known.
-        remark: What is special about this data set there.
-        note: What is special about the whole table.
+    The method is the name of a model, or the label of a level of an ablation. The interval is half
+    the width of the 95 % interval, the remark what is special about this data set, and the note
+    what is special about the whole table.
     """
 
     task: str

@@ -1,7 +1,5 @@
 """Measure claims, and what is shown and stored of them."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -11,7 +9,7 @@ from argnn.bench.perf.run import cpu_model
 from argnn.bench.theory import CLAIMS
 from argnn.bench.theory.finding import Effort, Finding, FoundTable, shown
 from argnn.bench.theory.panels import drawn
-from argnn.csv_cells import safe_cell
+from argnn.csv_cells import csv_text
 from argnn.registry import canonical_name
 from argnn.runs.machine import git_state, using_threads, versions
 
@@ -101,9 +99,6 @@ def _about(claim: str, effort: Effort, note: str) -> dict[str, str]:
 
 
 def _csv(table: FoundTable, about: Mapping[str, str]) -> bytes:
-    text = io.StringIO()
-    text.writelines(f"# {name}: {value}\n" for name, value in about.items())
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.header)
-    writer.writerows([safe_cell(shown(cell)) for cell in row] for row in table.rows)
-    return text.getvalue().encode()
+    remarks = "".join(f"# {name}: {value}\n" for name, value in about.items())
+    cells = csv_text([table.header, *(map(shown, row) for row in table.rows)])
+    return (remarks + cells).encode()

@@ -89,13 +89,8 @@ def network_descent(
 ) -> Iterator[DescentStep]:
     """Descent of two layers of the paper's form, without dropout, on a planted graph.
 
-    Args:
-        graph: Features, labels and training nodes.
-        seed: Of the first weights.
-        factors: On the paper's weights of Ricci and smoothness energy.
-        edge_index: Other edges than those of the graph, ``[2, E]``.
-        free: Whether free metrics are all that is trained, in place of the whole network.
-        how: Options of ``descent``.
+    The ``factors`` are on the paper's weights of Ricci and smoothness energy. With ``free``, free
+    metrics are all that is trained.
     """
     nodes = graph.train_mask.reshape(graph.num_nodes, -1)[:, 0]
     edges = graph.edge_index if edge_index is None else edge_index

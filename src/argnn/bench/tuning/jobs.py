@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from torch_geometric.data import Data
 
 from argnn.errors import RunError
-from argnn.runs.batch_sources import sees_parts
-from argnn.runs.problems import pose_problem
+from argnn.runs.problems import problem_of
 from argnn.runs.run import failed_row
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.run_config import RunConfig
@@ -28,14 +27,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SplitJob:
-    """One split of a trial.
-
-    Attributes:
-        config: The default configuration.
-        trial: Number of the trial.
-        params: The settings to change.
-        split: Number of the split.
-    """
+    """One split of a trial."""
 
     config: RunConfig
     trial: int
@@ -43,16 +35,10 @@ class SplitJob:
     split: int
 
     def run(self, graph: Data, on_epoch: OnEpoch | None = None) -> Outcome:
-        """Train as ``argnn train`` does, but score nothing on the test set.
-
-        Args:
-            graph: The graph, without test labels.
-            on_epoch: Called after each epoch.
-        """
+        """Train as ``argnn train`` does, but score nothing on the test set."""
         began = time.perf_counter()
         config = changed_config(self.config, self.params)
-        in_parts = sees_parts(config.train)
-        problem = pose_problem(graph, self.split, config.device, config.link, in_parts=in_parts)
+        problem = problem_of(config, graph, self.split)
         posed = (problem.visible, problem.task)
         result = train_one(config, *posed, split=self.split, on_epoch=on_epoch).result
         if not math.isfinite(result.val_score):

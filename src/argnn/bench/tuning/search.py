@@ -79,12 +79,8 @@ _OF_THE_RUN = ("seed", "checkpoint_every")
 class Search:
     """What is searched, complete.
 
-    Attributes:
-        config: The default configuration; trials change some of its settings.
-        graph: The graph, without test labels.
-        space: The choices of each setting; the default is among them.
-        trials: How many trials there are to be in all.
-        command: The words of a command that asks for it.
+    The graph has no test labels, the space has the default among its choices, and the command is
+    that which asks for the search.
     """
 
     config: RunConfig
@@ -143,11 +139,8 @@ def plan_search(request: Request, trials: int, *, splits: str | None = None) -> 
 
     A setting that the user fixes with an override is left out of the search.
 
-    Args:
-        request: What to tune. Its ``workers`` are trials that run at the same time; its
-            ``split`` is not read.
-        trials: Number of trials.
-        splits: As ``request.split``; the first three if not given, of folds the first.
+    The request's ``workers`` are trials that run at the same time; its ``split`` is not read.
+    Without ``splits`` the first three are taken, of folds the first.
     """
     if find_spec("optuna") is None:
         raise ConfigError("argnn tune needs optuna: pip install 'argnn[bench]'")
@@ -274,14 +267,6 @@ def run_search(
 ) -> list[TrialRecord]:
     """Run the trials of a search that are not in its journal yet.
 
-    Args:
-        search: What is searched.
-        journal: File of the trials.
-        watcher: Is told how it goes.
-        executor: ``"local"`` or ``"ray"``.
-        workers: Trials at the same time; one, or on Ray as many as fit, if not given.
-        address: Of a Ray cluster; one is started here if not given.
-
     Returns:
         All trials, in order: as many as were asked for, or fewer if there are no more
         configurations.
@@ -354,11 +339,7 @@ def counts(records: Sequence[TrialRecord]) -> dict[str, int]:
 
 
 def tuned_settings(search: Search, records: Sequence[TrialRecord]) -> TunedSettings:
-    """What the search chose, as it is written: whatever differs from the preset, or was searched.
-
-    Raises:
-        RunError: No trial was finished.
-    """
+    """What the search chose, as it is written: what differs from the preset, or was searched."""
     best = next(iter(best_trials(records)), None)
     if best is None or best.value is None:
         last = f", the last with: {records[-1].error}" if records else ""
@@ -393,12 +374,7 @@ def _source(search: Search, records: Sequence[TrialRecord], best: TrialRecord) -
 
 
 def check_out(path: Path, search: Search, force: bool = False) -> bool:
-    """Whether the result may replace what is there: with ``force``, or an older one of the kind.
-
-    Raises:
-        RunError: There is something that is never replaced.
-        ConfigError: There is another file, which needs ``force``.
-    """
+    """Whether the result may replace what is there: with ``force``, or an older one of the kind."""
     require_writable(path, force=True)
     if force or not path.exists():
         return force
