@@ -22,7 +22,7 @@ from argnn.data.graph_store.header import is_store
 from argnn.data.graph_store.opening import GraphStore, open_store
 from argnn.data.graph_store.reading import stored_graph
 from argnn.data.import_arrays import import_arrays
-from argnn.data.import_graph import ImportedGraph, import_tables
+from argnn.data.import_graph import ImportedGraph, TableImport
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.npz import load_npz
@@ -187,7 +187,7 @@ def _imported(
     """The name of the graph, its origin for error messages, and what was read."""
     found = _object_in_memory(source)
     if isinstance(found, GraphTables):
-        return "graph", "graph", import_tables(found, options, schema)
+        return "graph", "graph", TableImport(found, options, schema).imported()
     if found is not None:
         data, notes = found
         name = str(data.get("name") or "graph")
@@ -209,7 +209,7 @@ def _imported(
 def _read(path: Path, options: ImportOptions, schema: Schema | None) -> ImportedGraph:
     found = _read_path(path)
     if isinstance(found, GraphTables):
-        return import_tables(found, options, schema)
+        return TableImport(found, options, schema).imported()
     return import_arrays(found, options, schema, str(path))
 
 

@@ -13,10 +13,11 @@ from torch_geometric.data import Data
 
 from argnn.data.assemble import assemble, checked_edges
 from argnn.data.columns import side_by_side
+from argnn.data.edge_columns import end_columns
 from argnn.data.formats import objects
 from argnn.data.formats.parquet_files import read_parquet
 from argnn.data.formats.text_files import read_csv
-from argnn.data.import_graph import ImportedGraph, column_of_ids, end_columns, import_tables
+from argnn.data.import_graph import ImportedGraph, TableImport, column_of_ids
 from argnn.data.import_options import ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.node_ids import ends_of_edges, rows_by_id, rows_of_nodes, shown
@@ -165,7 +166,7 @@ def _encoded(
                 raise nodes.error(row, column, f"node {shown(key)} is in the graph already")
     if has_columns:
         no_edges = Table(_EDGES, {name: object_cells([]) for name in _ENDS})
-        return import_tables(GraphTables(no_edges, nodes), options, schema)
+        return TableImport(GraphTables(no_edges, nodes), options, schema).imported()
     ids = rows_of_nodes(nodes, column)[0] if column in nodes.columns else []
     names = [name for name in nodes.columns if name != column]
     x = np.array([_numbers(nodes, name) for name in names]).T

@@ -235,5 +235,5 @@ def test_missing_library_is_named(table_folder, tmp_path, streamed, monkeypatch)
 
 
 def test_small_sources_are_read_at_once(table_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(converting, "Streaming", None)
+    monkeypatch.setattr(converting, "write_streamed", None)
     assert convert(table_folder, tmp_path / "store").num_nodes == 5

@@ -8,7 +8,7 @@ from argnn.data.assemble import TooFewLabelsError
 from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.data.graph_store.new_folder import new_folder, require_free
 from argnn.data.graph_store.opening import GraphStore, open_store
-from argnn.data.graph_store.streaming import StreamedSource, Streaming, streamed_source
+from argnn.data.graph_store.streaming import StreamedSource, streamed_source, write_streamed
 from argnn.data.graph_store.writing import MEMORY, write_graph
 from argnn.data.import_options import ImportOptions
 from argnn.data.loading import as_path, load
@@ -48,7 +48,7 @@ def convert(
     tables = _streamed(source, options)
     if tables is not None:
         with new_folder(path, force=force) as folder:
-            Streaming(tables, folder, _import_options(options), memory, tell).run()
+            write_streamed(tables, folder, _import_options(options), memory, tell)
         return open_store(path)
     graph = _loaded(source, options)
     with new_folder(path, force=force) as folder:
