@@ -17,7 +17,7 @@ from argnn.data.splits import (
     fold_splits,
     stratified_splits,
 )
-from argnn.data.target_values import check_targets
+from argnn.data.targets import check_targets
 from argnn.errors import ConfigError, DataError, error_prefix
 
 DRAWN_FRACTIONS = (0.6, 0.2, 0.2)

@@ -20,7 +20,7 @@ from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId
 from argnn.data.schema import Schema
 from argnn.data.structural_features import Structure, check_edges, structural_features
-from argnn.data.target_values import TARGET_TASKS, array_targets, target_names, task_of_array
+from argnn.data.targets import TARGET_TASKS, array_targets, target_names, task_of_array
 from argnn.errors import ConfigError, DataError, error_prefix
 
 _WEIGHT_NAMES = ("weight", "edge_weight")

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import targets
 from argnn.data.assemble import arranged_edges, without_weightless_edges
 from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, is_no_word
 from argnn.data.edge_columns import edge_columns
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.learned_columns import learned_rules
-from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_nodes, shown
+from argnn.data.node_ids import NodeId, nodes_of_edges, rows_of_table, shown
 from argnn.data.schema import SCHEMA_VERSION, Schema
 from argnn.data.structural_features import (
     Structure,
@@ -24,14 +23,8 @@ from argnn.data.structural_features import (
     made_width,
     structural_features,
 )
-from argnn.data.tables import GraphTables, Table, is_missing, listed
-from argnn.data.target_values import (
-    TARGET_TASKS,
-    encoded_targets,
-    label_columns,
-    learned_targets,
-    task_of_table,
-)
+from argnn.data.tables import GraphTables, Table, is_missing
+from argnn.data.targets import label_columns, learned_label, read_targets, target_columns
 from argnn.errors import DataError, Problems
 
 
@@ -129,12 +122,10 @@ class TableImport:
     def read_edges(self) -> list[NodeId]:
         """Put ends, weights and times of the edges into the data; gives the ids of the nodes."""
         nodes, edges, data = self.nodes, self.edges, self.data
-        rows = None
-        if nodes is not None and self.id_column is not None:
-            node_ids, rows = rows_of_nodes(nodes, self.id_column)
+        rows = None if nodes is None else rows_of_table(nodes, str(self.id_column))
         columns = edge_columns(edges, self.options, self.notes, has_nodes=nodes is not None)
         if rows is not None:
-            ends = ends_of_edges(edges, columns.ends, rows)
+            node_ids, ends = rows.ids, rows.ends(edges, columns.ends)
         elif not len(edges):
             raise DataError(f"{edges.origin}: there are no edges, and no table of nodes")
         else:
@@ -143,7 +134,7 @@ class TableImport:
             data[name], data[name.replace("edge", "keep")] = torch.from_numpy(values), True
         data.edge_index = torch.from_numpy(ends)
         self.notes += without_weightless_edges(data, edges.origin)
-        return node_ids
+        return node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
 
     def _label(self) -> dict[str, Any] | None:
         """The rule of the targets; adds their columns to ``taken``, targets and splits to data."""
@@ -190,7 +181,7 @@ class TableImport:
         return learned_rules(nodes, names, self.notes, options, self.problems)
 
     def _feature_columns(self, nodes: Table) -> list[str]:
-        taken = self.taken | {*self.options.drop, *targets.target_columns(nodes)}
+        taken = self.taken | {*self.options.drop, *target_columns(nodes)}
         return [name for name in nodes.columns if name not in taken]
 
     def encoded(self, nodes: Table, rules: list[ColumnRule]) -> EncodedColumns:
@@ -293,44 +284,3 @@ def column_of_ids(nodes: Table, options: ImportOptions, schema: Schema | None) -
         if name in nodes.columns:
             return str(name)
     return next(iter(nodes.columns))
-
-
-def learned_label(
-    nodes: Table, options: ImportOptions, others: Sequence[str], notes: list[str]
-) -> tuple[dict[str, Any] | None, set[str | None]]:
-    """The rule of the targets, and the columns that are no features for it."""
-    asked, task = options.label, options.task
-    if task == "auto":
-        task = task_of_table(nodes, asked, options.decimal, others)
-    if task in TARGET_TASKS:
-        rule = learned_targets(nodes, asked, task, notes, options.decimal, others)
-        if options.task == "auto":
-            notes.append(f"column {listed(rule['columns'])}: read for --task {task}")
-        return rule, set(rule["columns"])
-    label, column = targets.learned_label(nodes, asked, notes)
-    return label, {column}
-
-
-def read_targets(
-    data: Data, nodes: Table, label: dict[str, Any], only_predicts: bool, notes: list[str]
-) -> None:
-    """Targets and splits; where only prediction is asked for, unusable splits are left out."""
-    if "kind" in label:
-        values = encoded_targets(nodes, label, notes)
-        if values is None:
-            return
-        data.targets, data.target_names = values, list(label["names"])
-        data.target_kind = label["kind"]
-        labels = np.where(values.isnan().any(1).numpy(), -1, 0)
-    else:
-        labels = targets.encoded_labels(nodes, label, notes)
-        data.y, data.class_names = torch.from_numpy(labels), list(label["classes"])
-    try:
-        masks = targets.read_masks(nodes, labels, notes)
-    except DataError as error:
-        if not only_predicts:
-            raise
-        masks = {}
-        notes.append(f"the splits were not read ({error})")
-    for name, mask in masks.items():
-        data[name] = torch.from_numpy(mask)

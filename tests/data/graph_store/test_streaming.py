@@ -198,7 +198,7 @@ def test_features_that_are_not_there(edge_list, tmp_path, streamed, options):
 
 
 def test_too_many_texts(edge_list, tmp_path, streamed, monkeypatch):
-    monkeypatch.setattr("argnn.data.graph_store.node_rows.MOST_TEXTS", 3)
+    monkeypatch.setattr("argnn.data.node_ids.MOST_TEXTS", 3)
     edge_list.write_text("a b\nb c\nc d\n")
     streamed()
     with pytest.raises(DataError, match="edges.txt: more than 3 ids that are no integers"):

@@ -36,20 +36,25 @@ from argnn.data.edge_columns import edge_columns
 from argnn.data.formats.parquet_files import ColumnsOnDisk, read_parquet_parts, write_texts
 from argnn.data.formats.text_files import (
     SUFFIXES,
-    NoIntegersError,
     edge_list_notes,
     read_csv_parts,
     read_edge_list_parts,
 )
 from argnn.data.graph_store.array_files import Tell, array_beside_memory, read_array, write_array
 from argnn.data.graph_store.header import GraphFacts
-from argnn.data.graph_store.node_rows import FoundNodes, IntegerRows, NodeRows, rows_of_table
 from argnn.data.graph_store.opening import NODE_ARRAYS
 from argnn.data.graph_store.writing import StoreWriter
 from argnn.data.import_graph import ImportedGraph, TableImport, structure_rule
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.loading import made_feature_rule
-from argnn.data.node_ids import NodeId
+from argnn.data.node_ids import (
+    FoundNodes,
+    IntegerRows,
+    NodeId,
+    NodeRows,
+    NoIntegersError,
+    rows_of_table,
+)
 from argnn.data.splits import Folds
 from argnn.data.structural_features import Structure, degree_features, structural_features
 from argnn.data.tables import GraphTables, Table
@@ -192,7 +197,7 @@ class _StreamedImport(TableImport):
         if nodes is not None and self.id_column is not None:
             is_plain = str(nodes.origin).endswith(".csv")
             rows = rows_of_table(nodes, self.id_column, is_plain=is_plain)
-            self.ids = rows.ids()
+            self.ids = rows.ids
             self._known_edges(rows, len(nodes))
             return []
         # Files of integers are read fast; ids that are integers take little memory.

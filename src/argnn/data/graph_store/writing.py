@@ -31,9 +31,9 @@ from argnn.data.graph_store.header import (
     Header,
     file_of,
 )
-from argnn.data.graph_store.node_rows import Ids
 from argnn.data.graph_store.opening import NODE_ARRAYS, content_digest, known_arrays
 from argnn.data.graph_store.sorting import EdgeSorter, Records
+from argnn.data.node_ids import Ids
 from argnn.errors import naming
 
 #: Bytes of memory for edges that wait to be sorted.
