@@ -37,13 +37,8 @@ def import_arrays(
 ) -> ImportedGraph:
     """Scale the features of a graph and add to them as the options say, and record how.
 
-    Args:
-        source: Holds ``edge_index``, and ``x`` unless features are made from the edges. It is not
-            changed.
-        options: How to read it; options that name columns are refused.
-        schema: The schema of a graph that was read before.
-        origin: The file or data set, for error messages.
-        notes: What the reader found.
+    ``source``, which is not changed, holds ``edge_index``, and ``x`` unless features are made from
+    the edges. Options that name columns are refused. ``notes`` are what the reader found.
     """
     _refuse_columns(options, origin)
     data, notes = copy.copy(source), list(notes or ())  # a copy of the object, not of its tensors

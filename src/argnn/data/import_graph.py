@@ -258,10 +258,7 @@ def labelled_nodes(data: Data, num_nodes: int) -> Tensor:
 def group_numbers(cells: Sequence[Any], labelled: Tensor, place: Callable[[int], str]) -> Tensor:
     """The number of each node's group, ``[N]``; labelled nodes must have one.
 
-    Args:
-        cells: The groups, words or numbers.
-        labelled: The nodes with labels, ``[N]``.
-        place: Where the cell of a row is, for error messages.
+    ``place`` says where the cell of a row is, for error messages.
     """
     numbers: dict[str, int] = {}
     words = (None if is_no_word(cell) else str(cell) for cell in cells)  # a cell may be a list

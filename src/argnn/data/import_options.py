@@ -24,12 +24,7 @@ class NoFeaturesError(DataError):
 
 
 def no_features(origin: str, notes: Sequence[str] = ()) -> NoFeaturesError:
-    """The error for a graph without features, which says how to get some.
-
-    Args:
-        origin: The file or object.
-        notes: About its reading; those about columns that were left out say why there are none.
-    """
+    """The error for a graph without features; notes about columns that were left out say why."""
     kinds = ", ".join(FEATURE_KINDS)
     left_out = listed([note for note in notes if note.endswith(LEFT_OUT)])
     missing = f"{origin}: the nodes have no features" + (f" ({left_out})" if left_out else "")

@@ -163,10 +163,7 @@ def read_edge_list(path: Path) -> GraphTables:
 def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[Table]:
     """:func:`read_edge_list` part by part, each of about ``size`` bytes.
 
-    Args:
-        path: The file.
-        size: Of a part.
-        integers: Take it for pairs of integers between spaces or tabs, as most such files are.
+    If ``integers``, it must hold pairs of integers, as most such files do.
 
     Raises:
         NoIntegersError: There is something else in it.

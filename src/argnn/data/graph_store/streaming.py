@@ -120,15 +120,7 @@ def streamed_source(path: Path) -> StreamedSource | None:
 def write_streamed(
     source: StreamedSource, folder: Path, options: ImportOptions, memory: int, tell: Tell
 ) -> None:
-    """Write tables that are read in parts into a new store.
-
-    Args:
-        source: What is read.
-        folder: The new store, which is empty.
-        options: As of ``load``.
-        memory: Bytes of memory for edges.
-        tell: Is told what is done.
-    """
+    """Write tables that are read in parts into a new store; ``memory`` is for edges, in bytes."""
     if options.features not in (None, *_STREAMED_FEATURES):
         raise DataError(
             f"{source.path}: {options.features} features cannot be made of a graph of this "

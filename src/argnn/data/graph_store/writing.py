@@ -114,17 +114,10 @@ def _write_ids(folder: Path, node_ids: Ids) -> None:
 
 
 class StoreWriter:
-    """Writes nodes and edges that come part by part, in bounded memory.
+    """Writes nodes and edges that come part by part into an empty folder, in bounded memory.
 
     Edges are sorted, self-loops and duplicates left out, as :func:`argnn.data.load` does.
-
-    Args:
-        folder: An empty folder, such as :func:`argnn.data.graph_store.new_folder.new_folder` gives.
-        num_nodes: Number of nodes.
-        directed: Keep the directions of the edges instead of listing both.
-        weighted: Edges have weights.
-        timed: Edges have times.
-        memory: Bytes of memory for edges; besides, some numbers for each node are kept.
+    ``memory`` is for edges, in bytes; besides, some numbers for each node are kept.
     """
 
     def __init__(
