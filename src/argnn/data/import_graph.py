@@ -10,8 +10,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.assemble import arranged_edges, without_weightless_edges
-from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, is_no_word
+from argnn.data.assemble import arranged_edges, assemble, without_weightless_edges
+from argnn.data.columns import (
+    ColumnRule,
+    EncodedColumns,
+    Part,
+    encoded_columns,
+    is_no_word,
+    side_by_side,
+)
 from argnn.data.edge_columns import edge_columns
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.learned_columns import learned_rules
@@ -49,6 +56,21 @@ class ImportedGraph:
     notes: list[str] = field(default_factory=list)
     undirected: bool = False
     parts: list[Part] = field(default_factory=list)
+
+    def assembled(self, origin: str, name: str, schema: Schema, **options: Any) -> Data:
+        """The graph after all checks; for the options see :func:`argnn.data.assemble.assemble`."""
+        if self.parts:
+            self.data.x = torch.from_numpy(side_by_side(self.parts))
+        graph = assemble(
+            self.data,
+            origin=origin,
+            name=name,
+            made_features=made_width(schema["structure"]),
+            undirected_source=self.undirected,
+            **options,
+        )
+        graph.schema = dict(schema)
+        return graph
 
 
 class TableImport:

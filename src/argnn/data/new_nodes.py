@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.assemble import assemble, checked_edges
-from argnn.data.columns import side_by_side
+from argnn.data.assemble import checked_edges
 from argnn.data.edge_columns import end_columns
 from argnn.data.formats import objects
 from argnn.data.formats.parquet_files import read_parquet
@@ -23,7 +22,6 @@ from argnn.data.limited_reading import read_limited
 from argnn.data.node_ids import ends_of_edges, rows_by_id, rows_of_nodes, shown
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema
-from argnn.data.structural_features import made_width
 from argnn.data.tables import GraphTables, Table, is_missing, object_cells, plain_cells
 from argnn.errors import DataError, error_prefix
 
@@ -137,15 +135,9 @@ def _table_graph(
     origin = str(nodes) if isinstance(nodes, Path) else _NODES
     graph = Data(x=imported.data.get("x"), edge_index=_no_edges(), name=origin)
     if imported.parts:
-        graph = assemble(
-            Data(x=torch.from_numpy(side_by_side(imported.parts)), edge_index=_no_edges()),
-            origin=origin,
-            name=origin,
-            row_normalize=schema["row_normalize"],
-            made_features=made_width(schema["structure"]),
-            draw_split=False,
-        )
-        graph.schema = dict(schema)
+        imported.data = Data(edge_index=_no_edges())
+        options = {"row_normalize": schema["row_normalize"], "draw_split": False}
+        graph = imported.assembled(origin, origin, schema, **options)
     if imported.node_ids:
         graph.node_ids = imported.node_ids
     graph.notes = imported.notes
