@@ -61,7 +61,7 @@ class ImportedGraph:
         """The graph after all checks; for the options see :func:`argnn.data.assemble.assemble`."""
         if self.parts:
             self.data.x = torch.from_numpy(side_by_side(self.parts))
-        graph = assemble(
+        return assemble(
             self.data,
             origin=origin,
             name=name,
@@ -69,8 +69,6 @@ class ImportedGraph:
             undirected_source=self.undirected,
             **options,
         )
-        graph.schema = dict(schema)
-        return graph
 
 
 class TableImport:

@@ -162,7 +162,7 @@ def load(
         folds=None if folds is None else Folds(folds, groups),
     )
     graph.node_ids, graph.feature_names = imported.node_ids, imported.feature_names
-    graph.notes = imported.notes + graph.notes
+    graph.schema, graph.notes = imported.schema, imported.notes + graph.notes
     graph.feature_rule += made_feature_rule(imported.schema)
     return graph
 

@@ -138,6 +138,7 @@ def _table_graph(
         imported.data = Data(edge_index=_no_edges())
         options = {"row_normalize": schema["row_normalize"], "draw_split": False}
         graph = imported.assembled(origin, origin, schema, **options)
+        graph.schema = dict(schema)
     if imported.node_ids:
         graph.node_ids = imported.node_ids
     graph.notes = imported.notes

@@ -234,6 +234,7 @@ class FoundNodes:
         self._are_integers = are_integers
         self._integers, self._waiting = np.empty(0, dtype=np.int64), [np.empty(0, dtype=np.int64)]
         self._rows: dict[Hashable, int] = {}
+        self._order: Integers | None = None
 
     def add(self, edges: Table, columns: tuple[str, str]) -> Integers:
         """Both ends of each edge ``[2, E]``, for :meth:`rows`.
@@ -265,7 +266,9 @@ class FoundNodes:
 
     def rows(self, ends: Integers) -> Integers:
         """Row numbers of what :meth:`add` gave, after :meth:`ids`."""
-        return self._places.find(ends) if self._are_integers else ends
+        if self._are_integers:
+            return self._places.find(ends)
+        return ends if self._order is None else self._order[ends]
 
     def ids(self) -> Ids:
         """The ids: sorted integers, or others in the order of their first appearance."""
@@ -273,7 +276,11 @@ class FoundNodes:
             self._join()
             self._places = _Places(self._integers)
             return self._integers
-        return _plain(list(self._rows))
+        ids = _plain(list(self._rows))
+        if all(isinstance(node, int) for node in ids):  # of several types, or of many digits
+            places = sorted(range(len(ids)), key=ids.__getitem__)
+            self._order, ids = np.argsort(places), [ids[place] for place in places]
+        return ids
 
 
 def nodes_of_edges(edges: Table, columns: tuple[str, str]) -> tuple[Ids, Integers]:
