@@ -21,7 +21,7 @@ def streamed(monkeypatch):
 
     def start():
         monkeypatch.setattr(converting, "STREAMED_FROM", 0)
-        monkeypatch.setattr(converting, "load", None)
+        monkeypatch.setattr(converting, "load_with_or_without_split", None)
         monkeypatch.setattr(streaming, "_TEXT_AT_ONCE", 60)
         monkeypatch.setattr(streaming, "_ROWS_AT_ONCE", 3)
         monkeypatch.setattr(streaming, "_EDGES_AT_ONCE", 5)
