@@ -161,7 +161,8 @@ class IntegerRows(NodeRows):
     """
 
     def __init__(self, ids: Integers, *, are_texts: bool, is_plain: bool) -> None:
-        self.ids, self._are_texts, self._is_plain = ids, are_texts, is_plain
+        super().__init__(ids, {})
+        self._are_texts, self._is_plain = are_texts, is_plain
         self._order = np.argsort(ids, kind="stable")
         self._sorted = ids[self._order]
         self._places = _Places(self._sorted)
@@ -228,7 +229,7 @@ def _single(value: object) -> Cells:
 
 
 class FoundNodes:
-    """Nodes that are found in edges, which come part by part; all ids may be integers."""
+    """Nodes that are found in edges, which come part by part; ``are_integers`` is for all ids."""
 
     def __init__(self, *, are_integers: bool) -> None:
         self._are_integers = are_integers
