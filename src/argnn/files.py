@@ -40,12 +40,7 @@ def write_output(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file that a user asked for, where :func:`require_writable` allows it.
 
     The path is checked again at the moment of writing: of two commands that write to one free path
-    at the same time, one is refused.
-
-    Args:
-        path: The file.
-        content: What it will hold.
-        force: Whether a file that is there already may be replaced.
+    at the same time, one is refused. ``force`` lets it replace a file.
     """
 
     def place(finished: Path, path: Path) -> None:
@@ -280,11 +275,9 @@ def _bytes_of(tensor: Tensor) -> list[Any]:
 def pieces_digest(
     tensors: Mapping[str, tuple[torch.dtype, Sequence[int], Iterable[Any]]], first: bytes = b""
 ) -> str:
-    """:func:`tensors_digest` of tensors that come piece by piece.
+    """:func:`tensors_digest` of tensors that come piece by piece: type, shape and content by name.
 
-    Args:
-        tensors: Type, shape and the content in contiguous arrays, by name.
-        first: What the checksum begins with.
+    The checksum begins with ``first``.
     """
     digest = hashlib.sha256(first)
     for name in sorted(tensors):
@@ -320,13 +313,8 @@ def lock(file: BinaryIO | int, path: Path, *, wait: bool = False) -> None:
 
     Some network file systems have no locks. There the work goes on with a warning.
 
-    Args:
-        file: An open file.
-        path: What to name in messages.
-        wait: Wait for another process that holds the lock, instead of raising.
-
     Raises:
-        RunError: Another process holds the lock.
+        RunError: Another process holds the lock, and it is not to ``wait``.
     """
     import fcntl  # not on Windows, where the rest of this module works
 

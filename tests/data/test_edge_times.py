@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from argnn.data import load, split_links, with_edges
-from argnn.data.edge_times import read_times
+from argnn.data.edge_columns import read_times
 from argnn.data.tables import Table, object_cells
 from argnn.errors import ConfigError, DataError
 

@@ -393,7 +393,7 @@ def test_conversion_in_parts_gives_the_same_features(tmp_path, monkeypatch, lear
         path = tmp_path / f"{name}.{kind}"
         frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
     monkeypatch.setattr(converting, "STREAMED_FROM", 0)
-    monkeypatch.setattr(converting, "load", None)
+    monkeypatch.setattr(converting, "load_with_or_without_split", None)
     monkeypatch.setattr(streaming, "_TEXT_AT_ONCE", 5000)
     monkeypatch.setattr(hashed_words, "_TEXTS_AT_ONCE", 64)
     stored = load(convert(tmp_path, tmp_path / "store").path)

@@ -86,6 +86,23 @@ def test_pandas_edges_alone():
     assert load(edges, features="degree").node_ids == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ([5, 3, 5, 9], [3, 5, 9]),
+        (["5", "3", "5", "9"], [3, 5, 9]),
+        ([5, "3", 5, 9], [3, 5, 9]),
+        ([2**70, 3, 2**70, 9], [3, 9, 2**70]),
+        (["b", "a", "b", "c"], ["b", "a", "c"]),
+        ([5, "3", "5", 9], [5, "3", "5", 9]),
+    ],
+)
+def test_ids_of_edges_alone_are_sorted_if_all_are_integers(ids, expected):
+    ends = {"source": ids, "target": [*ids[1:], ids[0]]}
+    graph = load(pd.DataFrame(ends, dtype=object), features="degree")
+    assert graph.node_ids == expected
+
+
 def test_pandas_ids_that_a_gap_made_floats():
     edges = pd.DataFrame({"source": [1.0, 2.0], "target": [2, 3]})
     nodes = pd.DataFrame({"id": [1, 2, 3], "x": [1, 2, 3]})

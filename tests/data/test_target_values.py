@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from argnn.data import load
-from argnn.data.target_values import array_targets, task_of_array
+from argnn.data.targets import array_targets, task_of_array
 from argnn.errors import ConfigError, DataError
 
 EDGES = "source,target\n" + "".join(f"{i},{(i + 1) % 12}\n" for i in range(12))

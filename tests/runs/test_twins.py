@@ -135,7 +135,7 @@ def test_inspect_counts_twins_of_all_splits(tmp_path):
 def test_inspect_compares_classes_of_validation_nodes_only(graph, monkeypatch):
     for name in ("train_mask", "val_mask", "test_mask"):
         graph[name] = graph[name][:, :1]
-    monkeypatch.setattr("argnn.data.inspect.load", lambda *_, **__: graph)
+    monkeypatch.setattr("argnn.data.inspect.load_with_or_without_split", lambda *_, **__: graph)
     graph.y[graph.test_mask[:, 0]] = 0
     assert inspect_graph("twins")["twins"]["same_class"] == 1.0
     graph.y[12] = 1  # one of the eight validation nodes with a training twin

@@ -17,7 +17,7 @@ from argnn.data.splits import (
     fold_splits,
     stratified_splits,
 )
-from argnn.data.target_values import check_targets
+from argnn.data.targets import check_targets
 from argnn.errors import ConfigError, DataError, error_prefix
 
 DRAWN_FRACTIONS = (0.6, 0.2, 0.2)
@@ -244,14 +244,7 @@ def _masks(source: Data, y: Tensor) -> tuple[Masks, str]:
 def folded(
     source: Data, y: Tensor, class_names: list[str], folds: Folds
 ) -> tuple[Masks, str, list[str]]:
-    """Masks of folds, their rule, and what to know about them.
-
-    Args:
-        source: As of :func:`assemble`.
-        y: Labels; without classes, 0 or -1.
-        class_names: Names of the classes.
-        folds: What was asked for.
-    """
+    """Masks of folds, their rule, and notes; ``y`` holds labels, 0 or -1 without classes."""
     groups, notes = source.get("fold_groups"), []
     class_names = [name.removeprefix("class ") for name in class_names]
     check_folds(y, folds, class_names, groups)

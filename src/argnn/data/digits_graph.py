@@ -15,10 +15,7 @@ FRACTIONS = (0.05, 0.15, 0.8)
 def digits(num_neighbors: int = 8, num_splits: int = 10, seed: int = 0) -> Data:
     """The 1,797 digits of scikit-learn; each chooses its nearest others as neighbors.
 
-    Args:
-        num_neighbors: Neighbors that each image chooses.
-        num_splits: How many splits to draw.
-        seed: Fixes the splits; the graph itself has no randomness.
+    The seed fixes the splits; the graph itself has no randomness.
     """
     from sklearn.datasets import load_digits
 

@@ -15,14 +15,9 @@ _Numbers = NDArray[np.int64]
 
 
 class GraphParts:
-    """Gives parts of one graph.
+    """Gives parts of one graph, with features ``x`` ``[N, F]``, on a device.
 
     Only what is asked for is read: features and edges may be files on the disk.
-
-    Args:
-        x: Features of all nodes, ``[N, F]``.
-        adjacency: The edges.
-        device: Where the parts are needed.
     """
 
     def __init__(self, x: Tensor, adjacency: Adjacency, device: str | torch.device = "cpu") -> None:
@@ -48,15 +43,11 @@ class GraphParts:
         return self.x[part.place.nodes.cpu()].to(self.device)
 
     def around(self, own: _Numbers, hops: int) -> GraphPart:
-        """Some nodes and all nodes within some hops, with all edges among them.
+        """Some nodes, sorted, and all within some hops in any direction, with all edges among them.
 
         With at least one hop, degrees are those of the whole graph, and so are sums over the
         neighbours of own nodes. Without, degrees count the edges of the part: edges that lead out
         of it are left out, as if they did not exist.
-
-        Args:
-            own: The nodes, sorted.
-            hops: How many hops to go, in any direction.
         """
         nodes, border = own, own
         self._number[own] = 0
@@ -92,15 +83,10 @@ class GraphParts:
         *,
         halo_metrics: bool = True,
     ) -> GraphPart:
-        """Some nodes and their neighbours, with the edges of the own nodes only.
+        """Some nodes, sorted, and those of :meth:`halo_of`, with the edges of the own nodes only.
 
         With an exchange, layers compute the rows of own nodes; those of the halo come from it.
-
-        Args:
-            own: The nodes, sorted.
-            halo: All nodes of :meth:`halo_of`, in any order.
-            exchange: Where the rows of the halo come from.
-            halo_metrics: Whether penalties read the metrics of the halo.
+        ``halo_metrics`` says whether penalties read the metrics of the halo.
         """
         nodes = np.concatenate([own, halo])
         self._number[nodes] = np.arange(len(nodes))

@@ -20,7 +20,7 @@ from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.node_ids import NodeId
 from argnn.data.schema import Schema
 from argnn.data.structural_features import Structure, check_edges, structural_features
-from argnn.data.target_values import TARGET_TASKS, array_targets, target_names, task_of_array
+from argnn.data.targets import TARGET_TASKS, array_targets, target_names, task_of_array
 from argnn.errors import ConfigError, DataError, error_prefix
 
 _WEIGHT_NAMES = ("weight", "edge_weight")
@@ -37,13 +37,8 @@ def import_arrays(
 ) -> ImportedGraph:
     """Scale the features of a graph and add to them as the options say, and record how.
 
-    Args:
-        source: Holds ``edge_index``, and ``x`` unless features are made from the edges. It is not
-            changed.
-        options: How to read it; options that name columns are refused.
-        schema: The schema of a graph that was read before.
-        origin: The file or data set, for error messages.
-        notes: What the reader found.
+    ``source``, which is not changed, holds ``edge_index``, and ``x`` unless features are made from
+    the edges. Options that name columns are refused. ``notes`` are what the reader found.
     """
     _refuse_columns(options, origin)
     data, notes = copy.copy(source), list(notes or ())  # a copy of the object, not of its tensors

@@ -7,32 +7,32 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import targets
-from argnn.data.assemble import arranged_edges, without_weightless_edges
-from argnn.data.columns import ColumnRule, EncodedColumns, Part, encoded_columns, is_no_word
-from argnn.data.edge_times import read_times
+from argnn.data.assemble import arranged_edges, assemble, without_weightless_edges
+from argnn.data.columns import (
+    ColumnRule,
+    EncodedColumns,
+    Part,
+    encoded_columns,
+    is_no_word,
+    side_by_side,
+)
+from argnn.data.edge_columns import edge_columns
 from argnn.data.import_options import ImportOptions, no_features
 from argnn.data.learned_columns import learned_rules
-from argnn.data.node_ids import NodeId, ends_of_edges, nodes_of_edges, rows_of_nodes, shown
+from argnn.data.node_ids import NodeId, nodes_of_edges, rows_of_table, shown
 from argnn.data.schema import SCHEMA_VERSION, Schema
-from argnn.data.structural_features import Structure, learned_structure, structural_features
-from argnn.data.tables import GraphTables, Table, is_missing, listed
-from argnn.data.target_values import (
-    TARGET_TASKS,
-    encoded_targets,
-    label_columns,
-    learned_targets,
-    task_of_table,
+from argnn.data.structural_features import (
+    Structure,
+    learned_structure,
+    made_width,
+    structural_features,
 )
-from argnn.data.written_numbers import Writing, looks_like_number
+from argnn.data.tables import GraphTables, Table, is_missing
+from argnn.data.targets import label_columns, learned_label, read_targets, target_columns
 from argnn.errors import DataError, Problems
-
-_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
-_WEIGHT = "weight"
 
 
 @dataclass
@@ -57,50 +57,164 @@ class ImportedGraph:
     undirected: bool = False
     parts: list[Part] = field(default_factory=list)
 
+    def assembled(self, origin: str, name: str, schema: Schema, **options: Any) -> Data:
+        """The graph after all checks; for the options see :func:`argnn.data.assemble.assemble`."""
+        if self.parts:
+            self.data.x = torch.from_numpy(side_by_side(self.parts))
+        return assemble(
+            self.data,
+            origin=origin,
+            name=name,
+            made_features=made_width(schema["structure"]),
+            undirected_source=self.undirected,
+            **options,
+        )
 
-def import_tables(
-    tables: GraphTables, options: ImportOptions, schema: Schema | None = None
-) -> ImportedGraph:
-    """Read tables, by the rules of ``schema``, of a graph that was read before, where there is one.
 
-    The options say what columns mean, where the schema does not.
+class TableImport:
+    """Reads tables, by the rules of a schema, of a graph that was read before, where there is one.
+
+    The options say what columns mean, where the schema does not. Here all is kept in memory;
+    ``argnn.data.graph_store.streaming`` replaces the methods that would keep too much.
     """
-    nodes, edges, notes = tables.nodes, tables.edges, list(tables.notes)
-    if tables.directed and not options.directed:
-        notes.append("the source has directions, which were dropped (directed keeps them)")
-    if nodes is not None and not len(nodes):
-        raise DataError(f"{nodes.origin}: there are no nodes")
-    if schema is None:
-        check_asked(tables, options)
-    id_column = None if nodes is None else column_of_ids(nodes, options, schema)
-    data, problems = Data(), Problems()
-    with problems.noted():
-        node_ids, data.edge_index, weight = _read_edges(tables, id_column, options, notes)
-        data.update(weight)
-        notes += without_weightless_edges(data, edges.origin)
-    label, taken = None if schema is None else schema["label"], {id_column}
-    if nodes is not None:
-        label = read_label(data, nodes, options, schema, taken, notes, problems)
-    rules = column_rules(tables, taken, options, schema, notes, problems)
-    encoded = EncodedColumns() if nodes is None else encoded_columns(nodes, rules, problems)
-    problems.tell()
-    edge_index = data.edge_index
-    directed = options.directed and not tables.undirected
-    arranged = arranged_edges(edge_index, len(node_ids), directed)
-    structure = structure_rule(options, schema, node_ids, directed, arranged)
-    if structure is not None:
-        x, names = structural_features(structure, arranged, node_ids, edges.origin)
-        notes.append(f"{len(names)} features made from the edges ({structure['kind']})")
-        encoded.parts.append((x, len(names)))
-        encoded.names.extend(names)
-    if not encoded.parts:
-        raise no_features((nodes or edges).origin, notes)
-    width = len(encoded.names)
-    if schema is not None:
-        check_width(width, schema, edges.origin)
-    written = written_schema(options, width, id_column, rules, {}, structure, label)
-    found = data, node_ids, encoded.names, dict(schema or written), notes + encoded.notes
-    return ImportedGraph(*found, undirected=tables.undirected, parts=encoded.parts)
+
+    def __init__(
+        self, tables: GraphTables, options: ImportOptions, schema: Schema | None = None
+    ) -> None:
+        self.tables, self.options, self.schema = tables, options, schema
+        self.nodes, self.edges, self.notes = tables.nodes, tables.edges, list(tables.notes)
+        self.directed = options.directed and not tables.undirected
+        self.data, self.problems = Data(), Problems()
+        self.id_column: str | None = None
+        #: Columns of nodes that are no features.
+        self.taken: set[str | None] = set()
+
+    def imported(self) -> ImportedGraph:
+        """The graph."""
+        nodes, options, schema, notes = self.nodes, self.options, self.schema, self.notes
+        if self.tables.directed and not options.directed:
+            notes.append("the source has directions, which were dropped (directed keeps them)")
+        if nodes is not None and not len(nodes):
+            raise DataError(f"{nodes.origin}: there are no nodes")
+        if schema is None:
+            self.check_asked()
+        self.id_column = None if nodes is None else column_of_ids(nodes, options, schema)
+        self.taken.add(self.id_column)
+        node_ids: list[NodeId] = []
+        with self.problems.noted():
+            node_ids = self.read_edges()
+        label = self._label()
+        rules = self._column_rules()
+        encoded = EncodedColumns() if nodes is None else self.encoded(nodes, rules)
+        self.problems.tell()
+        structure = self.add_structure(encoded, node_ids)
+        if structure is not None:
+            made = f"{made_width(structure)} features made from the edges"
+            notes.append(f"{made} ({structure['kind']})")
+        if not encoded.names:
+            raise no_features((nodes or self.edges).origin, notes)
+        width = len(encoded.names)
+        if schema is not None:
+            check_width(width, schema, self.edges.origin)
+        written = written_schema(options, width, self.id_column, rules, {}, structure, label)
+        found = self.data, node_ids, encoded.names, dict(schema or written), notes + encoded.notes
+        return ImportedGraph(*found, undirected=self.tables.undirected, parts=encoded.parts)
+
+    def check_asked(self) -> None:
+        """Raise if a column that the user named is missing, before any other check."""
+        nodes, options = self.nodes, self.options
+        if nodes is None:
+            asked = {"node id": options.node_id, "labels": options.label, "groups": options.groups}
+            for what, column in asked.items():
+                if column is not None:
+                    origin = self.edges.origin
+                    raise DataError(f"{origin}: no node table to look for the {what} '{column}' in")
+            return
+        for name in options.drop:
+            nodes.require(name, "columns to drop")
+        if options.groups is not None:
+            nodes.require(options.groups, "groups")
+        if options.label is not None and options.task == "node":
+            nodes.require(options.label, "labels")
+        elif options.label is not None:
+            label_columns(nodes, options.label)
+
+    def read_edges(self) -> list[NodeId]:
+        """Put ends, weights and times of the edges into the data; gives the ids of the nodes."""
+        nodes, edges, data = self.nodes, self.edges, self.data
+        rows = None if nodes is None else rows_of_table(nodes, str(self.id_column))
+        columns = edge_columns(edges, self.options, self.notes, has_nodes=nodes is not None)
+        if rows is not None:
+            node_ids, ends = rows.ids, rows.ends(edges, columns.ends)
+        elif not len(edges):
+            raise DataError(f"{edges.origin}: there are no edges, and no table of nodes")
+        else:
+            node_ids, ends = nodes_of_edges(edges, columns.ends)
+        for name, values in columns.values(edges).items():
+            data[name], data[name.replace("edge", "keep")] = torch.from_numpy(values), True
+        data.edge_index = torch.from_numpy(ends)
+        self.notes += without_weightless_edges(data, edges.origin)
+        return node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
+
+    def _label(self) -> dict[str, Any] | None:
+        """The rule of the targets; adds their columns to ``taken``, targets and splits to data."""
+        nodes, options, schema, notes = self.nodes, self.options, self.schema, self.notes
+        label: dict[str, Any] | None = None if schema is None else schema["label"]
+        if nodes is None:
+            return label
+        with self.problems.noted():
+            if schema is None:
+                self.taken |= {options.label}  # should it be unusable, it is no feature
+                label, columns = learned_label(nodes, options, self._feature_columns(nodes), notes)
+                self.taken |= columns
+            if label is not None:
+                # A split that folds replace may be wrong, too.
+                read_targets(self.data, nodes, label, bool(schema or options.folds), notes)
+        if options.groups is not None:
+            with self.problems.noted():
+                self._read_groups(nodes, options.groups)
+        return label
+
+    def _read_groups(self, nodes: Table, column: str) -> None:
+        """Read the groups for folds, whose column is no feature then."""
+        if column in self.taken:
+            raise DataError(f"{nodes.origin}: column {column} cannot hold the groups, too")
+        cells, place = nodes.columns[column].tolist(), partial(nodes.place, column=column)
+        labelled = labelled_nodes(self.data, len(nodes))
+        self.data.fold_groups = group_numbers(cells, labelled, place)
+        self.taken.add(column)
+
+    def _column_rules(self) -> list[ColumnRule]:
+        """How columns become features: all that are not taken, by the schema if there is one."""
+        nodes, schema = self.nodes, self.schema
+        if schema is not None:
+            rules = list(schema["columns"] or [])
+            if nodes is None and rules:
+                raise DataError(
+                    f"{self.edges.origin}: no table of nodes with a column "
+                    f"'{rules[0]['name']}', which the model was trained with"
+                )
+            return rules
+        if nodes is None:
+            return []
+        names, options = self._feature_columns(nodes), self.options.for_columns
+        return learned_rules(nodes, names, self.notes, options, self.problems)
+
+    def _feature_columns(self, nodes: Table) -> list[str]:
+        taken = self.taken | {*self.options.drop, *target_columns(nodes)}
+        return [name for name in nodes.columns if name not in taken]
+
+    def encoded(self, nodes: Table, rules: list[ColumnRule]) -> EncodedColumns:
+        """The features of the columns."""
+        return encoded_columns(nodes, rules, self.problems)
+
+    def add_structure(self, encoded: EncodedColumns, node_ids: list[NodeId]) -> Structure | None:
+        """Add the features that are made from the edges; gives their rule, if there are any."""
+        edges = arranged_edges(self.data.edge_index, len(node_ids), self.directed)
+        structure = structure_rule(self.options, self.schema, node_ids, self.directed, edges)
+        if structure is not None:
+            encoded.add(*structural_features(structure, edges, node_ids, self.edges.origin))
+        return structure
 
 
 def written_schema(
@@ -152,35 +266,6 @@ def check_width(width: int, schema: Schema, origin: str) -> None:
         )
 
 
-def check_asked(tables: GraphTables, options: ImportOptions) -> None:
-    """Raise if a column that the user named is missing, before any other check."""
-    nodes = tables.nodes
-    if nodes is None:
-        asked = {"node id": options.node_id, "labels": options.label, "groups": options.groups}
-        for what, column in asked.items():
-            if column is not None:
-                origin = tables.edges.origin
-                raise DataError(f"{origin}: no node table to look for the {what} '{column}' in")
-        return
-    for name in options.drop:
-        nodes.require(name, "columns to drop")
-    if options.groups is not None:
-        nodes.require(options.groups, "groups")
-    if options.label is not None and options.task == "node":
-        nodes.require(options.label, "labels")
-    elif options.label is not None:
-        label_columns(nodes, options.label)
-
-
-def read_groups(data: Data, nodes: Table, column: str, taken: set[str | None]) -> str:
-    """Read the groups for folds; gives their column, which is no feature then."""
-    if column in taken:
-        raise DataError(f"{nodes.origin}: column {column} cannot hold the groups, too")
-    cells, place = nodes.columns[column].tolist(), partial(nodes.place, column=column)
-    data.fold_groups = group_numbers(cells, labelled_nodes(data, len(nodes)), place)
-    return column
-
-
 def labelled_nodes(data: Data, num_nodes: int) -> Tensor:
     """The nodes with a class or with targets, ``[N]``; labels are checked later."""
     targets, y = data.get("targets"), data.get("y")
@@ -193,10 +278,7 @@ def labelled_nodes(data: Data, num_nodes: int) -> Tensor:
 def group_numbers(cells: Sequence[Any], labelled: Tensor, place: Callable[[int], str]) -> Tensor:
     """The number of each node's group, ``[N]``; labelled nodes must have one.
 
-    Args:
-        cells: The groups, words or numbers.
-        labelled: The nodes with labels, ``[N]``.
-        place: Where the cell of a row is, for error messages.
+    ``place`` says where the cell of a row is, for error messages.
     """
     numbers: dict[str, int] = {}
     words = (None if is_no_word(cell) else str(cell) for cell in cells)  # a cell may be a list
@@ -219,174 +301,3 @@ def column_of_ids(nodes: Table, options: ImportOptions, schema: Schema | None) -
         if name in nodes.columns:
             return str(name)
     return next(iter(nodes.columns))
-
-
-def _read_edges(
-    tables: GraphTables, id_column: str | None, options: ImportOptions, notes: list[str]
-) -> tuple[list[NodeId], Tensor, dict[str, Any]]:
-    """The ids of the nodes, the ends of the edges ``[2, E]``, on request weights and times."""
-    nodes, edges = tables.nodes, tables.edges
-    if nodes is not None and id_column is not None:
-        node_ids, rows = rows_of_nodes(nodes, id_column)
-        ends = end_columns(edges, notes)
-        edge_index = ends_of_edges(edges, ends, rows)
-    else:
-        ends = end_columns(edges, notes)
-        if not len(edges):
-            raise DataError(f"{edges.origin}: there are no edges, and no table of nodes")
-        node_ids, edge_index = nodes_of_edges(edges, ends)
-        notes.append("no table of nodes: the nodes are those of the edges")
-    return node_ids, torch.from_numpy(edge_index), edge_values(edges, ends, options, notes)
-
-
-def edge_values(
-    edges: Table, ends: tuple[str, str], options: ImportOptions, notes: list[str]
-) -> dict[str, Any]:
-    """On request the weights and times of edges; what is left out is noted."""
-    weight, time = options.weight, options.time
-    others = [name for name in edges.columns if name not in (*ends, weight, time)]
-    asked: dict[str, Any] = {}
-    if weight is not None:
-        values = _weights(edges, edges.require(weight, "edge weights"), options.decimal)
-        asked |= {"edge_weight": torch.from_numpy(values), "keep_weight": True}
-    if time is not None:
-        moments = read_times(edges, edges.require(time, "times of edges"))
-        asked |= {"edge_time": torch.from_numpy(moments), "keep_time": True}
-    if _WEIGHT in others:
-        notes.append(f"{edges.origin}: column {_WEIGHT} ignored (not asked for)")
-        others.remove(_WEIGHT)
-    if others:
-        notes.append(f"{edges.origin}: columns left out: {listed(others)}")
-    return asked
-
-
-def end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
-    """The columns of both ends of an edge."""
-    for ends in _ENDS:
-        if set(ends) <= set(edges.columns):
-            return ends
-    names = list(edges.columns)
-    if len(names) < 2:
-        raise DataError(f"{edges.origin}: an edge needs two columns, source and target")
-    notes.append(f"{edges.origin}: edges go from column {names[0]} to column {names[1]}")
-    return names[0], names[1]
-
-
-def _weights(edges: Table, column: str, decimal: str | None) -> NDArray[np.float64]:
-    """Finite numbers; edges come in parts, so that only the user can say which decimals they have.
-
-    Args:
-        edges: The table.
-        column: Of the weights.
-        decimal: The sign before decimals, a point if not given.
-    """
-    weights, way = np.empty(len(edges)), None if decimal is None else Writing(decimal)
-    for row, cell in enumerate(edges.columns[column].tolist()):
-        try:
-            read = way.read if way is not None and isinstance(cell, str) else float
-            weights[row] = np.nan if is_missing(cell) else read(cell)
-        except (TypeError, ValueError, OverflowError):
-            weights[row] = np.nan
-        if not np.isfinite(weights[row]):
-            hint = "; --decimal , reads it" if way is None and looks_like_number(cell) else ""
-            wrong = f"a weight must be a finite number (got {shown(cell)}){hint}"
-            raise edges.error(row, column, wrong)
-        if weights[row] < 0:
-            raise edges.error(row, column, f"a weight must not be negative (got {shown(cell)})")
-    return weights
-
-
-def read_label(
-    data: Data,
-    nodes: Table,
-    options: ImportOptions,
-    schema: Schema | None,
-    taken: set[str | None],
-    notes: list[str],
-    problems: Problems,
-) -> dict[str, Any] | None:
-    """The rule of the targets; adds their columns to ``taken``, targets and splits to ``data``."""
-    label: dict[str, Any] | None = None if schema is None else schema["label"]
-    with problems.noted():
-        if schema is None:
-            taken |= {options.label}  # should it be unusable, it is no feature
-            others = _feature_columns(nodes, taken, options)
-            label, columns = learned_label(nodes, options, others, notes)
-            taken |= columns
-        if label is not None:
-            # A split that folds replace may be wrong, too.
-            read_targets(data, nodes, label, bool(schema or options.folds), notes)
-    if options.groups is not None:
-        with problems.noted():
-            taken.add(read_groups(data, nodes, options.groups, taken))
-    return label
-
-
-def learned_label(
-    nodes: Table, options: ImportOptions, others: Sequence[str], notes: list[str]
-) -> tuple[dict[str, Any] | None, set[str | None]]:
-    """The rule of the targets, and the columns that are no features for it."""
-    asked, task = options.label, options.task
-    if task == "auto":
-        task = task_of_table(nodes, asked, options.decimal, others)
-    if task in TARGET_TASKS:
-        rule = learned_targets(nodes, asked, task, notes, options.decimal, others)
-        if options.task == "auto":
-            notes.append(f"column {listed(rule['columns'])}: read for --task {task}")
-        return rule, set(rule["columns"])
-    label, column = targets.learned_label(nodes, asked, notes)
-    return label, {column}
-
-
-def read_targets(
-    data: Data, nodes: Table, label: dict[str, Any], only_predicts: bool, notes: list[str]
-) -> None:
-    """Targets and splits; where only prediction is asked for, unusable splits are left out."""
-    if "kind" in label:
-        values = encoded_targets(nodes, label, notes)
-        if values is None:
-            return
-        data.targets, data.target_names = values, list(label["names"])
-        data.target_kind = label["kind"]
-        labels = np.where(values.isnan().any(1).numpy(), -1, 0)
-    else:
-        labels = targets.encoded_labels(nodes, label, notes)
-        data.y, data.class_names = torch.from_numpy(labels), list(label["classes"])
-    try:
-        masks = targets.read_masks(nodes, labels, notes)
-    except DataError as error:
-        if not only_predicts:
-            raise
-        masks = {}
-        notes.append(f"the splits were not read ({error})")
-    for name, mask in masks.items():
-        data[name] = torch.from_numpy(mask)
-
-
-def column_rules(
-    tables: GraphTables,
-    taken: set[str | None],
-    options: ImportOptions,
-    schema: Schema | None,
-    notes: list[str],
-    problems: Problems,
-) -> list[ColumnRule]:
-    """How columns become features: all that are not taken, by the schema where there is one."""
-    nodes = tables.nodes
-    if schema is not None:
-        rules = list(schema["columns"] or [])
-        if nodes is None and rules:
-            raise DataError(
-                f"{tables.edges.origin}: no table of nodes with a column "
-                f"'{rules[0]['name']}', which the model was trained with"
-            )
-        return rules
-    if nodes is None:
-        return []
-    names = _feature_columns(nodes, taken, options)
-    return learned_rules(nodes, names, notes, options.for_columns, problems)
-
-
-def _feature_columns(nodes: Table, taken: set[str | None], options: ImportOptions) -> list[str]:
-    taken = taken | {*options.drop, *targets.target_columns(nodes)}
-    return [name for name in nodes.columns if name not in taken]

@@ -9,13 +9,14 @@ from argnn.data.hashed_words import WORD_FEATURES
 from argnn.data.learned_columns import LEFT_OUT, ColumnOptions
 from argnn.data.structural_features import FEATURE_KINDS
 from argnn.data.tables import listed
-from argnn.data.target_values import NODE_TASKS
 from argnn.data.written_numbers import DECIMAL_SIGNS
 from argnn.errors import ConfigError, DataError
 
 #: More words would be more features than hashed ones are.
 MAX_CATEGORIES = WORD_FEATURES
 LEAST_FOLDS = 3
+#: Tasks of nodes; ``auto`` looks at the targets.
+NODE_TASKS = ("node", "regression", "multilabel", "auto")
 
 
 class NoFeaturesError(DataError):
@@ -23,12 +24,7 @@ class NoFeaturesError(DataError):
 
 
 def no_features(origin: str, notes: Sequence[str] = ()) -> NoFeaturesError:
-    """The error for a graph without features, which says how to get some.
-
-    Args:
-        origin: The file or object.
-        notes: About its reading; those about columns that were left out say why there are none.
-    """
+    """The error for a graph without features; notes about columns that were left out say why."""
     kinds = ", ".join(FEATURE_KINDS)
     left_out = listed([note for note in notes if note.endswith(LEFT_OUT)])
     missing = f"{origin}: the nodes have no features" + (f" ({left_out})" if left_out else "")

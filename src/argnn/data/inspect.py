@@ -15,13 +15,11 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data import load
-from argnn.data.assemble import TooFewLabelsError
 from argnn.data.columns import described, feature_count
 from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.data.graph_store.opening import check_store
 from argnn.data.import_options import Columns, NoFeaturesError
-from argnn.data.loading import as_store
+from argnn.data.loading import as_store, load_with_or_without_split
 from argnn.data.splits import split_masks
 from argnn.data.tables import listed
 from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
@@ -59,20 +57,12 @@ def inspect_graph(
     if store is not None:
         check_store(store, tell)
     options = (columns or Columns()).given()
-    options |= {"root": root, "directed": directed, "row_normalize": row_normalize}
+    options |= {"root": root, "directed": directed, "row_normalize": row_normalize, "task": "auto"}
     try:
-        return _report(_loaded(data, options), data, has_features=True)
+        return _report(load_with_or_without_split(data, **options), data, has_features=True)
     except NoFeaturesError:
-        graph = _loaded(data, options | {"features": "degree"})
+        graph = load_with_or_without_split(data, **options | {"features": "degree"})
         return _report(graph, data, has_features=False)
-
-
-def _loaded(data: str, options: dict[str, Any]) -> Data:
-    """The graph; without a split if there are too few labels for one."""
-    try:
-        return load(data, **options, task="auto")
-    except TooFewLabelsError:
-        return load(data, **options, task="auto", draw_split=False)
 
 
 def _report(graph: Data, data: str, has_features: bool) -> GraphReport:

@@ -100,10 +100,7 @@ def learned_writing(
 ) -> tuple[Writing | None, bool]:
     """How numbers are written, None if as Python does; and whether nothing says which way it is.
 
-    Args:
-        texts: The numbers.
-        decimal: The sign before decimals, where both fit.
-        note: Is told what else the numbers could be.
+    ``decimal`` decides where both signs fit; ``note`` is told what else the numbers could be.
     """
     is_plain = all(map(is_number, texts))
     ways = [] if is_plain and not any("." in text for text in texts) else ways_of_writing(texts)

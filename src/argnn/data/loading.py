@@ -6,13 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from scipy.sparse import issparse
 from torch_geometric.data import Data
 
-from argnn.data.assemble import assemble
+from argnn.data.assemble import TooFewLabelsError
 from argnn.data.benchmarks import check_counts, load_benchmark
-from argnn.data.columns import is_standardized, side_by_side
+from argnn.data.columns import is_standardized
 from argnn.data.digits_graph import digits
 from argnn.data.formats import objects
 from argnn.data.formats.graphml import read_graphml
@@ -22,14 +21,13 @@ from argnn.data.graph_store.header import is_store
 from argnn.data.graph_store.opening import GraphStore, open_store
 from argnn.data.graph_store.reading import stored_graph
 from argnn.data.import_arrays import import_arrays
-from argnn.data.import_graph import ImportedGraph, import_tables
+from argnn.data.import_graph import ImportedGraph, TableImport
 from argnn.data.import_options import MAX_CATEGORIES, ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema, check_schema
 from argnn.data.specs import DATASETS
 from argnn.data.splits import Folds
-from argnn.data.structural_features import made_width
 from argnn.data.synthetic import mixed
 from argnn.data.tables import GraphTables, Table
 from argnn.errors import ConfigError, DataError
@@ -154,16 +152,12 @@ def load(
     if store is not None:
         return stored_graph(store, options, schema, draw_split)
     name, origin, imported = _imported(source, root, options, schema)
-    if imported.parts:
-        imported.data.x = torch.from_numpy(side_by_side(imported.parts))
-    graph = assemble(
-        imported.data,
-        origin=origin,
-        name=name,
+    graph = imported.assembled(
+        origin,
+        name,
+        imported.schema,
         directed=options.directed,
         row_normalize=options.row_normalize,
-        made_features=made_width(imported.schema["structure"]),
-        undirected_source=imported.undirected,
         draw_split=draw_split and schema is None,
         folds=None if folds is None else Folds(folds, groups),
     )
@@ -171,6 +165,14 @@ def load(
     graph.schema, graph.notes = imported.schema, imported.notes + graph.notes
     graph.feature_rule += made_feature_rule(imported.schema)
     return graph
+
+
+def load_with_or_without_split(source: Any, **options: Any) -> Data:
+    """:func:`load`, without a split if there are too few labels for one."""
+    try:
+        return load(source, **options)
+    except TooFewLabelsError:
+        return load(source, **options, draw_split=False)
 
 
 def made_feature_rule(schema: Schema) -> str:
@@ -187,7 +189,7 @@ def _imported(
     """The name of the graph, its origin for error messages, and what was read."""
     found = _object_in_memory(source)
     if isinstance(found, GraphTables):
-        return "graph", "graph", import_tables(found, options, schema)
+        return "graph", "graph", TableImport(found, options, schema).imported()
     if found is not None:
         data, notes = found
         name = str(data.get("name") or "graph")
@@ -209,7 +211,7 @@ def _imported(
 def _read(path: Path, options: ImportOptions, schema: Schema | None) -> ImportedGraph:
     found = _read_path(path)
     if isinstance(found, GraphTables):
-        return import_tables(found, options, schema)
+        return TableImport(found, options, schema).imported()
     return import_arrays(found, options, schema, str(path))
 
 

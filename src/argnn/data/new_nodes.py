@@ -11,18 +11,17 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.assemble import assemble, checked_edges
-from argnn.data.columns import side_by_side
+from argnn.data.assemble import checked_edges
+from argnn.data.edge_columns import end_columns
 from argnn.data.formats import objects
 from argnn.data.formats.parquet_files import read_parquet
 from argnn.data.formats.text_files import read_csv
-from argnn.data.import_graph import ImportedGraph, column_of_ids, end_columns, import_tables
+from argnn.data.import_graph import ImportedGraph, TableImport, column_of_ids
 from argnn.data.import_options import ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.node_ids import ends_of_edges, rows_by_id, rows_of_nodes, shown
 from argnn.data.npz import load_npz
 from argnn.data.schema import Schema
-from argnn.data.structural_features import made_width
 from argnn.data.tables import GraphTables, Table, is_missing, object_cells, plain_cells
 from argnn.errors import DataError, error_prefix
 
@@ -136,14 +135,9 @@ def _table_graph(
     origin = str(nodes) if isinstance(nodes, Path) else _NODES
     graph = Data(x=imported.data.get("x"), edge_index=_no_edges(), name=origin)
     if imported.parts:
-        graph = assemble(
-            Data(x=torch.from_numpy(side_by_side(imported.parts)), edge_index=_no_edges()),
-            origin=origin,
-            name=origin,
-            row_normalize=schema["row_normalize"],
-            made_features=made_width(schema["structure"]),
-            draw_split=False,
-        )
+        imported.data = Data(edge_index=_no_edges())
+        options = {"row_normalize": schema["row_normalize"], "draw_split": False}
+        graph = imported.assembled(origin, origin, schema, **options)
         graph.schema = dict(schema)
     if imported.node_ids:
         graph.node_ids = imported.node_ids
@@ -165,7 +159,7 @@ def _encoded(
                 raise nodes.error(row, column, f"node {shown(key)} is in the graph already")
     if has_columns:
         no_edges = Table(_EDGES, {name: object_cells([]) for name in _ENDS})
-        return import_tables(GraphTables(no_edges, nodes), options, schema)
+        return TableImport(GraphTables(no_edges, nodes), options, schema).imported()
     ids = rows_of_nodes(nodes, column)[0] if column in nodes.columns else []
     names = [name for name in nodes.columns if name != column]
     x = np.array([_numbers(nodes, name) for name in names]).T

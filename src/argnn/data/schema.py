@@ -31,27 +31,25 @@ _Decimal = Literal[".", ","]
 _Unit = Annotated[list[str], Len(2, 2)]
 
 
-class _NumberColumn(TypedDict):
-    kind: Literal["number", "boolean"]
+class _ScaledColumn(TypedDict):
     name: str
     mean: _Number
     indicator: bool
     center: _Number
     scale: _Scale
+
+
+class _NumberColumn(_ScaledColumn):
+    kind: Literal["number", "boolean"]
     decimal: NotRequired[_Decimal]
     unit: NotRequired[_Unit]
 
 
-class _DateColumn(TypedDict):
+class _DateColumn(_ScaledColumn):
     kind: Literal["date"]
-    name: str
     order: Literal["ymd", "dmy", "mdy"]
     reference: Annotated[float, Ge(-_LATEST), Le(_LATEST)]
     time: bool
-    mean: _Number
-    indicator: bool
-    center: _Number
-    scale: _Scale
 
 
 class _HashedColumn(TypedDict):

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from argnn.data import load, stratified_splits
 from argnn.data.splits import MASK_NAMES
-from argnn.data.target_values import array_targets, target_names
+from argnn.data.targets import array_targets, target_names
 from argnn.errors import ArgnnError, ConfigError, DataError
 from argnn.registry import suggestion
 from argnn.wording import shortened

@@ -179,15 +179,9 @@ def resolve(
 ) -> RunConfig:
     """A configuration with nothing left to a default.
 
-    Args:
-        request: What the user asked for.
-        changes: Single settings of the user, which win over all others.
-        bases: What they are put on: one for all splits, or one for each.
-        splits: Numbers of the splits.
-        graph: Facts about the graph, ``features`` and ``classes`` among them.
-        device: As :func:`~argnn.train.devices.resolve_device` gives it.
-        threads: CPU threads of each split.
-        columns: What the user said about the columns of their graph.
+    The changes of the user win over all others. ``bases``, one for all splits or one for each, are
+    what they are put on. ``graph`` holds facts, ``features`` and ``classes`` among them, and
+    ``columns`` what the user said about the columns of their graph.
     """
     model, preset = names_of(request)
     names = [*changes.options, *changes.train]

@@ -137,15 +137,8 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 class ResultsFile:
     """A results file that one process writes to; others may read it meanwhile.
 
-    Opening it sets a last line aside that was cut off, in a file beside it.
-
-    Args:
-        path: The file, which is made if it is not there.
-        wait: Wait for another process that writes to it, instead of raising.
-
-    Attributes:
-        path: The file.
-        rows: The last row of every cell when the file was opened.
+    Opening it sets a last line aside that was cut off, in a file beside it, and puts the last row
+    of every cell into ``rows``. With ``wait`` it waits for another process that writes to it.
     """
 
     def __init__(self, path: Path, *, wait: bool = False) -> None:

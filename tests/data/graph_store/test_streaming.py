@@ -21,7 +21,7 @@ def streamed(monkeypatch):
 
     def start():
         monkeypatch.setattr(converting, "STREAMED_FROM", 0)
-        monkeypatch.setattr(converting, "load", None)
+        monkeypatch.setattr(converting, "load_with_or_without_split", None)
         monkeypatch.setattr(streaming, "_TEXT_AT_ONCE", 60)
         monkeypatch.setattr(streaming, "_ROWS_AT_ONCE", 3)
         monkeypatch.setattr(streaming, "_EDGES_AT_ONCE", 5)
@@ -198,7 +198,7 @@ def test_features_that_are_not_there(edge_list, tmp_path, streamed, options):
 
 
 def test_too_many_texts(edge_list, tmp_path, streamed, monkeypatch):
-    monkeypatch.setattr("argnn.data.graph_store.node_rows.MOST_TEXTS", 3)
+    monkeypatch.setattr("argnn.data.node_ids.MOST_TEXTS", 3)
     edge_list.write_text("a b\nb c\nc d\n")
     streamed()
     with pytest.raises(DataError, match="edges.txt: more than 3 ids that are no integers"):
@@ -235,5 +235,5 @@ def test_missing_library_is_named(table_folder, tmp_path, streamed, monkeypatch)
 
 
 def test_small_sources_are_read_at_once(table_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(converting, "Streaming", None)
+    monkeypatch.setattr(converting, "write_streamed", None)
     assert convert(table_folder, tmp_path / "store").num_nodes == 5

@@ -117,10 +117,8 @@ class Subject:
 class _Sample:
     """The nodes and edges that are shown: all, unless the graph is large.
 
-    Attributes:
-        nodes: The nodes that are shown, in order, ``[n]``.
-        place: Number of each node among them, -1 if it is not shown, ``[N]``.
-        edges: The columns of the ordered pairs that are shown, ``[e]``.
+    ``nodes`` ``[n]`` in order, ``place`` of each node among them, -1 if not shown, ``[N]``, and
+    ``edges``, the columns of the ordered pairs that are shown, ``[e]``.
     """
 
     nodes: Tensor

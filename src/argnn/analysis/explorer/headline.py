@@ -88,14 +88,8 @@ def findings(
 ) -> Findings:
     """Look for the strongest relation of what varies.
 
-    Args:
-        model: Name of the model.
-        kind: Kind of its metric.
-        statistics: Of each layer, ``[N]`` each.
-        variations: Of each layer, see :func:`~argnn.analysis.variation.metric_variation`.
-        properties: Degree, homophily and clustering, ``[N]`` each.
-        labels: Label of each node, negative where there is none, ``[N]``.
-        worth: What the trial measured.
+    ``statistics`` and ``variations`` are those of each layer, ``properties`` are degree, homophily
+    and clustering; a label is negative where there is none.
     """
     top = peak([dict(variation) for variation in variations])
     if kind != "learned" or top is None or top.variation < HARDLY:

@@ -37,10 +37,7 @@ class Bar:
 def ablation_figure(bars: Sequence[Bar], score: str, interval: str) -> "Figure":
     """One panel per data set, one bar per variant; a dotted line marks the first variant.
 
-    Args:
-        bars: What to draw, in order.
-        score: Name of the score.
-        interval: What the whiskers show, in words.
+    ``interval`` says in words what the whiskers show.
     """
     if not bars:
         raise DataError("there are no scores to draw")

@@ -125,10 +125,8 @@ def color_limits(
 ) -> tuple[float, float, bool]:
     """Ends of a colour scale, and whether values hardly vary.
 
-    Args:
-        values: What is coloured.
-        share: Per cent of the values beyond each end, so that outliers do not hide the rest.
-        least: Least width of the scale, so that tiny differences do not look large.
+    ``share`` per cent of the values may lie beyond each end, so that outliers do not hide the rest;
+    the scale has at least the width ``least``, so that tiny differences do not look large.
     """
     low, high = np.percentile(values, [share, 100 - share])
     room = max(least - (high - low), 0.0) / 2

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from argnn.csv_cells import is_number, plain_cell
 from argnn.data.formats.plain_files import read_text, read_text_parts
-from argnn.data.node_ids import shown
+from argnn.data.node_ids import NoIntegersError, shown
 from argnn.data.tables import GraphTables, Table, object_cells
 from argnn.errors import DataError
 
@@ -163,10 +163,7 @@ def read_edge_list(path: Path) -> GraphTables:
 def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[Table]:
     """:func:`read_edge_list` part by part, each of about ``size`` bytes.
 
-    Args:
-        path: The file.
-        size: Of a part.
-        integers: Take it for pairs of integers between spaces or tabs, as most such files are.
+    If ``integers``, it must hold pairs of integers, as most such files do.
 
     Raises:
         NoIntegersError: There is something else in it.
@@ -192,10 +189,6 @@ def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[T
             yield table
     if is_empty:
         raise DataError(f"{path}: there are no edges")
-
-
-class NoIntegersError(Exception):
-    """A list of edges holds something else than pairs of integers."""
 
 
 def _without_comments(text: str) -> str:

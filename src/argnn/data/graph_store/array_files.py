@@ -30,14 +30,7 @@ def be_silent(done: int, total: int, text: str) -> None:
 
 
 class ArrayWriter:
-    """Writes the next rows of an array, whose number need not be known before.
-
-    Args:
-        folder: Where the file is made.
-        name: Of the array.
-        dtype: Of its entries.
-        row: Shape of one row.
-    """
+    """Writes the next rows of an array, each of shape ``row``; their number need not be known."""
 
     def __init__(self, folder: Path, name: str, dtype: DTypeLike, row: tuple[int, ...] = ()):
         self.path, self.name = folder / file_of(name), name
@@ -101,10 +94,7 @@ def row_chunks(values: NDArray[Any], entries: int = CHUNK) -> Iterator[NDArray[A
 def read_array(folder: Path, name: str, facts: FileFacts | None = None) -> NDArray[Any]:
     """An array on the disk; changes in memory stay in memory.
 
-    Args:
-        folder: Of the store.
-        name: Of the array.
-        facts: What the header says about it, which has to be true.
+    ``facts``, what the header says about it, have to be true.
     """
     path = folder / file_of(name)
     size = plain_size(path)

@@ -4,14 +4,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from argnn.data.assemble import TooFewLabelsError
 from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.data.graph_store.new_folder import new_folder, require_free
 from argnn.data.graph_store.opening import GraphStore, open_store
-from argnn.data.graph_store.streaming import StreamedSource, Streaming, streamed_source
+from argnn.data.graph_store.streaming import StreamedSource, streamed_source, write_streamed
 from argnn.data.graph_store.writing import MEMORY, write_graph
 from argnn.data.import_options import ImportOptions
-from argnn.data.loading import as_path, load
+from argnn.data.loading import as_path, load_with_or_without_split
 
 #: Bytes of tables from which on they are read in parts: as Python objects they take many times
 #: as much memory.
@@ -48,9 +47,9 @@ def convert(
     tables = _streamed(source, options)
     if tables is not None:
         with new_folder(path, force=force) as folder:
-            Streaming(tables, folder, _import_options(options), memory, tell).run()
+            write_streamed(tables, folder, _import_options(options), memory, tell)
         return open_store(path)
-    graph = _loaded(source, options)
+    graph = load_with_or_without_split(source, **options)
     with new_folder(path, force=force) as folder:
         write_graph(folder, graph, tell)
     return open_store(path)
@@ -67,11 +66,3 @@ def _import_options(options: dict[str, Any]) -> ImportOptions:
     known = {field.name for field in fields(ImportOptions)}
     given = {name: value for name, value in options.items() if name in known}
     return ImportOptions(**given | {"drop": tuple(given.get("drop", ()))})
-
-
-def _loaded(source: Any, options: dict[str, Any]) -> Any:
-    """The graph; without a split if there are too few labels for one."""
-    try:
-        return load(source, **options)
-    except TooFewLabelsError:
-        return load(source, **options, draw_split=False)

@@ -229,10 +229,7 @@ def digested_names(store: GraphStore) -> set[str]:
 def content_digest(folder: Path, names: Iterable[str], rows: Rows) -> str:
     """The checksum of a graph's tensors, read from the disk part by part.
 
-    Args:
-        folder: Of the arrays.
-        names: Arrays of nodes, and perhaps ``edge_time``.
-        rows: Edges by source.
+    ``names`` are arrays of nodes, and perhaps ``edge_time``; ``rows`` are the edges by source.
     """
     parts: dict[str, tuple[torch.dtype, Any, Any]] = {}
     for name in names:

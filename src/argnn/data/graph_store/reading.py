@@ -38,13 +38,9 @@ def stored_graph(
 ) -> Data:
     """The graph of a store; an option that the store was not converted with is refused.
 
-    Weights, times and directions count where they are asked for, as with any other source.
-
-    Args:
-        store: An open store.
-        options: Those of ``load``.
-        schema: Of a graph that was loaded before; the store must have been converted by its rules.
-        draw_split: As of ``load``; a split that was drawn at the conversion is left out if false.
+    Weights, times and directions count where they are asked for, as with any other source. A store
+    must have been converted by the rules of a ``schema``. A split that was drawn at the conversion
+    is left out unless ``draw_split``.
     """
     if schema is None:
         _check_options(store, options)

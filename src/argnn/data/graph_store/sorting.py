@@ -30,12 +30,7 @@ _SIDES = ("given", "turned")
 class EdgeSorter:
     """Takes edges in any order, and gives them sorted by source and target, each once.
 
-    Args:
-        folder: For its files, which are removed when their edges were given.
-        num_nodes: Number of nodes.
-        weighted: Edges have weights.
-        timed: Edges have times.
-        memory: Bytes of memory for edges.
+    Its files in the folder are removed when their edges were given. ``memory`` counts bytes.
     """
 
     def __init__(

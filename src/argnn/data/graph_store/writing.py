@@ -31,9 +31,9 @@ from argnn.data.graph_store.header import (
     Header,
     file_of,
 )
-from argnn.data.graph_store.node_rows import Ids
 from argnn.data.graph_store.opening import NODE_ARRAYS, content_digest, known_arrays
 from argnn.data.graph_store.sorting import EdgeSorter, Records
+from argnn.data.node_ids import Ids
 from argnn.errors import naming
 
 #: Bytes of memory for edges that wait to be sorted.
@@ -114,17 +114,10 @@ def _write_ids(folder: Path, node_ids: Ids) -> None:
 
 
 class StoreWriter:
-    """Writes nodes and edges that come part by part, in bounded memory.
+    """Writes nodes and edges that come part by part into an empty folder, in bounded memory.
 
     Edges are sorted, self-loops and duplicates left out, as :func:`argnn.data.load` does.
-
-    Args:
-        folder: An empty folder, such as :func:`argnn.data.graph_store.new_folder.new_folder` gives.
-        num_nodes: Number of nodes.
-        directed: Keep the directions of the edges instead of listing both.
-        weighted: Edges have weights.
-        timed: Edges have times.
-        memory: Bytes of memory for edges; besides, some numbers for each node are kept.
+    ``memory`` is for edges, in bytes; besides, some numbers for each node are kept.
     """
 
     def __init__(
