@@ -55,8 +55,8 @@ DataRoot = Annotated[
 Device = Annotated[
     str,
     typer.Option(
-        help="auto, cpu, cuda, or one GPU such as cuda:1; auto takes CUDA where it is.",
-        autocompletion=one_of("auto", "cpu", "cuda", "cuda:0", "cuda:1"),
+        help="auto, cpu, cuda, one GPU such as cuda:1, or mps; auto takes CUDA where it is.",
+        autocompletion=one_of("auto", "cpu", "cuda", "cuda:0", "cuda:1", "mps"),
     ),
 ]
 Executor = Annotated[str, typer.Option(help="local or ray.", autocompletion=one_of("local", "ray"))]

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from argnn.errors import ConfigError
 from argnn.functional.graph_part import Place
 from argnn.functional.neighborhood import Edges
+from argnn.functional.precision import at_wide, widened
 from argnn.nn import AbstractNodeModel
 from argnn.train.config import TrainConfig
 from argnn.train.selection import f1_mean, f1_micro, ranking_mean, selection_of
@@ -73,7 +74,7 @@ class TargetTask(ABC):
         known = torch.where(targets.isnan().any(1), -1, 0)
         self.train_nodes, self.val_nodes = chosen_nodes(known, train_mask, val_mask)
         self.validation_size = self.val_nodes.numel()
-        self.rule = self.learned_rule(targets[self.train_nodes].double(), list(names))
+        self.rule = self.learned_rule(widened(targets[self.train_nodes]), list(names))
         self.train_targets, self.val_targets = (
             self.as_outputs(targets[nodes]) for nodes in (self.train_nodes, self.val_nodes)
         )
@@ -95,8 +96,8 @@ class TargetTask(ABC):
         """Loss of each node and target, ``[M, T]``."""
 
     @abstractmethod
-    def score(self, outputs: Tensor) -> Tensor:
-        """The chosen score on the validation nodes, a scalar on the device."""
+    def score(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The chosen score of outputs and targets ``[M, T]``, a scalar on their device."""
 
     def configured(self, config: TrainConfig) -> Self:
         """The task with another score; targets have no class weights."""
@@ -124,9 +125,9 @@ class TargetTask(ABC):
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and the mean loss, without weights, of the validation nodes."""
-        found = outputs.index_select(0, self.val_nodes)
-        loss = self.losses(found, self.val_targets).mean()
-        score = -loss if self.select == "loss" else self.score(found)
+        found, targets = at_wide(outputs.index_select(0, self.val_nodes)), at_wide(self.val_targets)
+        loss = self.losses(found, targets).mean()
+        score = -loss if self.select == "loss" else self.score(found, targets)
         return Validation(*torch.stack([score.double(), loss.double()]).tolist())  # one transfer
 
     def homophily(self, edge_index: Edges) -> float:
@@ -175,9 +176,9 @@ class NodeRegression(TargetTask):
                 "choose by loss (--select loss)"
             )
 
-    def score(self, outputs: Tensor) -> Tensor:
+    def score(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """R², the mean over targets."""
-        targets = self.val_targets.double()
+        targets = targets.double()
         rest = (outputs.double() - targets).square().sum(0)
         spread = (targets - targets.mean(0)).square().sum(0)
         return (1 - rest / spread).mean()
@@ -200,9 +201,9 @@ class MultiLabel(TargetTask):
         """Cross-entropy of each label."""
         return F.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
 
-    def score(self, outputs: Tensor) -> Tensor:
+    def score(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Macro or micro F1 at probability one half, or the mean average precision of labels."""
-        true = self.val_targets > 0
+        true = targets > 0
         if self.select == "average_precision":
             return ranking_mean(self.select, outputs.double(), true)
         return (f1_mean if self.select == "f1_macro" else f1_micro)(outputs > 0, true)

@@ -15,6 +15,7 @@ from argnn.errors import ConfigError
 from argnn.functional import edge_homophily
 from argnn.functional.graph_part import Place
 from argnn.functional.neighborhood import Edges
+from argnn.functional.precision import at_wide
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.registry import suggestion
 from argnn.train.config import TrainConfig
@@ -148,12 +149,12 @@ class NodeClassification:
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and the cross-entropy, without weights, on the validation nodes."""
-        scores = outputs.index_select(0, self.val_nodes)
-        loss = F.cross_entropy(scores, self.val_labels)
+        scores, labels = at_wide(outputs.index_select(0, self.val_nodes)), at_wide(self.val_labels)
+        loss = F.cross_entropy(scores, labels)
         if self.select == "loss":
             score = -loss
         else:
-            score = class_score(self.select, scores, self.val_labels, self.rare)
+            score = class_score(self.select, scores, labels, self.rare)
         return Validation(*torch.stack([score.double(), loss.double()]).tolist())  # one transfer
 
     def homophily(self, edge_index: Edges) -> float:
@@ -325,13 +326,14 @@ class LinkPrediction:
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and cross-entropy of the validation pairs and their fixed non-edges."""
-        logits = _pair_scores(model, outputs, self.val_pairs)
+        logits = at_wide(_pair_scores(model, outputs, self.val_pairs))
+        labels = at_wide(self.val_labels)
         if not logits.isfinite().all():
             return Validation(math.nan, math.nan)  # there is no AUROC; `fit` raises an error
-        loss = F.binary_cross_entropy_with_logits(logits.double(), self.val_labels.double())
+        loss = F.binary_cross_entropy_with_logits(logits.double(), labels.double())
         if self.select == "auroc":
-            return Validation(area_under_roc(logits, self.val_labels), loss.item())
-        score = -loss if self.select == "loss" else average_precision(logits, self.val_labels > 0)
+            return Validation(area_under_roc(logits, labels), loss.item())
+        score = -loss if self.select == "loss" else average_precision(logits, labels > 0)
         return Validation(*torch.stack([score, loss]).tolist())
 
     def homophily(self, edge_index: Edges) -> float:

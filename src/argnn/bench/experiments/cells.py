@@ -173,7 +173,7 @@ def plan_bench(
     Args:
         targets: Experiments, and the results file of each.
         workers: How many cells run at the same time; as many as there are cores if not given.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``.
         data_root: Folder of the raw benchmark files.
         executor: Where short trials run; as of :func:`argnn.runs.pool.open_pool`.
         tell: Is told what is being prepared.
