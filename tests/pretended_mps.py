@@ -199,13 +199,15 @@ def print_differences(kind: str, cases: str, folder: str) -> None:
         module.resolve_device = lambda name, *_: name  # type: ignore[attr-defined]
     mode, found = set_up(), []
     for options in json.loads(cases):
-        graph = load(options.pop("data", "mixed"), **options.get("load_options", {}))
-        kept = []
+        graph, kept = load("mixed"), []
+        if options.pop("weighted", False):
+            graph.edge_weight = 0.5 + graph.edge_index.sum(0) % 3
+        targets = [graph.x[:, 0]] if kind == "ARGNNRegressor" else []
         for device in ("cpu", NAME):
             with mode if device == NAME else nullcontext():
                 estimator = getattr(argnn, kind)(device=device, epochs=3, **options)
                 try:
-                    kept.append(_losses_and_answers(estimator.fit(graph), graph, folder))
+                    kept.append(_losses_and_answers(estimator.fit(graph, *targets), graph, folder))
                 except RefusedError as error:
                     steps = [
                         step
@@ -214,18 +216,18 @@ def print_differences(kind: str, cases: str, folder: str) -> None:
                     ]
                     found.append(f"{error} at {steps[-1].filename}:{steps[-1].lineno}")
         if len(kept) == 2:
-            found.append(max(abs(a - b) for a, b in zip(*kept, strict=True)))
+            found.append(max(abs(a - b) / max(1, abs(a)) for a, b in zip(*kept, strict=True)))
     sys.stdout.write(json.dumps(found))
 
 
 def _losses_and_answers(estimator: Any, graph: Any, folder: str) -> list[float]:
-    """Losses of the training, and answers of the model and of the saved model."""
+    """Losses and gradients of the training, and answers of the model and of the saved model."""
     import argnn
 
     path = Path(folder) / "model"
     estimator.save(path, overwrite=True)
     loaded = argnn.load(path, device=estimator.device)
-    numbers = [record["loss"] for record in estimator.history_]
+    numbers = [record[name] for record in estimator.history_ for name in ("loss", "gradient_norm")]
     for model in (estimator, loaded):
         if isinstance(model, argnn.ARGNNLinkPredictor):
             numbers += (

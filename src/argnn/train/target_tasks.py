@@ -155,7 +155,8 @@ class NodeRegression(TargetTask):
 
     def as_outputs(self, targets: Tensor) -> Tensor:
         """Standardised targets."""
-        center, scale = (targets.new_tensor(v) for v in (self.rule.center, self.rule.scale))
+        rule = torch.tensor([self.rule.center, self.rule.scale], dtype=targets.dtype)
+        center, scale = rule.to(targets.device)
         return (targets - center) / scale
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
