@@ -3,7 +3,9 @@ import json
 import logging
 import math
 import os
+import shutil
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ from argnn.files import (
     read_checked,
     read_json,
     read_tensors,
+    scratch_folder,
     tensors_digest,
     write_checked,
     write_json,
@@ -390,3 +393,25 @@ def test_no_file_of_a_split_lies_outside_its_folder(tmp_path):
     folder = RunFolder(tmp_path)
     for path in (folder.weights(3), folder.result(3), folder.checkpoint(3), folder.model(3)):
         assert tmp_path / "split-3" in path.parents
+
+
+@pytest.mark.parametrize("name", ["mkdir", "rmtree"])
+def test_ctrl_c_at_the_worst_moment_leaves_no_scratch_folder(tmp_path, monkeypatch, name):
+    """Right after the folder was made, or when it is about to be removed."""
+    owner = Path if name == "mkdir" else shutil
+    real, came = getattr(owner, name), []
+
+    def interrupted(path, **options):
+        if name == "mkdir":
+            real(path, **options)
+        if not came:
+            came.append(path)
+            raise KeyboardInterrupt
+        if name == "rmtree":
+            real(path, **options)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    with pytest.raises(KeyboardInterrupt), scratch_folder(tmp_path):
+        pass
+    assert came
+    assert list(tmp_path.iterdir()) == []

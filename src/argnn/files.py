@@ -9,8 +9,11 @@ import json
 import logging
 import math
 import os
+import secrets
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -57,12 +60,32 @@ def write_output(path: Path, content: bytes, *, force: bool) -> None:
     _write(path, content, place)
 
 
+@contextmanager
+def scratch_folder(parent: Path) -> Iterator[Path]:
+    """A folder for unfinished files, which goes away however the block ends.
+
+    Unlike of ``tempfile.TemporaryDirectory``, nothing stays of it where Ctrl-C comes right after it
+    was made, or once while it is removed.
+    """
+    folder = parent / f".writing-{secrets.token_hex(4)}"
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        with suppress(FileNotFoundError):
+            try:
+                shutil.rmtree(folder)
+            except KeyboardInterrupt:
+                shutil.rmtree(folder)
+                raise
+
+
 def _write(path: Path, content: bytes, place: Callable[[Path, Path], object]) -> None:
     """Write a temporary file beside ``path``, then let ``place`` move it there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
-            unfinished = Path(folder) / path.name
+        with scratch_folder(path.parent) as folder:
+            unfinished = folder / path.name
             with unfinished.open("wb") as file:
                 file.write(content)
                 file.flush()

@@ -153,6 +153,19 @@ def test_integer_labels_are_sorted_as_numbers_and_may_be_unknown(folder):
     assert graph.y.tolist() == [1, 0, -1, -1, 1, 0, 0, 1, 0]
 
 
+def test_codes_with_leading_zeros_are_classes_of_their_own(folder):
+    labels = ["01", "1", "01", "1", "10", "10"]
+    nodes = "id,x,y\n" + "".join(f"{n},{i},{labels[i]}\n" for i, n in enumerate("abcdef"))
+    path = folder("source,target\na,b\n", nodes)
+    graph = load(path)
+    assert graph.class_names == ["01", "1", "10"]
+    assert graph.y.tolist() == [0, 1, 0, 1, 2, 2]
+    assert load(path, schema=graph.schema).y.tolist() == graph.y.tolist()
+    # A model from before has the classes as numbers.
+    before = {**graph.schema, "label": {"column": "y", "classes": ["1", "10"]}}
+    assert load(path, schema=before).y.tolist() == [0, 0, 0, 0, 1, 1]
+
+
 def test_coordinates_called_y_are_a_feature(folder):
     graph = load(folder("source,target\na,b\n", "id,x,y\na,1,0.5\nb,2,0.25\n"))
     assert graph.feature_names == ["x", "y"]

@@ -270,9 +270,9 @@ def test_a_gpu_with_a_number_is_the_current_one_while_it_trains(monkeypatch):
         (0, "cuda:1", "device cuda:1: no CUDA device is available here"),
         (1, "cuda:1", "device cuda:1: this machine has 1 GPU, cuda:0"),
         (2, "cuda:2", "device cuda:2: this machine has 2 GPUs, cuda:0 to cuda:1"),
-        (2, "cuda:", "device must be one of auto, cpu, cuda, cuda:N "),
+        (2, "cuda:", "device must be one of auto, cpu, cuda, cuda:N, mps "),
         (2, "cuda:-1", "device must be one of"),
-        (2, "mps", "device mps: needs float64 and sparse matrices, which torch lacks there"),
+        (2, "mps", "device mps: no GPU of Apple is available here"),
     ],
 )
 def test_device_that_is_not_there(monkeypatch, count, name, message):

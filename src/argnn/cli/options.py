@@ -113,9 +113,9 @@ DATA_ROOT = option("data_root", str, "Folder of the raw benchmark files, else $A
 DEVICE = option(
     "device",
     str,
-    "auto, cpu, cuda, or one GPU such as cuda:1; auto takes CUDA where it is.",
+    "auto, cpu, cuda, one GPU such as cuda:1, or mps; auto takes CUDA where it is.",
     default="auto",
-    values=one_of("auto", "cpu", "cuda", "cuda:0", "cuda:1"),
+    values=one_of("auto", "cpu", "cuda", "cuda:0", "cuda:1", "mps"),
 )
 EXECUTOR = option("executor", str, "local or ray.", default="local", values=one_of("local", "ray"))
 ADDRESS = option("address", str, "Ray cluster: auto or ray://...; else one is started here.")

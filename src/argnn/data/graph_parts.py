@@ -10,6 +10,7 @@ from torch import Tensor
 
 from argnn.data.adjacency import Adjacency
 from argnn.functional.graph_part import Exchange, GraphPart, Place, WholeDegrees
+from argnn.functional.precision import is_wide, moved
 
 _Numbers = NDArray[np.int64]
 
@@ -124,7 +125,7 @@ class GraphParts:
             degrees = _degrees_of(edge_index, edge_weight, len(rows))
         return GraphPart(
             edge_index.to(self.device),
-            WholeDegrees(*(degree.to(self.device) for degree in degrees)),
+            moved(degrees, self.device),
             None if edge_weight is None else edge_weight.to(self.device),
             place,
             is_simple=self.adjacency.out is None,
@@ -143,7 +144,7 @@ class GraphParts:
             num_own=num_own,
             whole_nodes=adjacency.num_nodes,
             whole_pairs=adjacency.num_pairs,
-            describe=lambda: adjacency.descriptor[nodes].to(device),
+            describe=lambda: adjacency.descriptor[nodes].to(device if is_wide(device) else "cpu"),
             exchange=exchange,
             halo_metrics=halo_metrics,
         )

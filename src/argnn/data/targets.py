@@ -22,7 +22,7 @@ from argnn.data.learned_columns import decimal_sign, learned_writing, number_tex
 from argnn.data.node_ids import shown
 from argnn.data.splits import MASK_NAMES
 from argnn.data.tables import Table, is_missing, listed, places_of_words
-from argnn.data.written_numbers import Writing
+from argnn.data.written_numbers import Writing, are_codes
 from argnn.errors import DataError
 
 SPLIT_COLUMN = "split"
@@ -256,8 +256,9 @@ def _is_a_name(table: Table, column: str) -> bool:
 
 
 def _classes(table: Table, column: str) -> list[str]:
-    """Sorted numbers, or sorted words."""
-    values = {_class(cell, table, row, column) for row, cell in _labelled(table, column)}
+    """Sorted numbers, or sorted words; codes with leading zeros are words."""
+    labelled = _labelled(table, column)
+    values = {_class(cell, table, row, column, codes=True) for row, cell in labelled}
     numbers = [value for value in values if isinstance(value, int)]
     if len(numbers) == len(values):
         return [str(number) for number in sorted(numbers)]
@@ -273,7 +274,9 @@ def _labelled(table: Table, column: str, kept: Container[str] = ()) -> list[tupl
     ]
 
 
-def _class(cell: Any, table: Table, row: int, column: str) -> int | str:
+def _class(cell: Any, table: Table, row: int, column: str, *, codes: bool) -> int | str:
+    if codes and _is_code(cell):
+        return str(cell)
     if isinstance(cell, str) and _is_fraction(cell):
         cell = float(cell)
     whole = _whole(cell)
@@ -282,6 +285,11 @@ def _class(cell: Any, table: Table, row: int, column: str) -> int | str:
     if isinstance(cell, str | bool):
         return str(cell)
     raise table.error(row, column, f"a label must be a word or an integer (got {shown(cell)})")
+
+
+def _is_code(cell: Any) -> bool:
+    """Whether a label is a code that begins with a zero: 01 is another class than 1."""
+    return isinstance(cell, str) and cell[:1] == "0" and are_codes([cell])
 
 
 def _whole(cell: Any) -> int | None:
@@ -345,10 +353,12 @@ def _encoded_labels(table: Table, rule: Mapping[str, Any], notes: list[str]) -> 
     if column is None or column not in table.columns:
         return labels
     number = places_of_words(rule["classes"])
+    # Models from before codes were words have numbers instead, and read 01 as 1.
+    codes = any(map(_is_code, number))
     unknown = set()
     labelled = _labelled(table, column, kept=number)
     for row, cell in labelled:
-        name = str(_class(cell, table, row, column))
+        name = str(_class(cell, table, row, column, codes=codes))
         labels[row] = number.get(name, -1)
         unknown.update({name} - number.keys())
     if unknown:

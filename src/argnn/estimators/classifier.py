@@ -61,7 +61,7 @@ class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # n
         directed: Keep the directions of edges.
         row_normalize: Scale the rows of the features to sum one.
         load_options: Further arguments of :func:`argnn.data.load`.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``.
         random_state: Seed of weights, dropout and drawn splits; None for new ones each time.
         verbose: Whether ``fit`` shows how far it is: bars on a terminal and in a notebook, lines
             elsewhere. None shows bars where somebody is watching, and nothing elsewhere.

@@ -57,7 +57,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         calibrate: Whether a temperature is chosen on the validation pairs.
         row_normalize: Scale the rows of the features to sum one.
         load_options: Further arguments of :func:`argnn.data.load`.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``.
         random_state: Seed of the split, weights, dropout and non-edges; None for new ones.
         verbose: Whether ``fit`` shows how far it is: bars on a terminal and in a notebook, lines
             elsewhere. None shows bars where somebody is watching, and nothing elsewhere.

@@ -31,8 +31,8 @@ def load(path: str | Path, *, split: int | None = None, device: str = "cpu") -> 
     Args:
         path: The folder of the model, or of the run.
         split: Of a run, the number of the split; the first one where not given.
-        device: Where it predicts: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as
-            ``"cuda:1"``.
+        device: Where it predicts: ``"auto"``, ``"cpu"``, ``"cuda"``, one GPU such as
+            ``"cuda:1"``, or ``"mps"``.
 
     Returns:
         A fitted :class:`ARGNNClassifier`, :class:`ARGNNRegressor` or :class:`ARGNNLinkPredictor`.

@@ -98,6 +98,13 @@ class GraphPart(Neighborhood):
             both = self._related(pairs, degrees.both, degrees.both, pair_weight)
             out = self._related(turned, degrees.out, degrees.into, self.weight)
             self.derived |= {("relation", "undirected"): both, ("relation", "out"): out}
+            if self.on_cpu is not None:
+                self.on_cpu.derived |= {
+                    ("relation", "undirected"): both.on_cpu,
+                    ("relation", "out"): out.on_cpu,
+                }
+        if self.on_cpu is not None:
+            self.on_cpu.is_simple = self.is_simple
 
     def _set(
         self,
@@ -109,7 +116,12 @@ class GraphPart(Neighborhood):
     ) -> None:
         super().__init__(edge_index, into.numel(), edge_weight)
         self.place = place
-        if edge_weight is None:
+        if self.on_cpu is not None:
+            weight = None if edge_weight is None else edge_weight.cpu()
+            on_cpu = GraphPart.__new__(GraphPart)
+            on_cpu._set(edge_index.cpu(), into.cpu(), out.cpu(), weight, place)
+            self._copy(on_cpu, edge_index.device)
+        elif edge_weight is None:
             self.degree, self.out_degree = into, out
         else:
             # Also where all weights of this part are one.

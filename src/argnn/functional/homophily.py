@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from argnn.functional.neighborhood import Edges, neighborhood
+from argnn.functional.precision import widened
 
 
 def edge_homophily(edge_index: Edges, y: Tensor) -> float:
@@ -26,7 +27,7 @@ def edge_homophily(edge_index: Edges, y: Tensor) -> float:
     """
     low, high = neighborhood(edge_index, y.numel()).pairs
     known = (y[low] >= 0) & (y[high] >= 0)
-    return (y[low] == y[high])[known].double().mean().item()
+    return widened((y[low] == y[high])[known]).mean().item()
 
 
 def node_homophily(edge_index: Edges, y: Tensor) -> float:
@@ -41,7 +42,7 @@ def node_homophily(edge_index: Edges, y: Tensor) -> float:
     hood = neighborhood(edge_index, y.numel())
     known = (y[hood.source] >= 0) & (y[hood.target] >= 0)
     source, target = hood.source[known], hood.target[known]
-    same = (y[source] == y[target]).double()
-    agree = torch.zeros(y.numel(), dtype=torch.float64).index_add_(0, target.cpu(), same.cpu())
+    same = (y[source] == y[target]).cpu().double()
+    agree = torch.zeros(y.numel(), dtype=torch.float64).index_add_(0, target.cpu(), same)
     count = torch.bincount(target.cpu(), minlength=y.numel())
     return (agree / count)[count > 0].mean().item()

@@ -60,7 +60,7 @@ def plain_aggregate(x: Tensor, edge_index: Edges, normalization: str) -> Tensor:
     """:func:`aggregate` by torch's own operations."""
     hood = neighborhood(edge_index, x.size(0))
     dtype = accumulation_dtype(x.dtype)
-    if hood.learns_weight:
+    if hood.learns_weight or hood.on_cpu is not None:  # no sparse matrix will do
         weight = hood.edge_weight(normalization, dtype).unsqueeze(-1)
         return neighbor_sum(x.to(dtype).index_select(0, hood.source) * weight, hood).to(x.dtype)
     return (hood.operator(normalization, dtype) @ x.to(dtype)).to(x.dtype)

@@ -72,9 +72,8 @@ def node_curvature(
         >>> node_curvature(path, 4).tolist()
         [0.5, 0.5, 0.5, 0.0]
     """
-    hood = neighborhood(edge_index, num_nodes)
 
-    def mean() -> Tensor:
+    def mean(hood: Neighborhood) -> Tensor:
         # On the CPU, since the order of sums on a GPU may change.
         values = pair_curvature(hood, num_nodes, alpha, method).cpu()
         pairs, weight = hood.pairs.cpu(), hood.pair_weight
@@ -85,7 +84,8 @@ def node_curvature(
             count.index_add_(0, ends, weight)
         return (total / torch.where(count > 0, count, 1.0)).to(hood.source.device)
 
-    return hood.kept(f"{_key(alpha, method)}, by node", mean).clone()
+    hood = neighborhood(edge_index, num_nodes)
+    return hood.prepared(f"{_key(alpha, method)}, by node", mean).clone()
 
 
 @plain_path
@@ -149,7 +149,7 @@ def learned_ollivier_ricci(h: Tensor, g: Tensor, edge_index: Edges, alpha: float
     """
     _check_alpha(alpha)
     hood = neighborhood(edge_index, h.size(0))
-    points, metric = h.double().cpu(), g.double().cpu()
+    points, metric = h.cpu().double(), g.cpu().double()
     source, target = hood.edge_index.cpu()
 
     def geodesics(center: int, first: Tensor, second: Tensor) -> Tensor:
@@ -185,12 +185,11 @@ def pair_curvature(
 
     Arguments as for :func:`ollivier_ricci`; ``on_progress`` is called now and then.
     """
-    hood = neighborhood(edge_index, num_nodes)
 
-    def found() -> Tensor:
+    def found(hood: Neighborhood) -> Tensor:
         return _pair_curvature(hood, alpha, method, on_progress).to(hood.source.device)
 
-    return hood.kept(_key(alpha, method), found)
+    return neighborhood(edge_index, num_nodes).prepared(_key(alpha, method), found)
 
 
 def keep_pair_curvature(

@@ -1,7 +1,17 @@
-"""Numeric floors per dtype, and square roots that can be differentiated at zero."""
+"""Numeric floors per dtype, and square roots that can be differentiated at zero.
+
+The names of :mod:`argnn.kernels.wide` can also be imported from here.
+"""
 
 import torch
 from torch import Tensor
+
+from argnn.kernels.wide import at_wide, is_wide, moved, widened
+
+__all__ = [
+    "EPS", "accumulation_dtype", "at_wide", "default_eps", "is_wide", "moved", "safe_sqrt",
+    "widened",
+]  # fmt: skip
 
 #: Added to every denominator. Half types are computed in float32, hence their value.
 EPS: dict[torch.dtype, float] = {

@@ -29,6 +29,8 @@ _WALKS_PER_CHUNK = 20_000_000
 def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     """Five numbers per node, ``[N, 5]`` in float64; they depend on nodes within two hops only.
 
+    They are on the device of the edges, or on the CPU if that has no float64.
+
     The logarithms of one plus the number of neighbours, of edges in and of edges out, the
     mean of the first over the neighbours, and the clustering coefficient. Edges with weights count
     by their weights, except for the clustering coefficient.
@@ -36,6 +38,7 @@ def structural_descriptor(edge_index: Edges, num_nodes: int) -> Tensor:
     hood = neighborhood(edge_index, num_nodes)
     if torch.compiler.is_compiling():
         return _descriptor_op(hood.edge_index, hood.weight, num_nodes)
+    hood = hood.wide
     found = hood.kept("structural_descriptor", lambda: _descriptor(hood))
     return found.clone()  # the caller may write into it
 

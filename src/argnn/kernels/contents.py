@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 from torch_geometric import EdgeIndex
 
+from argnn.kernels.wide import at_wide
+
 T = TypeVar("T")
 
 # Tensors that a caller vouches for, with torch's count of writes and the contents found then.
@@ -120,9 +122,9 @@ def _contents(tensor: Tensor) -> Hashable:
 
 
 def _read(tensor: Tensor) -> Hashable:
-    numbers = tensor.detach().contiguous().view(-1)
+    numbers = at_wide(tensor.detach()).contiguous().view(-1)
     numbers = numbers.view(_INTEGERS.get(numbers.element_size(), torch.int64))
-    if tensor.device.type == "cpu":
+    if numbers.device.type == "cpu":
         memory: Any = numbers.numpy()
         checksum = xxhash.xxh3_64_intdigest(memory)
     else:

@@ -15,7 +15,7 @@ What an edge list means, here and in every function of this package:
 
 import warnings
 from collections.abc import Callable, Hashable
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 import torch
@@ -24,6 +24,7 @@ from torch import Tensor
 from argnn.errors import require
 from argnn.kernels.contents import ContentCache, plain_tensor
 from argnn.kernels.csr import Csr, row_starts
+from argnn.kernels.wide import is_wide, moved
 
 T = TypeVar("T")
 
@@ -32,8 +33,16 @@ DIRECTIONS = ("undirected", "out", "in", "both")
 
 
 def _derived(make: Callable[[Any], T]) -> cached_property[T]:
-    """A property that is made on first use, outside of inference mode."""
-    return cached_property(torch.inference_mode(False)(make))
+    """A property that is made on first use, outside of inference mode, and where float64 is."""
+
+    @wraps(make)
+    @torch.inference_mode(False)
+    def made(hood: "Neighborhood") -> T:
+        if hood.on_cpu is None:
+            return make(hood)
+        return moved(cast(T, getattr(hood.on_cpu, make.__name__)), hood.source.device)
+
+    return cached_property(made)
 
 
 class Neighborhood:
@@ -51,8 +60,16 @@ class Neighborhood:
     def __init__(
         self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None
     ) -> None:
-        _check_edge_index(edge_index, num_nodes)
         self.num_nodes = num_nodes
+        #: What :meth:`kept` has made.
+        self.derived: dict[Hashable, Any] = {}
+        #: The same graph on the CPU, where this device has no float64; everything is made there.
+        self.on_cpu: Neighborhood | None = None
+        if not is_wide(edge_index.device):
+            weight = None if edge_weight is None else edge_weight.cpu()
+            self._copy(Neighborhood(edge_index.cpu(), num_nodes, weight), edge_index.device)
+            return
+        _check_edge_index(edge_index, num_nodes)
         #: Which of the given edges are no self-loops and have a weight, ``[E]``.
         self.is_neighbor = edge_index[0] != edge_index[1]
         weight = None
@@ -68,8 +85,18 @@ class Neighborhood:
         #: The edges without self-loops, ``[2, E']``.
         self.edge_index = edge_index[:, self.is_neighbor].clone()
         self.source, self.target = self.edge_index
-        #: What :meth:`kept` has made.
-        self.derived: dict[Hashable, Any] = {}
+
+    def _copy(self, on_cpu: "Neighborhood", device: torch.device) -> None:
+        """Become that graph, on a device without float64."""
+        self.on_cpu = on_cpu
+        self.is_neighbor, self.weight = moved((on_cpu.is_neighbor, on_cpu.weight), device)
+        self.edge_index = on_cpu.edge_index.to(device)
+        self.source, self.target = self.edge_index
+
+    @property
+    def wide(self) -> "Neighborhood":
+        """The same graph where float64 is: this one, or that on the CPU."""
+        return self if self.on_cpu is None else self.on_cpu
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
         """What follows from the edges alone, made on first use."""
@@ -77,6 +104,13 @@ class Neighborhood:
             with torch.inference_mode(False):
                 self.derived[key] = make()
         return self.derived[key]
+
+    def prepared(self, key: Hashable, make: Callable[["Neighborhood"], T]) -> T:
+        """As :meth:`kept`, and made where float64 is."""
+        on_cpu = self.on_cpu
+        if on_cpu is None:
+            return self.kept(key, lambda: make(self))
+        return self.kept(key, lambda: moved(on_cpu.prepared(key, make), self.source.device))
 
     @_derived
     def degree(self) -> Tensor:
@@ -166,7 +200,7 @@ class Neighborhood:
         backward = torch.unique(self.target * self.num_nodes + self.source)
         return torch.equal(forward, backward)
 
-    @cached_property
+    @_derived
     def is_simple(self) -> bool:
         """Whether the edges are each pair in both directions, once, with equal weights."""
         if not (2 * self.pairs.size(1) == self.source.numel() and self.is_undirected):
@@ -268,6 +302,9 @@ class Neighborhood:
         the source. All are multiplied by the weight of the edge, and degrees are sums of weights.
         """
         _check_normalization(normalization)
+        if self.on_cpu is not None:
+            key = ("edge weight", normalization, dtype)
+            return self.prepared(key, lambda hood: hood.edge_weight(normalization, dtype))
         if self.weight is not None:
             left, right = self.scales(normalization, torch.float64)
             weight = self.weight if left is None else self.weight * left[self.target]

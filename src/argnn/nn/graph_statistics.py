@@ -1,7 +1,7 @@
 """Numbers of the whole training graph that a module stores."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from argnn import functional as AF
 from argnn.functional.graph_part import GraphPart
 from argnn.functional.neighborhood import Edges
-from argnn.functional.precision import accumulation_dtype
+from argnn.functional.precision import accumulation_dtype, is_wide
 from argnn.functional.structure import NUM_DESCRIPTORS, column_statistics, standardized
 
 #: Why a state without these numbers is refused.
@@ -63,6 +63,10 @@ class GraphStatistics(nn.Module):
         for name, value in self._neutral.items():
             self.get_buffer(name).fill_(value)
         self._set_fitted(False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Go to another device; the numbers stay on the CPU if that one has no float64."""
+        return super()._apply(fn, recurse) if is_wide(fn(torch.empty(0)).device) else self
 
     def _set_fitted(self, fitted: bool) -> None:
         self.fitted.fill_(fitted)

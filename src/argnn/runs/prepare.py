@@ -101,6 +101,8 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     device = resolve_device(request.device, "--device")
     if rank_count() > 1 and ":" in device:
         raise ConfigError("with torchrun each process takes its own GPU: --device cuda")
+    if rank_count() > 1 and device == "mps":
+        raise ConfigError("--device mps: processes of torchrun cannot exchange tensors there")
     began = time.perf_counter()
     graph = load_graph(request.data, request) if graph is None else graph
     took = time.perf_counter() - began

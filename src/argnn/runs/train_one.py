@@ -161,7 +161,8 @@ def load_curvature(
     """
     if "ricci" not in config.options:
         return None
-    method, edges, nodes = config.options["ricci"], edges_of(visible), visible.x.size(0)
+    method, nodes = config.options["ricci"], visible.x.size(0)
+    edges = neighborhood(edges_of(visible), nodes).wide
     path = curvature_file(edges, nodes, method)
     facts = _from_file(path, edges, nodes, method)
     if facts is None:

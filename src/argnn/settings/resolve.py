@@ -33,7 +33,7 @@ class Request:
         preset: Name of a preset.
         split: A number, several with commas, or ``"all"``.
         seed: Seed of weights and dropout.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``.
         overrides: Texts such as ``train.lr=0.01``; later ones win.
         data_root: Folder of the raw benchmark files.
         directed: Keep the directions of the edges.

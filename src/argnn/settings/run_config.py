@@ -74,7 +74,7 @@ class RunConfig:
         directed: Whether directions of edges were asked for.
         row_normalize: Whether each row of the features was scaled to sum one.
         seed: Seed of weights and dropout.
-        device: ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
+        device: ``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``.
         threads: CPU threads of each split; sums, and so bits, may depend on it.
         splits: The splits to run.
         options: Complete options of the model.

@@ -8,7 +8,6 @@ a file that claims a huge model does not fill the memory.
 import hashlib
 import math
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from argnn.files import (
     read_json,
     read_tensors,
     refuse_link,
+    scratch_folder,
     write_bytes,
     write_checked,
     write_tensors,
@@ -104,8 +104,8 @@ def write_folder(
     _require_free(path, overwrite)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as scratch:
-            new = Path(scratch) / "new"
+        with scratch_folder(path.parent) as scratch:
+            new = scratch / "new"
             new.mkdir()
             _write_files(new, checkpoint, state, card)
             _put_in_place(new, path, overwrite)

@@ -12,22 +12,17 @@ from argnn.functional.neighborhood import Edges
 from argnn.functional.precision import accumulation_dtype
 from argnn.nn import AbstractNodeModel
 
-DEVICES = ("auto", "cpu", "cuda", "cuda:N")
-_NAME = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
+DEVICES = ("auto", "cpu", "cuda", "cuda:N", "mps")
+_NAME = re.compile(r"auto|cpu|cuda(:\d{1,3})?|mps")
 logger = logging.getLogger(__name__)
 
 
 def resolve_device(name: str, setting: str = "device") -> str:
-    """``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``, which must be there.
+    """``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``, which must be there.
 
-    ``"auto"`` is the GPU of CUDA if there is one, else the CPU. GPUs of Apple are refused: models
-    keep statistics of their graph in float64, and sums over edges are products with sparse
-    matrices; torch has neither there. ``setting`` is the name of the setting in error messages.
+    ``"auto"`` is the GPU of CUDA if there is one, else the CPU; never ``"mps"``, a GPU of Apple,
+    on which nobody has run argnn yet. ``setting`` is the name of the setting in error messages.
     """
-    if name == "mps":
-        raise ConfigError(
-            f"{setting} mps: needs float64 and sparse matrices, which torch lacks there; take cpu"
-        )
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{setting} must be one of {', '.join(DEVICES)} (got '{name}')")
     if name == "auto":
@@ -40,6 +35,8 @@ def resolve_device(name: str, setting: str = "device") -> str:
         if int(name[5:] or 0) >= count:
             has = "1 GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
             raise ConfigError(f"{setting} {name}: this machine has {has}")
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise ConfigError(f"{setting} mps: no GPU of Apple is available here")
     return name
 
 

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -133,9 +134,8 @@ def fit(
     """
     began = time.perf_counter()
     device = next(model.parameters()).device
-    devices = [device] if device.type == "cuda" else []
     watched = _tensors(graph) if batches is None or batches.reads_whole else []
-    with torch.random.fork_rng(devices), unchanged(*watched):
+    with _own_random_state(device), unchanged(*watched):
         torch.manual_seed(config.seed)
         loop = _Loop(model, graph, task, config, batches, observe)
         if resume_from is not None:
@@ -149,6 +149,13 @@ def fit(
                 save(loop.snapshot())
             stopped_by = loop.stop_reason()
     return loop.finish(stopped_by, time.perf_counter() - began)
+
+
+def _own_random_state(device: torch.device) -> AbstractContextManager[None]:
+    """Give back afterwards the random states of the CPU and of a device."""
+    if device.type == "cpu":
+        return torch.random.fork_rng([])
+    return torch.random.fork_rng([device], device_type=device.type)
 
 
 def _tensors(graph: Graph) -> list[Tensor]:
@@ -303,7 +310,7 @@ class _Loop:
         self._require_finite("validation loss", validation.loss, self.epoch)
         if self.observe is not None:
             # Random numbers that the observer draws do not change those of the training.
-            with torch.random.fork_rng([outputs.device] if outputs.is_cuda else []):
+            with _own_random_state(outputs.device):
                 self.observe(self.epoch, outputs)
         if validation.key > self.progress.best.key:
             self.progress.best, self.progress.best_epoch = validation, self.epoch
@@ -348,8 +355,9 @@ class _Loop:
             **_prefixed("best", self.progress.best_weights),
             "rng/cpu": torch.get_rng_state(),
         }
-        if self.device.type == "cuda":
-            tensors["rng/cuda"] = torch.cuda.get_rng_state(self.device)
+        if self.device.type != "cpu":
+            state = torch.get_device_module(self.device).get_rng_state(self.device)
+            tensors[f"rng/{self.device.type}"] = state
         if self.batches.generator is not None:
             tensors["rng/batches"] = self.batches.generator.get_state()
         for index, state in self.optimizer.state_dict()["state"].items():
@@ -384,8 +392,9 @@ class _Loop:
             best_weights=best_weights,
         )
         torch.set_rng_state(tensors["rng/cpu"])
-        if self.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["rng/cuda"], self.device)
+        if self.device.type != "cpu":
+            state = tensors[f"rng/{self.device.type}"]
+            torch.get_device_module(self.device).set_rng_state(state, self.device)
         if self.batches.generator is not None:
             self.batches.generator.set_state(tensors["rng/batches"])
 

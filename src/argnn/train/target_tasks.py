@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from argnn.errors import ConfigError
 from argnn.functional.neighborhood import Edges
+from argnn.functional.precision import widened
 from argnn.train.config import TrainConfig
 from argnn.train.selection import f1_mean, f1_micro, ranking_mean
 from argnn.train.tasks import NodeTask
@@ -66,7 +67,7 @@ class TargetTask(NodeTask):
         known = torch.where(targets.isnan().any(1), -1, 0)
         super().__init__(known, train_mask, val_mask, sample_weight)
         self.weights = None if self.weights is None else self.weights.unsqueeze(-1)
-        self.rule = self.learned_rule(targets[self.train_nodes].double(), list(names))
+        self.rule = self.learned_rule(widened(targets[self.train_nodes]), list(names))
         self.train_labels, self.val_labels = (
             self.as_outputs(targets[nodes]) for nodes in (self.train_nodes, self.val_nodes)
         )
@@ -110,7 +111,8 @@ class NodeRegression(TargetTask):
 
     def as_outputs(self, targets: Tensor) -> Tensor:
         """Standardised targets."""
-        center, scale = (targets.new_tensor(v) for v in (self.rule.center, self.rule.scale))
+        rule = torch.tensor([self.rule.center, self.rule.scale], dtype=targets.dtype)
+        center, scale = rule.to(targets.device)
         return (targets - center) / scale
 
     def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
@@ -131,9 +133,9 @@ class NodeRegression(TargetTask):
                 "choose by loss (--select loss)"
             )
 
-    def score(self, outputs: Tensor) -> Tensor:
+    def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """R², the mean over targets."""
-        targets = self.val_labels.double()
+        targets = labels.double()
         rest = (outputs.double() - targets).square().sum(0)
         spread = (targets - targets.mean(0)).square().sum(0)
         return (1 - rest / spread).mean()
@@ -156,9 +158,9 @@ class MultiLabel(TargetTask):
         """Cross-entropy of each label."""
         return F.binary_cross_entropy_with_logits(outputs, labels, reduction="none")
 
-    def score(self, outputs: Tensor) -> Tensor:
+    def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Macro or micro F1 at probability one half, or the mean average precision of labels."""
-        true = self.val_labels > 0
+        true = labels > 0
         if self.select == "average_precision":
             return ranking_mean(self.select, outputs.double(), true)
         return (f1_mean if self.select == "f1_macro" else f1_micro)(outputs > 0, true)

@@ -16,6 +16,7 @@ from argnn.errors import ConfigError
 from argnn.functional import edge_homophily
 from argnn.functional.graph_part import Place
 from argnn.functional.neighborhood import Edges
+from argnn.functional.precision import at_wide
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.registry import suggestion
 from argnn.train.config import TrainConfig
@@ -111,8 +112,8 @@ class NodeTask(ABC):
         return self.losses(outputs, labels).mean()
 
     @abstractmethod
-    def score(self, outputs: Tensor) -> Tensor:
-        """The chosen score on the validation nodes, a scalar on the device."""
+    def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The chosen score of outputs and labels or targets, a scalar on their device."""
 
     def configured(self, config: TrainConfig) -> Self:
         """The task with another score."""
@@ -142,9 +143,9 @@ class NodeTask(ABC):
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and the mean loss, without weights, of the validation nodes."""
-        found = outputs.index_select(0, self.val_nodes)
-        loss = self.mean_loss(found, self.val_labels)
-        score = -loss if self.select == "loss" else self.score(found)
+        found, labels = at_wide(outputs.index_select(0, self.val_nodes)), at_wide(self.val_labels)
+        loss = self.mean_loss(found, labels)
+        score = -loss if self.select == "loss" else self.score(found, labels)
         return Validation(*torch.stack([score.double(), loss.double()]).tolist())  # one transfer
 
 
@@ -197,9 +198,9 @@ class NodeClassification(NodeTask):
         """Mean cross-entropy, as torch adds it up."""
         return F.cross_entropy(outputs, labels)
 
-    def score(self, outputs: Tensor) -> Tensor:
+    def score(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """The chosen score of classes."""
-        return class_score(self.select, outputs, self.val_labels, self.rare)
+        return class_score(self.select, outputs, labels, self.rare)
 
     def homophily(self, edge_index: Edges) -> float:
         """Edge homophily between training nodes; 0 if no edge joins two of them."""
@@ -370,13 +371,14 @@ class LinkPrediction:
 
     def validate(self, model: AbstractNodeModel, outputs: Tensor) -> Validation:
         """The chosen score and cross-entropy of the validation pairs and their fixed non-edges."""
-        logits = _pair_scores(model, outputs, self.val_pairs)
+        logits = at_wide(_pair_scores(model, outputs, self.val_pairs))
+        labels = at_wide(self.val_labels)
         if not logits.isfinite().all():
             return Validation(math.nan, math.nan)  # there is no AUROC; `fit` raises an error
-        loss = F.binary_cross_entropy_with_logits(logits.double(), self.val_labels.double())
+        loss = F.binary_cross_entropy_with_logits(logits.double(), labels.double())
         if self.select == "auroc":
-            return Validation(area_under_roc(logits, self.val_labels), loss.item())
-        score = -loss if self.select == "loss" else average_precision(logits, self.val_labels > 0)
+            return Validation(area_under_roc(logits, labels), loss.item())
+        score = -loss if self.select == "loss" else average_precision(logits, labels > 0)
         return Validation(*torch.stack([score, loss]).tolist())
 
     def homophily(self, edge_index: Edges) -> float:

@@ -1,7 +1,7 @@
 """The contents of the page as plain JSON values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn import functional as AF
+from argnn.analysis.explorer.chance import doubt_of_classes, doubt_of_targets
 from argnn.analysis.explorer.headline import Worth, findings, headline
 from argnn.analysis.explorer.packing import Packed, pack_columns, pack_floats, pack_integers
 from argnn.analysis.geometry import field_nrmd, metric_statistics
@@ -136,6 +137,19 @@ def _sample(pairs: Tensor, num_nodes: int, seed: int) -> _Sample:
     return _Sample(nodes, place, edges[chosen])
 
 
+def _doubt(subject: Subject, labels: NDArray[Any]) -> str | None:
+    """A sentence if the predictions of the test nodes are no better than chance."""
+    if subject.masks is None:
+        return None
+    tested, targets = subject.masks[2].cpu().numpy(), subject.targets
+    if targets is not None:
+        tested = tested & ~np.isnan(targets.known).any(1)
+        known, said = targets.known[tested], targets.predicted[tested]
+        return doubt_of_targets(known, said, are_labels=targets.are_labels)
+    tested, predicted = tested & (labels >= 0), subject.decided
+    return None if predicted is None else doubt_of_classes(labels[tested], predicted[tested])
+
+
 def document(subject: Subject, tell: Tell = be_silent) -> dict[str, Any]:
     """Compute everything that the page of a subject shows.
 
@@ -162,7 +176,7 @@ def document(subject: Subject, tell: Tell = be_silent) -> dict[str, Any]:
     )
     return {
         "title": subject.title,
-        "headline": headline(found),
+        "headline": headline(replace(found, doubt=_doubt(subject, labels))),
         **subject.overview,
         "notes": [
             *subject.overview.get("notes", []),

@@ -67,6 +67,7 @@ class Findings:
         class_share: Share of the variance between classes, of the statistic of the relation or
             else of the peak; None where it is not defined.
         worth: What the trial measured, where there was one.
+        doubt: Says that the model predicts no better than chance, where that is so.
     """
 
     model: str
@@ -75,6 +76,7 @@ class Findings:
     relation: Relation | None = None
     class_share: float | None = None
     worth: Worth | None = None
+    doubt: str | None = None
 
 
 def findings(
@@ -111,13 +113,13 @@ def findings(
 
 
 def headline(found: Findings) -> str:
-    """One or two sentences.
+    """One to three sentences; first, where it is so, that the model predicts by chance.
 
     Example:
         >>> headline(Findings("gcn", "none"))
         'gcn learns no metric: the map shows its raw outputs.'
     """
-    sentences = [_learned(found)]
+    sentences = [_learned(found)] if found.doubt is None else [found.doubt, _learned(found)]
     if found.worth is not None:
         sentences.append(_compared(found.worth))
     return " ".join(sentences)

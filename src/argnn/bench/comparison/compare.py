@@ -1,7 +1,6 @@
 """``argnn.compare``: all methods on one graph, and the winner as a model."""
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
@@ -28,6 +27,7 @@ from argnn.data import load as load_data
 from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError
 from argnn.estimators import load as load_model
+from argnn.files import scratch_folder
 from argnn.registry import suggestion
 from argnn.runs.progress import ComparisonProgress, console_for
 from argnn.settings.resolve import AUTO, IN_MEMORY, Request, data_name
@@ -265,8 +265,8 @@ def _loaded(data: Any, request: Request, options: Mapping[str, Any]) -> Data:
 
 def _copy(run: Path, path: Path) -> None:
     """Copy a run folder to a path, where an older copy may be."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as scratch:
-        new = Path(scratch) / "new"
+    with scratch_folder(path.parent) as scratch:
+        new = scratch / "new"
         shutil.copytree(run, new)
         if path.exists():
             shutil.rmtree(path)

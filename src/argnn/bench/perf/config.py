@@ -67,7 +67,7 @@ class PerfConfig:
         input_channels: Size of the random features.
         graph: ``"random"`` or ``"power-law"``.
         models: Names of the rows, in their order.
-        device: ``"cpu"``, ``"cuda"``, or one GPU such as ``"cuda:1"``.
+        device: ``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``.
         dtype: ``"float32"``, or ``"bfloat16"`` for autocast.
         dropout: Dropout of every model.
         penalties: Whether the steps of ARGNN have both penalties.

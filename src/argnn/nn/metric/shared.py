@@ -74,9 +74,10 @@ class SharedMetric(LearnedMetric):
 
     def group(self, h: Tensor, edge_index: Edges) -> Tensor:
         """The group of each node, ``[N]``."""
-        wide = h.new_empty(h.size(0), 0, dtype=torch.float64)
+        center = self.statistics.get_buffer("center")
+        wide = center.new_empty(h.size(0), 0)
         points = standard_descriptor(self.statistics, wide, edge_index)
-        return nearest(points, self.statistics.get_buffer("center"))
+        return nearest(points, center).to(h.device)
 
     def extra_repr(self) -> str:
         """The number of groups."""
