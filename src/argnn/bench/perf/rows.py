@@ -1,6 +1,7 @@
 """The models of the table, each with the training step that is timed."""
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -85,9 +86,9 @@ def _model(name: str, config: PerfConfig) -> nn.Module:
     sizes, layers, rate = (config.input_channels, config.channels), config.layers, config.dropout
     preset, metric = ROWS[name].preset, ROWS[name].metric
     if preset is not None:
-        options = {} if metric is None else {"metric": metric}
-        rates = {"dropout": rate, "input_dropout": rate}
-        return ARGNN(*sizes, CLASSES, layers, preset=preset, **rates, **options)
+        options: dict[str, Any] = {"dropout": rate, "input_dropout": rate}
+        options |= {} if metric is None else {"metric": metric}
+        return ARGNN(*sizes, CLASSES, layers, preset=preset, **options)
     if name == "gcn-best":
         return MODELS["gcn"](*sizes, CLASSES, layers, dropout=rate)
     if name == "gcn-pyg":
