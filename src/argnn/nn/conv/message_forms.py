@@ -125,7 +125,7 @@ class OperatorForm(MessageForm):
         reuses = conv.hops > 1 and conv.width <= conv.out_channels
         sums_first = s is None and (own_only or reuses or len(sums) > 0)
         messages: list[Tensor] = []
-        known = list(sums) or [None] * len(conv.directions())
+        known: Sequence[Tensor | None] = sums or [None] * len(conv.directions())
         for direction, first in zip(conv.directions(), known, strict=True):
             relation, summed = hood.relation(direction), x
             for hop in range(1, conv.hops + 1):
