@@ -10,7 +10,7 @@ Call :func:`set_up` in a process of its own: torch has one name to give away, an
 
 import json
 import sys
-from contextlib import nullcontext
+from contextlib import chdir, nullcontext
 from functools import cache
 from pathlib import Path
 from traceback import extract_tb
@@ -217,6 +217,30 @@ def print_differences(kind: str, cases: str, folder: str) -> None:
                     found.append(f"{error} at {steps[-1].filename}:{steps[-1].lineno}")
         if len(kept) == 2:
             found.append(max(abs(a - b) / max(1, abs(a)) for a, b in zip(*kept, strict=True)))
+    sys.stdout.write(json.dumps(found))
+
+
+def print_exit_codes(commands: str, folder: str) -> None:
+    """Print the exit code and the last words of commands, whose ``--device mps`` is this one.
+
+    Args:
+        commands: Lists of words, as JSON.
+        folder: Where they run.
+    """
+    from typer.testing import CliRunner
+
+    from argnn.cli import app
+    from argnn.estimators import base, loading
+    from argnn.outputs import predict
+    from argnn.runs import prepare
+
+    for module in (prepare, predict, base, loading):
+        module.resolve_device = lambda name, *_: "cpu" if name == "cpu" else NAME  # type: ignore[attr-defined]
+    found = []
+    with set_up(), chdir(folder):
+        for words in json.loads(commands):
+            done = CliRunner().invoke(app, words)
+            found.append((done.exit_code, done.output[-500:] + repr(done.exception)))
     sys.stdout.write(json.dumps(found))
 
 

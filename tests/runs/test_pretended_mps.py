@@ -8,7 +8,7 @@ from argnn.nn.metric import METRICS
 from argnn.nn.metric.shapes import METRIC_SHAPES
 from argnn.nn.models import MODELS, PRESETS
 from forked import run_forked
-from pretended_mps import print_differences
+from pretended_mps import print_differences, print_exit_codes
 
 #: Sums of a hundred numbers in another order, in a few layers and three steps, in float32.
 TOLERANCE = 1e3 * 1.2e-7
@@ -59,21 +59,31 @@ ARGNN_CASES = [
 ]
 
 
-@pytest.mark.slow
-def test_argnn_trains(tmp_path):
-    cases = [comparable({"trial": False, **case}) for case in ARGNN_CASES]
+def trained_alike(tmp_path, cases):
+    """Train argnn or others here and there."""
+    cases = [comparable({"trial": False, **case}) for case in cases]
     require_equal(differences(tmp_path, "ARGNNClassifier", cases))
 
 
 @pytest.mark.slow
-def test_rivals_train(tmp_path):
-    cases = [comparable({"model": name}) for name in MODELS if name != "argnn"]
-    require_equal(differences(tmp_path, "ARGNNClassifier", cases))
+def test_some_methods_train(tmp_path):
+    rivals = [{"model": name} for name in ("gat", "hgcn")]
+    trained_alike(tmp_path, [*ARGNN_CASES[: len(PRESETS)], ARGNN_CASES[-1], *rivals])
+
+
+@pytest.mark.torture
+def test_argnn_trains_with_every_metric_and_shape(tmp_path):
+    trained_alike(tmp_path, ARGNN_CASES)
+
+
+@pytest.mark.torture
+def test_all_rivals_train(tmp_path):
+    trained_alike(tmp_path, [{"model": name} for name in MODELS if name != "argnn"])
 
 
 @pytest.mark.slow
 def test_links_train(tmp_path):
-    cases = [comparable({"model": name}) for name in ("argnn", "gcn", "hgcn")]
+    cases = [comparable({"model": name}) for name in ("argnn", "gcn")]
     require_equal(differences(tmp_path, "ARGNNLinkPredictor", cases))
 
 
@@ -87,3 +97,26 @@ def test_weights_of_edges_and_numbers(tmp_path):
 def test_dropout_is_drawn_there(tmp_path):
     (found,) = differences(tmp_path, "ARGNNClassifier", [{"model": "gcn"}]).values()
     assert isinstance(found, float)
+
+
+def run_commands(folder, *commands):
+    """Exit codes and last words of commands in a process of their own."""
+    words = json.dumps([command.split() for command in commands])
+    code, out, errors = run_forked(print_exit_codes, words, str(folder), cwd=folder)
+    assert code == 0, errors
+    return json.loads(out)
+
+
+@pytest.mark.slow
+def test_commands_train_predict_and_draw(tmp_path):
+    few = "--epochs 6 --no-trial --device mps --checkpoint-every 3"
+    commands = (
+        f"train mixed --out run {few}",
+        "predict run --device mps --out answers.csv",
+        "analyze run --out page.html",
+        f"train mixed --task link --model gcn --out links {few}",
+    )
+    for command, (code, words) in zip(commands, run_commands(tmp_path, *commands), strict=True):
+        assert code == 0, f"{command}: {words}"
+    assert (tmp_path / "answers.csv").exists()
+    assert (tmp_path / "page.html").exists()

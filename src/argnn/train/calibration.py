@@ -10,6 +10,8 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 from torch.nn import functional as F
 
+from argnn.functional.precision import at_wide, widened
+
 #: Bins of equal width that confidences are sorted into.
 NUM_BINS = 15
 #: Smallest and largest temperature.
@@ -79,7 +81,7 @@ def best_temperature(logits: Tensor, y: Tensor) -> float:
 
 def probabilities(logits: Tensor, temperature: float = 1.0) -> Tensor:
     """Softmax of raw scores ``[M, C]`` at a temperature, in double precision."""
-    return torch.softmax(logits.double() / temperature, dim=-1)
+    return torch.softmax(widened(logits) / temperature, dim=-1)
 
 
 def two_class_logits(logits: Tensor) -> Tensor:
@@ -123,7 +125,9 @@ def reliability(
     """
     _check(probability, y)
     chosen = probability.argmax(-1) if predicted is None else predicted
-    confidence = probability.double().gather(-1, chosen.unsqueeze(-1)).squeeze(-1).cpu().numpy()
+    confidence = (
+        widened(probability).gather(-1, at_wide(chosen).unsqueeze(-1)).squeeze(-1).cpu().numpy()
+    )
     right = (chosen == y).cpu().numpy()
     place = np.minimum((confidence * num_bins).astype(np.int64), num_bins - 1)
     return [
@@ -133,7 +137,7 @@ def reliability(
 
 
 def _negative_log_likelihood(logits: Tensor, y: Tensor, temperature: float) -> float:
-    return float(F.cross_entropy(logits.double() / temperature, y))
+    return float(F.cross_entropy(widened(logits) / temperature, at_wide(y)))
 
 
 def _check(values: Tensor, y: Tensor) -> None:

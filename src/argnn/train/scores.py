@@ -20,6 +20,7 @@ from sklearn.metrics import (
 )
 from torch import Tensor
 
+from argnn.functional.precision import widened
 from argnn.train.selection import f1_mean, f1_micro
 
 #: Most classes that have a confusion matrix in results.
@@ -55,7 +56,7 @@ def node_scores(logits: Tensor, y: Tensor, threshold: float = 0.0) -> NodeScores
     """Score raw outputs ``[M, C]`` against labels ``[M]``; for the threshold see `decided`."""
     if y.numel() == 0:
         raise ValueError("cannot score an empty set of nodes")
-    probability = torch.softmax(logits.double(), dim=-1).cpu().numpy()
+    probability = torch.softmax(widened(logits), dim=-1).cpu().numpy()
     label = y.cpu().numpy()
     predicted = probability.argmax(-1) if threshold == 0 else decided(logits, threshold).numpy()
     present, sizes = np.unique(label, return_counts=True)
@@ -117,7 +118,7 @@ class ClassScores:
 def class_scores(logits: Tensor, y: Tensor, threshold: float = 0.0) -> ClassScores:
     """Score raw outputs ``[M, C]`` class by class; the arguments are those of `node_scores`."""
     label, predicted = y.cpu().numpy(), decided(logits, threshold).cpu().numpy()
-    probability = torch.softmax(logits.double(), dim=-1).cpu().numpy()
+    probability = torch.softmax(widened(logits), dim=-1).cpu().numpy()
     classes = list(range(probability.shape[1]))
     precision, recall, f1, support = precision_recall_fscore_support(
         label, predicted, labels=classes, zero_division=0
@@ -152,7 +153,7 @@ def decided(logits: Tensor, threshold: float = 0.0) -> Tensor:
     """
     if threshold == 0:
         return logits.argmax(-1)
-    return (logits[:, 1].double() - logits[:, 0].double() > threshold).long()
+    return (widened(logits)[:, 1] - widened(logits)[:, 0] > threshold).long()
 
 
 def class_threshold(logits: Tensor, y: Tensor, score: str) -> float:
@@ -163,7 +164,7 @@ def class_threshold(logits: Tensor, y: Tensor, score: str) -> float:
         y: Their labels, ``[M]``.
         score: ``"accuracy"`` or ``"f1_macro"``.
     """
-    margin = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
+    margin = (widened(logits)[:, 1] - widened(logits)[:, 0]).cpu().numpy()
     order = np.argsort(margin)
     margin, label = margin[order], (y.cpu().numpy() == 1)[order]
     # Below cut k are the k smallest margins; a cut between equal ones is none.
@@ -228,7 +229,7 @@ class RegressionScores:
 
 def regression_scores(predicted: Tensor, targets: Tensor) -> RegressionScores:
     """Score predictions ``[M, T]`` against targets ``[M, T]``, both in the targets' own units."""
-    said, true = predicted.double().cpu().numpy(), targets.double().cpu().numpy()
+    said, true = widened(predicted).cpu().numpy(), widened(targets).cpu().numpy()
     varies = len(true) > 1 and bool((true != true[0]).any(axis=0).all())
     return RegressionScores(
         r2=float(r2_score(true, said)) if varies else None,
@@ -276,7 +277,7 @@ def label_scores(logits: Tensor, targets: Tensor) -> ClassScores:
     precision, recall, f1, support = precision_recall_fscore_support(
         true, said, average=None, zero_division=0
     )
-    score = logits.double().cpu().numpy()
+    score = widened(logits).cpu().numpy()
     return ClassScores(
         precision=np.atleast_1d(precision).tolist(),
         recall=np.atleast_1d(recall).tolist(),
@@ -345,13 +346,13 @@ def best_threshold(edges: Tensor, non_edges: Tensor) -> float:
 
 def area_under_roc(logits: Tensor, labels: Tensor) -> float:
     """Area under the ROC curve of logits ``[P]`` against labels 0 and 1."""
-    return float(roc_auc_score(labels.cpu().numpy(), logits.double().cpu().numpy()))
+    return float(roc_auc_score(labels.cpu().numpy(), widened(logits).cpu().numpy()))
 
 
 def _labelled_pairs(edges: Tensor, non_edges: Tensor) -> tuple[np.ndarray, np.ndarray]:
     if 0 in (edges.numel(), non_edges.numel()):
         raise ValueError("cannot score an empty set of pairs")
-    logits = torch.cat([edges, non_edges]).double().cpu().numpy()
+    logits = widened(torch.cat([edges, non_edges])).cpu().numpy()
     label = np.zeros(len(logits), dtype=np.int64)
     label[: edges.numel()] = 1
     return logits, label
