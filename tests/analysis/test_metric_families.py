@@ -81,6 +81,8 @@ def test_layer_needs_the_channels_of_its_metric():
 @pytest.mark.parametrize("form", ["operator", "scalar", "interpolation"])
 @every_family
 def test_weights_of_messages_are_those_of_the_explanation(source, shape, form):
+    if (source, form) == ("message", "scalar"):
+        pytest.skip("refused: tests/nn/test_message_metric.py")
     model, graph = trained(source, shape, modulation=form, attention=form == "scalar")
     told = explain_node(model, graph, 1)
     heard = told.neighbors[told.neighbors["layer"] == 1].set_index("neighbor")["weight"]

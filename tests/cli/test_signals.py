@@ -168,7 +168,7 @@ MOMENTS = [
     ),
     ("theory weights", "argnn.bench.theory.report", "measure_claims", NOTHING),
     ("importances run", "argnn.outputs.importances", "require_writable", NOTHING),
-    ("inspect small.npz", "argnn.data.inspect", "load", NOTHING),
+    ("inspect small.npz", "argnn.data.inspect", "load_with_or_without_split", NOTHING),
     ("table results.jsonl", "argnn.store.results", "read_rows", NOTHING),
     ("perf --json=p.json", "argnn.bench.perf.run", "_child", NOTHING),
     ("predict run", "argnn.outputs.predict", "load", NOTHING),

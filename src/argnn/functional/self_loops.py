@@ -31,7 +31,8 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
     known = CLOSED_NORMALIZATIONS
     require(normalization in known, "normalization", f"one of {known}", repr(normalization))
     hood = neighborhood(edge_index, x.size(0))
-    if is_fused(x, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
+    fits = is_fused(x, num_edges=hood.num_edges, learns_weight=hood.learns_weight)
+    if fits and not torch.compiler.is_compiling():  # a compiler joins the operations by itself
         return fused.aggregate(x, hood, f"closed-{normalization}")
     size = (hood.weighted_degree + 1).to(x.dtype).unsqueeze(-1)
     if normalization == "rw":

@@ -50,13 +50,17 @@ def new_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
 def _locked(working: Path) -> Iterator[None]:
     """Hold the lock of a folder, which is made if it is not there."""
     refuse_link(working)
-    working.mkdir(exist_ok=True)
-    handle = os.open(working, os.O_RDONLY)
+    # Between any two of these lines another process may finish and move the folder.
+    moved = RunError(f"{working}: another process was using it; try again")
+    try:
+        working.mkdir(exist_ok=True)
+        handle = os.open(working, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
+        raise moved from error
     try:
         lock(handle, working)
-        # Between the last two lines another process may have finished and moved the folder.
         if not working.exists() or not os.path.samestat(os.fstat(handle), working.stat()):
-            raise RunError(f"{working}: another process was using it; try again")
+            raise moved
         yield
     finally:
         os.close(handle)
