@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric import EdgeIndex
 
 from argnn import functional as AF
+from argnn.functional.self_loops import closed_aggregate
 from argnn.kernels import use
 from argnn.kernels.cpu import launch
 from argnn.kernels.neighborhood import neighborhood
@@ -73,6 +74,8 @@ OPERATIONS = {
     "aggregate sum": lambda h, g, m, eps0, e: AF.aggregate(h, e, "sum"),
     "aggregate sym": lambda h, g, m, eps0, e: AF.aggregate(h, e, "sym"),
     "aggregate rw": lambda h, g, m, eps0, e: AF.aggregate(h, e, "rw"),
+    "closed sym": lambda h, g, m, eps0, e: closed_aggregate(h, e, "sym"),
+    "closed rw": lambda h, g, m, eps0, e: closed_aggregate(h, e, "rw"),
     "mean": lambda h, g, m, eps0, e: AF.neighbor_mean(h, e),
     "moments": lambda h, g, m, eps0, e: AF.neighbor_moments(h, e),
     "dispersion": lambda h, g, m, eps0, e: AF.neighbor_dispersion(h, e),
@@ -94,7 +97,7 @@ every_propagation = pytest.mark.parametrize("operation", PROPAGATIONS, ids=str)
 everything = pytest.mark.parametrize("operation", EVERYTHING.values(), ids=EVERYTHING.keys())
 
 #: Twice differentiable with kernels: linear in their input.
-LINEAR = ("aggregate sum", "aggregate sym", "aggregate rw", "mean")
+LINEAR = ("aggregate sum", "aggregate sym", "aggregate rw", "closed sym", "closed rw", "mean")
 
 
 @dataclass(frozen=True)
