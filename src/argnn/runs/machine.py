@@ -56,8 +56,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
 #: the system anew, unless none is.
 _LARGEST_KEPT_BLOCK = 32 * 2**20
 _MOST_MAPPED_BLOCKS = 65536  # glibc's own
-#: Share of the machine's memory up to which a step leaves room for the gaps between kept blocks.
-_ROOMY = 0.25
+#: Share of the free memory up to which a process leaves room for the gaps between kept blocks.
+_ROOMY = 0.5
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def step_memory_kept() -> Iterator[Callable[[], None]]:
     Yields:
         What to call after each step. After the first it is known how much memory a step takes.
         Kept blocks of different sizes leave gaps between them: up to half as much again was seen.
-        So large blocks are kept only where a step takes at most a quarter of the memory.
+        So large blocks are kept only where twice as much memory is free as the process takes.
     """
     libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
     if not hasattr(libc, "mallopt"):  # another C library
@@ -94,12 +94,13 @@ def step_memory_kept() -> Iterator[Callable[[], None]]:
 
 
 def _is_roomy() -> bool:
-    """Whether this process has taken a small part of the machine's memory so far."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")  # of a container
-    text = limit.read_text().strip() if limit.is_file() else "max"
-    allowed = min(total, int(text)) if text.isdigit() else total
-    return peak_mib() * 2**20 <= _ROOMY * allowed
+    """Whether much more memory is free than this process has taken so far."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    most, used = (Path(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    if most.is_file() and (text := most.read_text().strip()).isdigit():  # of a container
+        free = min(free, int(text) - int(used.read_text()))
+    return peak_mib() * 2**20 <= _ROOMY * free
 
 
 _STATUS = Path("/proc/self/status")
