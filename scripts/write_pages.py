@@ -37,6 +37,7 @@ import rich.table
 
 from argnn.bench.leaderboard.compare import critical_difference, holm, signed_rank
 from argnn.bench.leaderboard.published import find_published, published_values
+from argnn.bench.perf.config import ROWS
 from argnn.bench.perf.tables import edge_table, number, row_table, scaling_table
 from argnn.bench.theory import CLAIMS
 from argnn.bench.theory.finding import VERDICTS
@@ -160,7 +161,7 @@ def head(name: str) -> dict[str, str]:
     words = ["argnn perf", f"--nodes {config['nodes']}", f"--edges {config['edges']}"]
     if config["scaling"]:
         words.append("--scaling")
-    elif len(config["models"]) < 6:
+    elif len(config["models"]) < (len(ROWS) if "gcn-best" in config["models"] else 6):
         words.append(f"--models {','.join(config['models'])}")
     usual = {"dtype": "float32", "repeats": 20, "budget": 20}
     words += [
