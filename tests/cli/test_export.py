@@ -274,7 +274,7 @@ def test_cleaned_weights_are_those_of_load(graphs):
     ("options", "directed"),
     [
         ({"metric": "both"}, False),
-        ({"direction": "both", "metric": "structure"}, True),
+        pytest.param({"direction": "both", "metric": "structure"}, True, marks=pytest.mark.torture),
         ({"modulation": "scalar", "attention": True, "metric_init": "degree"}, True),
     ],
     ids=["default", "directed", "scalar"],

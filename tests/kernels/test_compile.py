@@ -108,7 +108,11 @@ def test_compiled_preset_is_one_graph_with_equal_results(preset, prepared):
     assert_compiled_is_eager(penalized(preset), (x, edges))
 
 
-@pytest.mark.parametrize("prepared", [False, True], ids=["edge_weight", "neighborhood"])
+@pytest.mark.parametrize(
+    "prepared",
+    [pytest.param(False, marks=pytest.mark.torture), True],
+    ids=["edge_weight", "neighborhood"],
+)
 @pytest.mark.parametrize("preset", ["default", pytest.param("paper", marks=pytest.mark.torture)])
 def test_compiled_preset_does_not_forget_weights(preset, prepared):
     edges, module = raw_edges(), penalized(preset)

@@ -365,7 +365,7 @@ def container(tmp_path):
 
 @posix
 @pytest.mark.slow
-@pytest.mark.parametrize("has_cache", [True, False])
+@pytest.mark.parametrize("has_cache", [pytest.param(True, marks=pytest.mark.torture), False])
 def test_kernels_run_in_a_read_only_container(has_cache, container):
     probe, _ = container("open('argnn/x', 'w')", has_cache=has_cache)
     assert "PermissionError" in probe.stderr, "the folder can be written after all"
