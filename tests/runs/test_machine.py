@@ -27,6 +27,7 @@ def step():
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
+before_all = machine.resident_mib()
 if sys.argv[1] == "little room":
     machine._ROOMY = 0.0
 kept = machine.step_memory_kept()
@@ -39,6 +40,9 @@ with contextlib.nullcontext(lambda: None) if sys.argv[1] == "usual" else kept as
         step()
         step_done()
     print(faults() - before)
+if sys.argv[1] != "usual":
+    held = machine.resident_mib()
+    assert held < before_all + blocks * size / 2**20 / 2, (held, before_all)
 """
 ROUNDS, BYTES = 10, 80_000_000
 PAGES = ROUNDS * BYTES // 4096

@@ -122,14 +122,15 @@ class _Layers:
         for own in self.pieces:
             part = self._part(own)
             h = self._rows(state, part)
-            g = self.model.layer_metric(depth, h, part)
+            sums = self.model.layer_sums(depth, h, part)
+            g = self.model.layer_metric(depth, h, part, sums)
             s = self.model.layer_sending(depth, h, part)
             if keep:
                 metrics.put(own, g)
             if s is not None:
                 sending.put(own, s)
             if not self.two_passes:
-                states.put(own, self.model.layer_state(depth, h, g, part))
+                states.put(own, self.model.layer_state(depth, h, g, part, sums=sums))
         sends = self.model.formulation.sending_metric
         for own in self.pieces if self.two_passes else ():
             part = self._part(own)

@@ -65,12 +65,12 @@ def step_memory_kept() -> Iterator[Callable[[], None]]:
     """Keep the memory that training steps free for the next steps; give it back at the end.
 
     A step frees and asks for the same tensors again and again. By default glibc returns them to
-    the system, which then has to clear every page of them in every step: at 120,000 nodes this
-    was half of the time.
+    the system, which then has to clear every page of them in every step: at 120,000 nodes a third
+    of the processor time (``scripts/measure_memory.py``).
 
     Yields:
         What to call after each step. After the first it is known how much memory a step takes.
-        Kept blocks of different sizes leave gaps between them: up to half as much again was seen.
+        Kept blocks of different sizes leave gaps between them, which raise the peak of memory.
         So large blocks are kept only where twice as much memory is free as the process takes.
     """
     libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
@@ -84,10 +84,17 @@ def step_memory_kept() -> Iterator[Callable[[], None]]:
         libc.mallopt(_M_MMAP_MAX, most_mapped)
         libc.mallopt(_M_TRIM_THRESHOLD, kept)
 
-    steps = iter([lambda: limit(0, -1) if _is_roomy() else None])
+    is_first = True
+
+    def step_done() -> None:
+        nonlocal is_first
+        if is_first and _is_roomy():
+            limit(0, -1)
+        is_first = False
+
     limit(_MOST_MAPPED_BLOCKS, 2**30)
     try:
-        yield lambda: next(steps, lambda: None)()
+        yield step_done
     finally:
         limit(_MOST_MAPPED_BLOCKS, 2 * _LARGEST_KEPT_BLOCK)
         libc.malloc_trim(0)

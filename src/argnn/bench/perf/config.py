@@ -51,7 +51,7 @@ ROWS: Mapping[str, RowSpec] = {
 #: The rows of ``--scaling``.
 SCALING_ROWS = ("paper", "default", "gcn-best", "gcn-pyg")
 #: The rows that every other is compared with: PyG's GCN on an edge list, and the fastest one that
-#: we know, our own. Sums by torch's sparse product took 1.0 to 1.5 times as long.
+#: we know, our own.
 YARDSTICKS = ("gcn-pyg", "gcn-best")
 
 

@@ -258,7 +258,7 @@ class ARConv(MessagePassing):
     def metric_from_sums(self, x: Tensor, edge_index: Edges, sums: Sequence[Tensor]) -> Tensor:
         """As :meth:`metric`, from sums that :meth:`read_sums` has given."""
         hood = prepared_edges(edge_index, x.size(0))
-        g = computed_rows(self.metric_net(x, hood, *([sums] if sums else [])), hood)
+        g = _metric_of(self.metric_net, x, hood, sums)
         return g if self.growth == 1 else scaled_metric(g, self.growth)
 
     def sending(
@@ -268,8 +268,7 @@ class ARConv(MessagePassing):
         if self.sending_net is None:
             return None
         hood = prepared_edges(edge_index, x.size(0), edge_weight)
-        sums = self.read_sums(x, hood)
-        return computed_rows(self.sending_net(x, hood, *([sums] if sums else [])), hood)
+        return _metric_of(self.sending_net, x, hood, self.read_sums(x, hood))
 
     def sent(self, number: int, x: Tensor, s: Tensor | None) -> Tensor:
         """What nodes send by one linear map, after their sending metric, ``[N, out_channels]``."""
@@ -402,6 +401,11 @@ class ARConv(MessagePassing):
             f"modulation={self.modulation!r}, direction={self.direction!r}, "
             f"normalization={self.normalization!r})"
         )
+
+
+def _metric_of(net: Metric, x: Tensor, hood: Neighborhood, sums: Sequence[Tensor]) -> Tensor:
+    """Metric of the computed rows; only a family that reads sums is given some."""
+    return computed_rows(net(x, hood, sums) if sums else net(x, hood), hood)
 
 
 def _uninitialize(module: nn.Module) -> None:

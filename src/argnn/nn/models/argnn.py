@@ -229,7 +229,7 @@ class ARGNN(AbstractStack):
         states, metrics, sending = ([h] if self.reads_input() else []), [], []
         for depth in range(self.num_layers):
             h = hood.complete(h)
-            sums = cast(ARConv, self.convs[depth]).read_sums(h, hood)
+            sums = self.layer_sums(depth, h, hood)
             g = self.layer_metric(depth, h, hood, sums)
             g = with_halo_metrics(g, hood, self.metric_on_edges)
             s = self.layer_sending(depth, h, hood)
@@ -240,6 +240,10 @@ class ARGNN(AbstractStack):
             states.append(h)
             metrics.append(g)
         return states, metrics, sending
+
+    def layer_sums(self, depth: int, h: Tensor, edge_index: Edges) -> list[Tensor]:
+        """Sums that the metric and the messages of a layer share, see ``ARConv.read_sums``."""
+        return cast(ARConv, self.convs[depth]).read_sums(h, edge_index)
 
     def layer_metric(
         self, depth: int, h: Tensor, edge_index: Edges, sums: Sequence[Tensor] = ()
