@@ -35,6 +35,8 @@ def main() -> None:
         )
         file.write("# note: validation accuracy in per cent on the runs that were done of them\n")
         file.write(f"# machine: {rows[0]['device']}, {rows[0]['threads']} threads\n")
+        versions = rows[0]["versions"]
+        file.write(f"# versions: argnn {versions['argnn']}, torch {versions['torch']}\n")
         file.write(f"# date: {date.today()} (commit {rows[0]['git_commit'][:7]})\n")
         header = ("graph", "runs", *METHODS[:2], *(f"{name} - both" for name in METHODS[1:]))
         csv.writer(file, lineterminator="\n").writerows([header, *lines])
