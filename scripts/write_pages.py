@@ -3,6 +3,7 @@
     python scripts/write_pages.py            # fill in tables and numbers
     python scripts/write_pages.py --check    # only say which pages differ
     python scripts/write_pages.py --store results/learned-metric.jsonl   # of argnn bench
+    python scripts/write_pages.py --studies results/ablate-*.jsonl           # of argnn ablate
     argnn theory --full --out docs/results --force                       # the files theory-*.csv
 
 A file of docs/results is the source of one table: a CSV file that begins with lines
@@ -10,7 +11,8 @@ A file of docs/results is the source of one table: a CSV file that begins with l
 of ``argnn perf --json``. Pages refer to tables in two ways:
 
 - ``<!-- table NAME -->`` and ``<!-- /table -->`` enclose a table. Tables of `argnn perf` are named
-  by file and kind, such as ``cpu-20k steps``.
+  by file and kind, such as ``cpu-20k steps``, those of `argnn ablate` by file and study, such as
+  ``ablations depth`` and ``ablations-cost depth``.
 - ``87.09<!-- results: Cora: test accuracy -->`` is one cell of a table: name, row, column. The
   number keeps its digits after the point; ``85.46 ± 3.08<!-- ... -->`` also shows the interval.
   ``minus`` before the name changes the sign: "behind by 2.7<!-- minus ... -->".
@@ -35,6 +37,7 @@ from typing import Any
 
 import rich.table
 
+from argnn.bench.ablation import levels, studies
 from argnn.bench.leaderboard.compare import critical_difference, holm, signed_rank
 from argnn.bench.leaderboard.published import find_published, published_values
 from argnn.bench.perf.config import ROWS
@@ -62,6 +65,10 @@ _GRAPHS = {
 }
 #: The graphs on which the settings of all methods were searched.
 _SEARCHED = ("Cora", "CiteSeer", "Texas", "Wisconsin")
+#: The graphs of the paper's ablations.
+_STUDIED = ("Cora", "Actor", "Wisconsin")
+#: A p-value below this is called a difference.
+_NOISE = 0.05
 
 #: Scores by method and graph, and by split and seed.
 Scores = dict[tuple[str, str], dict[tuple[int, int], float]]
@@ -120,12 +127,85 @@ def store(path: Path, folder: Path = RESULTS) -> Path:
     """Write the file of docs/results for a results file of ``argnn bench``."""
     rows = read_rows(path)
     kept = sorted(kept_rows(rows), key=lambda row: tuple(str(row[name]) for name in _IDENTITY))
+    command = f"argnn bench {of_all(row['experiment'] for row in rows)}"
+    return write_csv(folder / f"{path.stem}.csv", rows, command, kept)
 
-    def of_all(values: Iterable[str]) -> str:
-        return ", ".join(sorted(set(values)))
 
+def store_studies(paths: Sequence[Path], folder: Path = RESULTS) -> Path:
+    """Write the file of docs/results for results files of ``argnn ablate``.
+
+    It has a line for each level of each study on each graph, as ``argnn ablate`` prints them. Of a
+    study that was stopped, the runs are kept that all levels have.
+    """
+    rows = [row for path in paths for row in read_rows(path)]
+    kept, used = [], []
+    for name, study in studies().items():
+        for data in dict.fromkeys(row["data"] for row in rows):
+            own = in_all_levels(
+                [row for row in rows if (row["experiment"], row["data"]) == (study.name, data)]
+            )
+            used += own
+            kept += [level_row(name, level, own) for level in levels(study, own)]
+    command = "argnn ablate GRAPH --study STUDY --seeds SEEDS"
+    return write_csv(folder / "ablations.csv", used, command, kept)
+
+
+def in_all_levels(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The runs whose split and seed all levels of a study have."""
+    runs: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    for row in rows:
+        runs[row["method"]].add((row["split"], row["seed"]))
+    common = set.intersection(*runs.values()) if runs else set()
+    return [row for row in rows if (row["split"], row["seed"]) in common]
+
+
+def level_row(
+    study: str, level: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The line that is kept of a level: scores in per cent, differences in points."""
+
+    def shown(value: float | None, form: str) -> str:
+        return "" if value is None else format(value, form)
+
+    def of_100(value: float | None) -> str:
+        return shown(None if value is None else 100 * value, ".3f")
+
+    tested = level["difference"] or {"difference": None, "interval": None, "wilcoxon": None}
+    p = tested["wilcoxon"] and tested["wilcoxon"]["holm"]
+    return {
+        "study": study,
+        "graph": _GRAPHS.get(level["graph"], level["graph"]),
+        "level": level["level"],
+        "reference": "yes" if level["reference"] else "",
+        "splits": len({row["split"] for row in rows}),
+        "seeds": len({row["seed"] for row in rows}),
+        "validation": of_100(level["val"]["mean"]),
+        "test": of_100(level["test"]["mean"]),
+        "interval": of_100(level["test"]["interval"]),
+        "difference": of_100(tested["difference"]),
+        "difference_interval": of_100(tested["interval"]),
+        "p": shown(p, ".4f"),
+        "published": "; ".join(of_100(value["value"])[:-2] for value in level["published"]),
+        "converged_at": shown(level["converged_at"], "g"),
+        "seconds_per_epoch": shown(level["seconds_per_epoch"], ".4f"),
+        "parameters": shown(level["parameters"], ".0f"),
+        "peak_memory_mib": shown(level["peak_memory_mib"], ".0f"),
+        "unstable": level["unstable"],
+        "runs": level["runs"],
+    }
+
+
+def of_all(values: Iterable[str]) -> str:
+    """Every value once."""
+    return ", ".join(sorted(set(values)))
+
+
+def write_csv(
+    out: Path, rows: Sequence[Mapping[str, Any]], command: str, kept: Sequence[Mapping[str, Any]]
+) -> Path:
+    """Write lines that stand on rows of a results file, and how those came about."""
     about = {
-        "command": f"argnn bench {of_all(row['experiment'] for row in rows)}",
+        "command": command,
         "machine": of_all(row["device"] for row in rows),
         "versions": of_all(
             f"{n} {v}" for r in rows for n, v in r["versions"].items() if n in _NAMED
@@ -133,7 +213,6 @@ def store(path: Path, folder: Path = RESULTS) -> Path:
         "date": f"{max(row['finished'] for row in rows)[:10]} "
         f"(commit {of_all((row['git_commit'] or 'unknown')[:7] for row in rows)})",
     }
-    out = folder / f"{path.stem}.csv"
     with out.open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {name}: {value}\n" for name, value in about.items())
         writer = csv.DictWriter(file, list(kept[0]), lineterminator="\n")
@@ -602,6 +681,134 @@ def theory_count() -> Table:
     return Table(("verdict", "statements"), [*rows, ("all", str(counts.total()))])
 
 
+# Tables of argnn ablate.
+
+
+def study_lines(study: str) -> dict[str, dict[str, dict[str, str]]]:
+    """The lines of a study by level and graph."""
+    header, *lines = csv_rows("ablations")
+    found: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
+    for line in lines:
+        row = dict(zip(header, line, strict=True))
+        if row["study"] == study:
+            found[row["level"]][row["graph"]] = row
+    return found
+
+
+def ablation(study: str) -> Table:
+    """The levels of a study: test score, and in brackets what it has more than the reference."""
+
+    def cell(row: Mapping[str, str] | None) -> str:
+        if row is None or not row["test"]:
+            return ""
+        score = f"{float(row['test']):.2f} ± {float(row['interval']):.2f}"
+        if row["reference"]:
+            return score
+        gap = f"{float(row['difference']):+.2f} ± {float(row['difference_interval']):.2f}"
+        p = f", p {float(row['p']):.3f}" if can_differ(row) else ""
+        return f"{score} ({gap}{p})"
+
+    found = study_lines(study)
+    graphs = sorted({graph for level in found.values() for graph in level}, key=_study_order)
+    printed = [g for g in graphs if any(g in v and v[g]["published"] for v in found.values())]
+    rows = [
+        [
+            f"{level}, reference" if any(row["reference"] for row in own.values()) else level,
+            *(cell(own.get(graph)) for graph in graphs),
+            *(own[graph]["published"] if graph in own else "" for graph in printed),
+        ]
+        for level, own in found.items()
+    ]
+    return Table(("level", *graphs, *(f"{graph}, published" for graph in printed)), rows)
+
+
+def can_differ(row: Mapping[str, str]) -> bool:
+    """Whether Wilcoxon's p can be below 0.05: with five splits it is at least 2 / 2^5."""
+    return float(2 / 2 ** int(row["splits"])) < _NOISE
+
+
+def _study_order(graph: str) -> int:
+    return _STUDIED.index(graph) if graph in _STUDIED else len(_STUDIED)
+
+
+def ablation_cost(study: str) -> Table:
+    """What the levels of a study cost: convergence, parameters, memory, and unstable runs."""
+    rows = [
+        [
+            level,
+            graph,
+            row["converged_at"],
+            f"{1000 * float(row['seconds_per_epoch']):.0f}",
+            f"{float(row['parameters']):,.0f}",
+            f"{float(row['peak_memory_mib']):,.0f}",
+            f"{row['unstable']} of {row['runs']}",
+        ]
+        for level, own in study_lines(study).items()
+        for graph, row in own.items()
+    ]
+    words = ("converged at epoch", "ms/epoch", "parameters", "peak MiB", "unstable runs")
+    return Table(("level", "graph", *words), rows)
+
+
+def ablation_counts() -> Table:
+    """Of each study, how many levels are better and worse than the reference, and what was run."""
+    rows, sums = [], {graph: Counter[str]() for graph in _STUDIED}
+    for study, experiment in studies().items():
+        own = [row for level in study_lines(study).values() for row in level.values()]
+        cells = [f"`{study}`", experiment.title]
+        for graph in _STUDIED:
+            tested = [row for row in own if row["graph"] == graph and not row["reference"]]
+            count = Counter(verdict(row) for row in tested)
+            sums[graph] += count
+            runs = f"{tested[0]['splits']} x {tested[0]['seeds']}"
+            cells += [count_cell(count), runs]
+        rows.append(cells)
+    rows.append(["all", "", *(w for graph in _STUDIED for w in (count_cell(sums[graph]), ""))])
+    header = [word for graph in _STUDIED for word in (graph, f"{graph}, splits x seeds")]
+    return Table(("study", "what is changed", *header), rows)
+
+
+def study_gaps(study: str) -> Table:
+    """The score of the reference of a study, what other levels have more, and its p-value."""
+    found = study_lines(study)
+    graphs = sorted({graph for level in found.values() for graph in level}, key=_study_order)
+
+    def cells(row: Mapping[str, str] | None) -> list[str]:
+        if row is None:
+            return ["", ""]
+        if row["reference"]:
+            return [f"{float(row['test']):.2f}", ""]
+        return [f"{float(row['difference']):+.2f}", f"{float(row['p']):.3f}"]
+
+    rows = [
+        [level, *(c for graph in graphs for c in cells(own.get(graph)))]
+        for level, own in found.items()
+    ]
+    return Table(("level", *(word for g in graphs for word in (g, f"{g}, p"))), rows)
+
+
+def verdict(row: Mapping[str, str]) -> str:
+    """Whether a level differs from the reference by Wilcoxon's test."""
+    if not can_differ(row):
+        return "not tested"
+    if not row["p"] or float(row["p"]) >= _NOISE:
+        return "the same"
+    return "better" if float(row["difference"]) > 0 else "worse"
+
+
+def count_cell(count: Counter[str]) -> str:
+    """Numbers of levels in words."""
+    words = [f"{count[word]} {word}" for word in ("better", "worse") if count[word]]
+    if count["not tested"]:
+        words.append(f"{count['not tested']} not tested")
+    return f"{', '.join(words) or 'none'} of {count.total()}"
+
+
+#: Tables of a file of ``argnn ablate``, by the first word of their names.
+ABLATIONS: dict[str, Callable[[str], Table]] = {
+    "ablations": ablation,
+    "ablations-cost": ablation_cost,
+}
 #: Tables that are computed, each with the file that it comes from, if it is one file.
 COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "results": (results, "learned-metric"),
@@ -628,6 +835,9 @@ COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "ranks": (ranks, None),
     "scale": (scale, None),
     "theory": (theory, None),
+    "geometry-gaps": (lambda: study_gaps("geometry"), "ablations"),
+    "penalty-gaps": (lambda: study_gaps("regularizers"), "ablations"),
+    "ablation-counts": (ablation_counts, "ablations"),
     "theory-count": (theory_count, None),
 }
 #: Tables of a file of ``argnn perf``.
@@ -645,6 +855,8 @@ def table(name: str) -> Table:
     if name in COMPUTED:
         return COMPUTED[name][0]()
     file, _, kind = name.partition(" ")
+    if file in ABLATIONS:
+        return ABLATIONS[file](kind)
     if kind:
         return PERF[kind](perf(file)["measurements"])
     header, *rows = csv_rows(name)
@@ -653,7 +865,10 @@ def table(name: str) -> Table:
 
 def file_of(name: str) -> str | None:
     """The file that a table comes from."""
-    return COMPUTED[name][1] if name in COMPUTED else name.split(" ")[0]
+    if name in COMPUTED:
+        return COMPUTED[name][1]
+    file = name.split(" ")[0]
+    return None if file in ABLATIONS else file
 
 
 def filled_table(found: re.Match[str]) -> str:
@@ -696,9 +911,12 @@ def main() -> int:
     )
     parser.add_argument("--store", nargs="+", type=Path, default=[], help="results files to keep")
     parser.add_argument("--check", action="store_true", help="change nothing")
+    parser.add_argument("--studies", nargs="+", type=Path, default=[], help="of argnn ablate")
     asked = parser.parse_args()
     for path in asked.store:
         print(store(path))
+    if asked.studies:
+        print(store_studies(asked.studies))
     differing = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")

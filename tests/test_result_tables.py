@@ -107,3 +107,34 @@ def test_store_keeps_scores_and_how_they_were_made(tmp_path):
         "Cora,argnn,0,0,75.000,75.000,50.000,20.000,75.000",
         "Cora,argnn,1,0,75.000,75.000,50.000,20.000,75.000",
     ]
+
+
+def studied(method, value, split):
+    row = finished(value, method=method, data="wisconsin", split=split)
+    return {**row, "experiment": "ablate-neighbor-norm", "cell": f"{method}/{split}"}
+
+
+def test_studies_keep_levels_of_the_runs_that_all_have(tmp_path):
+    own, receiver = "own metric of the neighbour", "metric of the receiver"
+    rows = [studied(own, 0.75, split) for split in range(7)]
+    rows += [studied(receiver, 0.5, split) for split in range(6)]  # stopped before the last
+    path = SCRIPT["store_studies"]([write_rows(tmp_path / "mine.jsonl", rows)], tmp_path)
+    _, *lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    assert [",".join(line.split(",")[:10]) for line in lines] == [
+        f"neighbor-norm,Wisconsin,{own},yes,6,1,75.000,75.000,0.000,",
+        f"neighbor-norm,Wisconsin,{receiver},,6,1,50.000,50.000,0.000,-25.000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("splits", "p", "gap", "word"),
+    [
+        ("5", "0.01", "-1", "not tested"),
+        ("6", "0.06", "-1", "the same"),
+        ("6", "0.04", "-1", "worse"),
+        ("10", "0.04", "1", "better"),
+    ],
+)
+def test_a_level_differs_only_where_the_test_can_say_so(splits, p, gap, word):
+    row = {"splits": splits, "p": p, "difference": gap}
+    assert SCRIPT["verdict"](row) == word
