@@ -31,7 +31,7 @@ from validation import validated
 from argnn.data import load
 from argnn.errors import ArgnnError, DivergenceError
 from argnn.nn import MODELS
-from argnn.settings.stored import find_settings
+from argnn.settings.resolve import find_settings
 
 Candidate = dict[str, Any]
 

@@ -9,7 +9,7 @@ scores, as ``argnn tune`` does, and tests the best trial of each. The last write
     python scripts/untuned_table.py OUT.jsonl --store docs/results --machine "2 CPU cores"
 
 The same command goes on where it was stopped. With ``--again``, the last command replaces lines of
-the tables by those that were measured again, and says so in the note of the file.
+the tables by those that were measured again, and says so in the history at the head of the file.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from torch_geometric.data import Data
 
 from argnn.bench.tuning.search import plan_search, run_search, write_result
 from argnn.data import load
-from argnn.errors import FORESEEN, RunError
+from argnn.errors import FORESEEN, RunError, require
 from argnn.nn import MODELS
 from argnn.runs.prepare import prepare
 from argnn.runs.recipes import RECIPES
@@ -200,7 +200,8 @@ def store(rows: Sequence[Row], folder: Path, machine: str, again: bool = False) 
         rows: What was measured.
         folder: Where the files are written.
         machine: In words.
-        again: Replace the lines of an existing untuned.csv instead, and write recipes-again.csv.
+        again: Replace lines of an existing untuned.csv instead, and add to the counts of an
+            existing recipes.csv, which must be of the same recipes.
     """
     sound = [row for row in rows if "error" not in row]
     versions = {f"{name} {row['versions'][name]}" for row in sound for name in ("argnn", "torch")}
@@ -214,14 +215,21 @@ def store(rows: Sequence[Row], folder: Path, machine: str, again: bool = False) 
     cells = [_cells(row) for row in sorted(sound, key=_place)]
     trials = [row["trial"] for row in sound if row["method"] == "argnn"]
     known = folder / "untuned.csv"
-    recipes = "recipes-again.csv" if again else "recipes.csv"
-    _write(folder / recipes, about, recipe_rows(trials))
-    if again:
-        graphs = ", ".join(sorted({row["graph"] for row in sound}))
-        methods = ", ".join(sorted({row["method"] for row in sound}))
-        told = f"{methods} on {graphs} was measured again on {machine} at commit {commits}"
-        about, cells = _replaced(known, told, cells)
-    _write(known, about, cells)
+    counts, recipes = recipe_rows(trials), folder / "recipes.csv"
+    if not again:
+        _write(recipes, about, counts)
+        _write(known, about, cells)
+        return
+    graphs = ", ".join(sorted({row["graph"] for row in sound}))
+    methods = ", ".join(sorted({row["method"] for row in sound}))
+    told = f"{methods} on {graphs} was measured again on {machine} at commit {commits}"
+    _write(known, *_replaced(known, told, cells))
+    head, old = _read(recipes)
+    same = [row["recipe"] for row in old] == [row["recipe"] for row in counts]
+    require(same, "the recipes of recipes.csv", "those of this trial", "others")
+    for row, more in zip(old, counts, strict=True):
+        row.update({name: int(row[name]) + more[name] for name in _STAGES})
+    _write(recipes, _told(head, f"and {machine} at commit {commits}"), old)
 
 
 def _place(row: Row) -> tuple[str, str, int, int]:
@@ -230,13 +238,22 @@ def _place(row: Row) -> tuple[str, str, int, int]:
 
 def _replaced(path: Path, told: str, cells: Sequence[Row]) -> tuple[dict[str, str], list[Row]]:
     """What an existing file says about itself, and its lines with some replaced."""
+    about, old = _read(path)
+    found = {_place(row): row for row in [*old, *cells]}
+    return _told(about, told), [found[place] for place in sorted(found)]
+
+
+def _told(about: dict[str, str], told: str) -> dict[str, str]:
+    told_before = [about["history"]] if "history" in about else []
+    return {**about, "history": "; ".join([*told_before, told])}
+
+
+def _read(path: Path) -> tuple[dict[str, str], list[Row]]:
+    """What a file says about itself, and its lines."""
     lines = path.read_text(encoding="utf-8").splitlines()
     head = [line.removeprefix("# ").split(": ", 1) for line in lines if line.startswith("# ")]
-    about = {name: value for name, value in head}
-    about["note"] = "; ".join([*([about["note"]] if "note" in about else []), told])
-    old = csv.DictReader(line for line in lines if not line.startswith("# "))
-    found = {_place(row): row for row in [*old, *cells]}
-    return about, [found[place] for place in sorted(found)]
+    rows: list[Row] = list(csv.DictReader(line for line in lines if not line.startswith("# ")))
+    return {name: value for name, value in head}, rows
 
 
 def _write(path: Path, about: Mapping[str, str], rows: Sequence[Row]) -> None:

@@ -55,6 +55,7 @@ TABLE = re.compile(r"<!-- table ([\w -]+) -->\n.*?<!-- /table -->", re.DOTALL)
 NUMBER = re.compile(r"([+-]?\d[\d,]*(?:\.\d+)?)( ± [\d.]+)?<!-- ([^>]*?) -->")
 _IDENTITY = ("graph", "method", "split", "seed")
 _NAMED = ("argnn", "torch")
+#: What the line below a table says of its file. A line "history" is only in the file.
 _HEAD = ("command", "machine", "versions", "date", "note")
 _GRAPHS = {
     name.lower(): name
@@ -135,19 +136,28 @@ def store_studies(paths: Sequence[Path], folder: Path = RESULTS) -> Path:
     """Write the file of docs/results for results files of ``argnn ablate``.
 
     It has a line for each level of each study on each graph, as ``argnn ablate`` prints them. Of a
-    study that was stopped, the runs are kept that all levels have.
+    study that was stopped, the runs are kept that all levels have. A study on a graph that the
+    results have no run of keeps the lines that it has in the file.
     """
     rows = [row for path in paths for row in read_rows(path)]
-    kept, used = [], []
+    out = folder / "ablations.csv"
+    known: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for line in lines_of(out) if out.exists() else ():
+        known[line["study"], line["graph"]].append(line)
+    used: list[dict[str, Any]] = []
     for name, study in studies().items():
         for data in dict.fromkeys(row["data"] for row in rows):
             own = in_all_levels(
                 [row for row in rows if (row["experiment"], row["data"]) == (study.name, data)]
             )
-            used += own
-            kept += [level_row(name, level, own) for level in levels(study, own)]
+            if own:
+                used += own
+                found = [level_row(name, level, own) for level in levels(study, own)]
+                known[name, found[0]["graph"]] = found
+    order = {name: number for number, name in enumerate(studies())}
+    kept = [line for key in sorted(known, key=lambda key: order[key[0]]) for line in known[key]]
     command = "argnn ablate GRAPH --study STUDY --seeds SEEDS"
-    return write_csv(folder / "ablations.csv", used, command, kept)
+    return write_csv(out, used, command, kept)
 
 
 def in_all_levels(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -192,6 +202,7 @@ def level_row(
         "peak_memory_mib": shown(level["peak_memory_mib"], ".0f"),
         "unstable": level["unstable"],
         "runs": level["runs"],
+        "device": of_all(row["device"] for row in rows),
     }
 
 
@@ -224,8 +235,14 @@ def write_csv(
 @cache
 def csv_rows(name: str) -> list[list[str]]:
     """The cells of a CSV file, its header first."""
-    lines = (RESULTS / f"{name}.csv").read_text(encoding="utf-8").splitlines()
-    return list(csv.reader(line for line in lines if not line.startswith("#")))
+    header, *_ = lines = lines_of(RESULTS / f"{name}.csv")
+    return [list(header), *(list(line.values()) for line in lines)]
+
+
+def lines_of(path: Path) -> list[dict[str, str]]:
+    """The lines of a CSV file by the names of their columns."""
+    text = path.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in text if not line.startswith("#")))
 
 
 def head(name: str) -> dict[str, str]:
@@ -242,12 +259,14 @@ def head(name: str) -> dict[str, str]:
         words.append("--scaling")
     elif len(config["models"]) < (len(ROWS) if "gcn-best" in config["models"] else 6):
         words.append(f"--models {','.join(config['models'])}")
-    usual = {"dtype": "float32", "repeats": 20, "budget": 20}
+    sizes = {"channels": 128, "layers": 3}
+    usual = {**sizes, "dtype": "float32", "repeats": 20, "budget": 20}
     words += [
         f"--{key} {config[key]:{'' if key == 'dtype' else 'g'}}"
         for key in usual
         if config[key] != usual[key]
     ]
+    words += ["--record"] if config.get("record") else []
     on_cpu = f"{result['threads']} threads of {result['cpu']}"
     changed = " with changes" if result["git_changed"] else ""
     return {
@@ -361,20 +380,17 @@ def learned(score: str) -> Table:
 
 
 def learned_tests() -> Table:
-    """Wilcoxon's p of these differences, Holm-corrected over the two of a graph."""
-
-    def row(graph: str) -> list[str]:
-        cells = [graph]
-        for score in ("accuracy", "without_twins"):
-            found = scores("learned-metric", score)
-            p = holm([signed_rank(gaps(found, "learned", m, graph))[1] for m in others])
-            cells += [f"{value:.3f}" for value in p]
-        return cells
-
+    """Wilcoxon's p of these differences, Holm-corrected over all graphs and both comparisons."""
     others = ("fixed", "control")
-    header = [f"{m}{w}" for w in ("", ", without twins") for m in others]
     graphs = graphs_of(scores("learned-metric", "accuracy"))
-    return Table(("graph", *header), [row(graph) for graph in graphs])
+    pairs = [(graph, other) for graph in graphs for other in others]
+    columns = []
+    for score in ("accuracy", "without_twins"):
+        found = scores("learned-metric", score)
+        p = holm([signed_rank(gaps(found, "learned", m, graph))[1] for graph, m in pairs])
+        columns += [[f"{value:.3f}" for value in p[n :: len(others)]] for n in range(len(others))]
+    header = [f"{m}{w}" for w in ("", ", without twins") for m in others]
+    return Table(("graph", *header), list(zip(graphs, *columns, strict=True)))
 
 
 def literal() -> Table:
@@ -646,10 +662,14 @@ def first_steps(measured: Mapping[str, Any]) -> Table:
     return Table(("model", "s"), rows)
 
 
+#: What the scale page shows of ``argnn perf``.
+_SIZES = {"cpu-20k": "2 CPU cores", "h200-100k-bf16": "H200", "h200-1m-bf16": "H200"}
+
+
 def scale() -> Table:
     """The sizes that were measured, one line each."""
     rows = []
-    for name, machine in (("cpu-20k", "2 CPU cores"), ("h200-100k", "H200"), ("h200-1m", "H200")):
+    for name, machine in _SIZES.items():
         steps, config = table(f"{name} steps"), perf(name)["config"]
         paper, default, gcn = "argnn paper, fused", "argnn default, fused", "PyG GCN"
         times = [
@@ -662,6 +682,19 @@ def scale() -> Table:
         )
     header = ["measurement", "machine", "nodes", "edges", "`paper`, ms", "`default`, ms"]
     return Table([*header, "PyG's GCN, ms", "extra memory of `default`, MiB"], rows)
+
+
+def gpu_ratios() -> Table:
+    """Recorded steps on a GPU as multiples of the best GCN's."""
+    models = ("paper", "default", "metric=message", "metric=structure")
+    rows = []
+    for name in ("h200-cora", "h200-100k-bf16", "h200-1m-bf16"):
+        config, steps = perf(name)["config"], table(f"{name} steps")
+        best = steps.cell("argnn gcn, fused", "recorded step ms [10 %, 90 %]").split(" [")[0]
+        ratios = [steps.cell(f"argnn {m}, fused", "recorded x best GCN") for m in models]
+        graph = f"{config['nodes']:,} nodes, {config['edges']:,} edges"
+        rows.append([graph, config["dtype"], best, *ratios])
+    return Table(("graph", "type", "best GCN, ms", *(f"`{name}`" for name in models)), rows)
 
 
 def theory() -> Table:
@@ -686,10 +719,8 @@ def theory_count() -> Table:
 
 def study_lines(study: str) -> dict[str, dict[str, dict[str, str]]]:
     """The lines of a study by level and graph."""
-    header, *lines = csv_rows("ablations")
     found: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
-    for line in lines:
-        row = dict(zip(header, line, strict=True))
+    for row in lines_of(RESULTS / "ablations.csv"):
         if row["study"] == study:
             found[row["level"]][row["graph"]] = row
     return found
@@ -741,12 +772,14 @@ def ablation_cost(study: str) -> Table:
             f"{1000 * float(row['seconds_per_epoch']):.0f}",
             f"{float(row['parameters']):,.0f}",
             f"{float(row['peak_memory_mib']):,.0f}",
+            row["device"].split(" ")[0],
             f"{row['unstable']} of {row['runs']}",
         ]
         for level, own in study_lines(study).items()
         for graph, row in own.items()
     ]
-    words = ("converged at epoch", "ms/epoch", "parameters", "peak MiB", "unstable runs")
+    measured = ("ms/epoch", "parameters", "peak MiB", "device", "unstable runs")
+    words = ("converged at epoch", *measured)
     return Table(("level", "graph", *words), rows)
 
 
@@ -834,9 +867,13 @@ COMPUTED: dict[str, tuple[Callable[[], Table], str | None]] = {
     "link-search": (lambda: best_validation("link"), None),
     "ranks": (ranks, None),
     "scale": (scale, None),
+    "gpu-ratios": (gpu_ratios, None),
     "theory": (theory, None),
     "geometry-gaps": (lambda: study_gaps("geometry"), "ablations"),
     "penalty-gaps": (lambda: study_gaps("regularizers"), "ablations"),
+    "family-gaps": (lambda: study_gaps("families"), "ablations"),
+    "rate-gaps": (lambda: study_gaps("lr"), "ablations"),
+    "weight-gaps": (lambda: study_gaps("theory"), "ablations"),
     "ablation-counts": (ablation_counts, "ablations"),
     "theory-count": (theory_count, None),
 }
@@ -871,11 +908,16 @@ def file_of(name: str) -> str | None:
     return None if file in ABLATIONS else file
 
 
-def filled_table(found: re.Match[str]) -> str:
-    """A table between its markers, and the line that says where it comes from."""
-    name = found[1]
-    file = file_of(name)
-    below = [] if file is None else ["", source(file)]
+def filled_table(name: str, told: set[str]) -> str:
+    """A table between its markers, and the line that says where it comes from.
+
+    Of the files in ``told`` the page has said so above; this one is added.
+    """
+    file, below = file_of(name), []
+    if file is not None:
+        whole = source(file)
+        below = ["", f"{whole.partition(':')[0]}, as above." if file in told else whole]
+        told.add(file)
     lines = [f"<!-- table {name} -->", *table(name).markdown(), *below, "<!-- /table -->"]
     return "\n".join(lines)
 
@@ -901,7 +943,8 @@ def filled_number(found: re.Match[str]) -> str:
 
 def written(page: str) -> str:
     """A page with its tables and numbers made anew."""
-    return NUMBER.sub(filled_number, TABLE.sub(filled_table, page))
+    told: set[str] = set()
+    return NUMBER.sub(filled_number, TABLE.sub(lambda found: filled_table(found[1], told), page))
 
 
 def main() -> int:

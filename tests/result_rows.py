@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from argnn.files import with_digest
+from argnn.store.results import ResultsFile
 
 Row = dict[str, Any]
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    with ResultsFile(path) as file:
+        file.append(row)
 
 
 def identity(

@@ -5,10 +5,12 @@ used, and training touches no files.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,9 +25,9 @@ BOTTOM = {
     "errors",
     "files",
     "folders",
-    "names_on_use",
     "registry",
     "tables",
+    "telling",
     "version",
     "waiting",
     "wording",
@@ -44,12 +46,12 @@ ALLOWED: dict[str, set[str]] = {
     "errors": {"wording"},
     "version": set(),
     "csv_cells": set(),
-    "names_on_use": set(),
     "waiting": set(),
     "wording": set(),
     "tables": set(),
+    "telling": set(),
     "folders": {"errors"},
-    "files": {"errors", "wording"},
+    "files": {"errors", "folders", "wording"},
     "registry": {"errors"},
     "checked": {"errors", "registry", "wording"},
     "yaml_files": {"errors"},
@@ -70,7 +72,7 @@ ALLOWED: dict[str, set[str]] = {
     "argnn": _RUNS | {"estimators", "bench", "kernels", "outputs"},
 }
 
-#: ImportedGraph inside the functions that need them.
+#: Imported inside the functions that need them.
 HEAVY = {
     "captum",
     "geoopt",
@@ -222,6 +224,12 @@ def modules() -> list[tuple[str, Path]]:
     return found
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of every module by its name."""
+    return {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in modules()}
+
+
 @pytest.mark.parametrize(("module", "path"), modules(), ids=lambda value: str(value)[-40:])
 def test_module_keeps_the_order_of_layers(module, path):
     source = path.read_text(encoding="utf-8")
@@ -300,7 +308,7 @@ VIOLATING = [
         "analysis may not import train",
     ),
     ("argnn.files", "from argnn.nn import MODELS", "files may not import nn"),
-    ("argnn.settings.stored", "from argnn.store import results", "settings may not import store"),
+    ("argnn.settings.resolve", "from argnn.store import results", "settings may not import store"),
     ("argnn.store.results", "from argnn.runs import run", "store may not import runs"),
     ("argnn.outputs.predict", "from argnn.bench import tuning", "outputs may not import bench"),
     ("argnn.analysis.layers", "from argnn.runs import run", "analysis may not import runs"),
@@ -347,7 +355,7 @@ def test_checker_catches_a_violation(module, source, message):
             "argnn.files",
             "import io\nimport json\nfrom pathlib import Path\nfrom argnn.errors import x",
         ),
-        ("argnn.settings.stored", "files('argnn.settings').joinpath('files')"),
+        ("argnn.settings.resolve", "files('argnn.settings').joinpath('files')"),
         ("argnn.runs.run", "from argnn import data, files\nopen('x')\nimport os"),
         ("argnn.estimators", "from argnn import analysis, data, nn, runs, train"),
         ("argnn.cli", "from argnn import __version__, bench"),
@@ -376,8 +384,47 @@ def test_importing_the_package_leaves_heavy_packages_alone():
 
 def test_no_two_classes_have_one_name():
     places: dict[str, list[str]] = {}
-    for module, path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name.strip("_"), []).append(module)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_two_public_types_have_one_name():
+    """A name for a type, such as ``Tell``, means the same in every module that has one."""
+    meanings: dict[str, set[str]] = {}
+    for module, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                meanings.setdefault(node.name, set()).add(f"class of {module}")
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                meanings.setdefault(node.targets[0].id, set()).add(ast.unparse(node.value))
+    names = {name for name in meanings if re.fullmatch("[A-Z]+[a-z]\\w*", name)}
+    assert {name: meanings[name] for name in names if len(meanings[name]) > 1} == {}
+
+
+def test_only_resolve_reads_settings_files():
+    """The search, which writes one of them, looks whether it may replace an older result."""
+    readers = ("read_tuned", "stored_settings", "parsed_settings", "find_settings")
+    found = set()
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            names = [each.name for each in node.names] if isinstance(node, ast.ImportFrom) else []
+            found.update((module, name) for name in names if name in readers)
+    known = {"argnn.settings.resolve", "argnn.bench.tuning.search"}
+    assert found == {(module, "read_tuned") for module in known}
+
+
+def test_nothing_is_compared_with_the_name_of_a_model_or_message_form():
+    """What a model or a form can do is said by its class: others may be added."""
+    names = {*argnn.nn.MODELS, *argnn.nn.MESSAGE_FORMS}
+    found = [
+        f"{module}:{node.lineno}"
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for side in (node.left, *node.comparators)
+        if isinstance(side, ast.Constant) and side.value in names
+    ]
+    assert found == []

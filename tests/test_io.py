@@ -13,6 +13,7 @@ import torch
 from argnn.errors import RunError
 from argnn.files import (
     fingerprint,
+    place_folder,
     read_checked,
     read_json,
     read_tensors,
@@ -415,3 +416,24 @@ def test_ctrl_c_at_the_worst_moment_leaves_no_scratch_folder(tmp_path, monkeypat
         pass
     assert came
     assert list(tmp_path.iterdir()) == []
+
+
+def test_older_folder_comes_back_where_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
+    new, path, aside = (tmp_path / name for name in ("new", "path", "aside"))
+    for folder in (new, path):
+        folder.mkdir()
+        (folder / "file").write_text(folder.name)
+    replace = Path.replace
+
+    def failing(source, target):
+        if source == new:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises(OSError, match="No space left"):
+        place_folder(new, path, aside)
+    assert ((path / "file").read_text(), aside.exists()) == ("path", False)
+    monkeypatch.undo()
+    place_folder(new, path, aside)
+    assert ((path / "file").read_text(), aside.exists(), new.exists()) == ("new", False, False)

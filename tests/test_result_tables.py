@@ -126,6 +126,22 @@ def test_studies_keep_levels_of_the_runs_that_all_have(tmp_path):
     ]
 
 
+def test_studies_that_were_not_run_again_keep_their_lines(tmp_path):
+    own, receiver = "own metric of the neighbour", "metric of the receiver"
+
+    def stored(value, **facts):
+        rows = [studied(m, value, n) | facts for m in (own, receiver) for n in range(6)]
+        return SCRIPT["store_studies"]([write_rows(tmp_path / "mine.jsonl", rows)], tmp_path)
+
+    stored(0.75)
+    stored(0.5, data="cora")
+    lines = SCRIPT["lines_of"](stored(0.25, device="cuda (a GPU)"))
+    assert [(line["graph"], line["test"], line["device"]) for line in lines] == [
+        *[("Wisconsin", "25.000", "cuda (a GPU)")] * 2,
+        *[("Cora", "50.000", "cpu (x86_64)")] * 2,
+    ]
+
+
 @pytest.mark.parametrize(
     ("splits", "p", "gap", "word"),
     [

@@ -67,19 +67,18 @@ def test_what_was_measured_again_replaces_its_lines(tmp_path):
     ours, rival = argnn_line(), {**argnn_line(), "method": "mlp", "test": 0.5}
     other_seed = {**argnn_line(), "seed": 1}
     SCRIPT["store"]([ours, other_seed, rival], tmp_path, "a GPU")
-    (tmp_path / "recipes.csv").unlink()
     changed = {**ours, "test": 0.75, "git_commit": "abcdef0123"}
     SCRIPT["store"]([changed], tmp_path, "a CPU", again=True)
     head, lines = SCRIPT["_replaced"](tmp_path / "untuned.csv", "and so on", [])
     assert head["machine"] == "a GPU"
     again = f"argnn on {ours['graph']} was measured again on a CPU at commit abcdef0"
-    assert head["note"] == f"{again}; and so on"
+    assert head["history"] == f"{again}; and so on"
     found = {(row["method"], row["seed"]): row["test"] for row in lines}
     assert found == {("argnn", "0"): "75.000", ("argnn", "1"): "100.000", ("mlp", "0"): "50.000"}
-    assert [path.name for path in sorted(tmp_path.iterdir())] == [
-        "recipes-again.csv",
-        "untuned.csv",
-    ]
+    head, counts = SCRIPT["_read"](tmp_path / "recipes.csv")
+    assert head["history"] == "and a CPU at commit abcdef0"
+    tried = {row["recipe"]: row["tried"] for row in counts}  # two trials before, one again
+    assert (tried["one layer"], tried["deep"]) == ("3", "0")
 
 
 def test_recipes_are_followed_through_the_rounds():

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from argnn.names_on_use import names_on_use
+from argnn.registry import names_on_use
 from argnn.version import __version__
 from argnn.waiting import let_waiting_threads_sleep
 

@@ -117,6 +117,15 @@ def error_prefix(where: str, kind: type[ArgnnError] | None = None) -> Iterator[N
         raise (kind or type(error))(f"{where} {error}") from error
 
 
+@contextmanager
+def package_needed(advice: str, kind: type[Exception] = ConfigError) -> Iterator[None]:
+    """Raise ``advice``, how to get a package, where it cannot be imported."""
+    try:
+        yield
+    except ImportError as error:
+        raise kind(advice) from error
+
+
 def require(holds: bool, name: str, expected: str, got: object) -> None:
     """Raise unless a setting is as expected."""
     if not holds:

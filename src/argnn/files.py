@@ -1,4 +1,4 @@
-"""Run folders and the files in them: JSON and safetensors, written whole or not at all.
+"""Files and folders that are written whole or not at all: JSON, safetensors, kept results.
 
 Nothing here pickles: opening a file of somebody else's run cannot run code.
 """
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -23,9 +23,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from argnn.errors import RunError
+from argnn.folders import cache_root
 from argnn.wording import shortened
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: How deep JSON may be nested; no file of ours comes near.
 _MAX_DEPTH = 64
@@ -104,6 +107,20 @@ def _place_at_free_path(finished: Path, path: Path) -> None:
     except OSError:  # a file system without hard links
         path.open("x").close()
         finished.replace(path)
+
+
+def place_folder(finished: Path, path: Path, aside: Path) -> None:
+    """Give a finished folder its name; an older one waits at ``aside`` until it is there."""
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        if path.exists():
+            path.replace(aside)
+        finished.replace(path)
+    except BaseException:
+        if aside.exists() and not path.exists():
+            aside.replace(path)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def make_folder(path: Path) -> None:
@@ -278,6 +295,33 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, facts
 
 
+def cache_file(kind: str, content: Mapping[str, Any]) -> Path:
+    """Where a result is kept; the name is a checksum of all that the result depends on."""
+    return cache_root() / kind / f"{fingerprint(content)[:32]}.safetensors"
+
+
+def from_cache(path: Path, use: Callable[[dict[str, Tensor], dict[str, Any]], T]) -> T | None:
+    """What ``use`` makes of the tensors and facts of a kept result; None if there is no good one.
+
+    ``use`` raises a ValueError for what does not fit.
+    """
+    try:
+        return use(*read_tensors(path)) if path.is_file() else None
+    except (OSError, RunError, KeyError, ValueError) as error:
+        logger.warning("%s is made anew (%s)", path, error)
+        return None
+
+
+def to_cache(
+    path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], name: str
+) -> None:
+    """Keep a result; where that fails, it has to be computed again the next time."""
+    try:
+        write_tensors(path, tensors, facts)
+    except RunError as error:
+        logger.warning("%s not kept: %s", name, error)
+
+
 def _plain(tensor: Tensor) -> Tensor:
     # A copy of its own: safetensors refuses tensors that share memory.
     return tensor.detach().cpu().contiguous().clone()
@@ -331,18 +375,18 @@ def _json_digest(value: Mapping[str, Any], *, allow_nan: bool = True) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def lock(file: BinaryIO | int, path: Path, *, wait: bool = False) -> None:
+def lock(file: BinaryIO | int, path: Path) -> None:
     """Lock a file against other processes until it is closed or this process ends.
 
     Some network file systems have no locks. There the work goes on with a warning.
 
     Raises:
-        RunError: Another process holds the lock, and it is not to ``wait``.
+        RunError: Another process holds the lock.
     """
     import fcntl  # not on Windows, where the rest of this module works
 
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise RunError(f"{path}: another process is using it; wait until it ends") from error
     except OSError as error:

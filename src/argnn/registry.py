@@ -1,8 +1,9 @@
-"""Look a name up in a plain table, and help when it is not there."""
+"""Tables of names: look one up and help where it is missing; import public names on first use."""
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
 
 from argnn.errors import ConfigError
 
@@ -52,3 +53,26 @@ def resolve(name: str, mapping: Mapping[str, T], kind: str) -> T:
         1
     """
     return mapping[canonical_name(name, mapping, kind)]
+
+
+def names_on_use(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package that imports its public names on use.
+
+    Torch and PyG take seconds to import.
+
+    Args:
+        package: Name of the package.
+        homes: The public names by the module that has them. A name that is that of the module
+            stands for the module itself.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names}
+
+    def on_use(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        module = import_module(home_of[name])
+        return module if home_of[name] == f"{package}.{name}" else getattr(module, name)
+
+    return on_use, lambda: sorted(home_of)

@@ -21,6 +21,7 @@ from argnn.analysis.figures import (
 from argnn.analysis.figures.embedding import hull_triangles
 from argnn.analysis.figures.style import color_limits, figure_bytes, plain
 from argnn.errors import ConfigError, DataError
+from argnn.runs.summary import INTERVAL
 
 from .cases import edge_tensor, field, points
 from .figure_files import has_something_on_it, words
@@ -203,6 +204,16 @@ class TestAblation:
         assert any(np.allclose(line.get_xdata(), 80) for line in ends)  # the dotted line
         assert "n = 1 to 10" in words(figure)
         assert has_something_on_it(figure)
+
+    @pytest.mark.parametrize("graphs", [1, 2, 3])
+    def test_the_line_below_fits_into_the_figure(self, graphs):
+        names = ("cora", "actor", "wisconsin")[:graphs]
+        bars = [Bar(name, "interpolation, one shared metric", 0.8, 0.1, 10) for name in names]
+        figure = ablation_figure(bars, "Test F1 (weighted)", INTERVAL)
+        figure.draw_without_rendering()
+        line = figure._supxlabel.get_window_extent()
+        assert 0 <= line.x0 <= line.x1 <= figure.bbox.width
+        assert "interpolation, one shared metric" in words(figure)
 
     def test_nothing_to_draw_is_an_error(self):
         with pytest.raises(DataError, match="no scores"):

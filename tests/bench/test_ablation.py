@@ -13,7 +13,7 @@ from argnn.outputs.figures import _bars
 from argnn.runs.run import convergence_epoch
 from argnn.runs.summary import statistic
 from argnn.settings.options import parse_overrides
-from argnn.settings.stored import stored_settings
+from argnn.settings.resolve import stored_settings
 from argnn.train import train_config
 from result_rows import failed, finished, write_rows
 

@@ -19,7 +19,8 @@ from argnn.errors import ConfigError, DivergenceError, RunError
 from argnn.files import fingerprint
 from argnn.runs.parallel import SilentWatcher
 from argnn.runs.run import failed_row
-from argnn.store.results import append_row, read_rows
+from argnn.store.results import read_rows
+from result_rows import append_row
 
 SHORT = ("epochs=2", "hidden_channels=4")
 

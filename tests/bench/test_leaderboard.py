@@ -253,6 +253,13 @@ def test_another_reference():
         first_board(rows, reference="gnc")
 
 
+def test_a_study_of_the_package_has_its_own_reference():
+    rows = several({"cora": {"2 layers": [0.9, 0.8], "3 layers": [0.8, 0.6]}})
+    studied = [{**row, "experiment": "ablate-depth"} for row in rows]
+    assert first_board(studied)["reference"] == "3 layers"
+    assert first_board([*studied[:-1], rows[-1]])["reference"] is None
+
+
 def test_no_reference_no_paired_tests():
     board = first_board(several({"cora": {"gcn": [0.8, 0.6], "mlp": [0.1, 0.2]}}))
     assert board["reference"] is None

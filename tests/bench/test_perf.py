@@ -20,6 +20,7 @@ from argnn.bench.perf.timing import repeats_for, turns
 from argnn.bench.perf.worker import measure
 from argnn.checked import checked
 from argnn.errors import ConfigError, RunError
+from argnn.train.devices import PRECISIONS
 
 
 def tiny(**changes) -> PerfConfig:
@@ -40,6 +41,7 @@ def tiny(**changes) -> PerfConfig:
         "threads": 1,
         "seed": 0,
         "memory": False,
+        "record": False,
         "scaling": False,
     }
     return PerfConfig(**{**values, **changes})
@@ -51,7 +53,9 @@ def silent(done, total, text):
 
 @pytest.fixture(autouse=True)
 def _small_copy(monkeypatch):
-    monkeypatch.setattr("argnn.bench.perf.bandwidth._COPY_BYTES", {"cpu": 2**16})
+    monkeypatch.setattr(
+        "argnn.bench.perf.bandwidth._COPY_BYTES", dict.fromkeys(("cpu", "cuda"), 2**16)
+    )
 
 
 def test_every_row_is_measured_and_compared():
@@ -255,6 +259,92 @@ def test_a_step_trains_and_a_forward_does_not(name):
     row.step()
     assert not all(torch.equal(old, new) for old, new in zip(before, after, strict=True))
     assert len(row.penalties) == (2 if ROWS[name].preset else 0)
+
+
+@pytest.fixture
+def recordings(monkeypatch):
+    """A GPU is pretended, on which a replay runs the step; counts the replays of each row."""
+    replays = []
+
+    class Replay:
+        def __init__(self, compute):
+            self.compute = compute
+
+        def __call__(self):
+            replays.append(self.compute.__self__.name)
+            return self.compute()
+
+    monkeypatch.setattr("argnn.bench.perf.config.on_cuda", lambda name: True)
+    monkeypatch.setattr("argnn.bench.perf.rows.RecordedStep", Replay)
+    return replays
+
+
+def test_recorded_steps_take_turns_with_the_others(recordings):
+    found = measure(tiny(models=("default", "gcn-best", "gcn-pyg", "gat"), record=True), silent)
+    assert recordings == ["default", "gcn-best", "gcn-pyg"] * 3
+    add_ratios(found["rows"], 300)
+    rows = {row["name"]: row for row in found["rows"]}
+    median = {name: row["recorded"]["median_ms"] for name, row in rows.items() if row["recorded"]}
+    assert list(median) == ["default", "gcn-best", "gcn-pyg"]
+    for name, step in median.items():
+        assert rows[name]["recorded"]["repeats"] == 3
+        assert rows[name]["recorded_vs_gcn"] == step / median["gcn-pyg"]
+        assert rows[name]["recorded_vs_best_gcn"] == step / median["gcn-best"]
+    assert rows["gat"]["recorded_vs_gcn"] is None
+    cells = row_table(found).columns
+    assert [str(column.header).split("\n")[0] for column in cells[-3:]] == [
+        "recorded step ms",
+        "recorded x",
+        "recorded x",
+    ]
+    assert list(cells[-1].cells)[-1] == "-"
+
+
+def test_a_step_that_cannot_be_recorded_is_measured_all_the_same(recordings, monkeypatch):
+    def record(self):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(PerfRow, "record", record)
+    found = measure(tiny(models=("gcn-pyg",), record=True), silent)
+    add_ratios(found["rows"], 300)
+    [row] = found["rows"]
+    assert row["step"]["repeats"] == 3
+    assert row["recorded_vs_gcn"] is None
+    assert failures([found]) == [("recorded step of PyG GCN", row["recorded"])]
+    assert "not permitted" in row["recorded"]["error"]
+    assert list(row_table(found).columns[-3].cells) == ["-"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_steps_are_recorded_on_a_gpu(dtype):
+    names = tuple(name for name in ROWS if ROWS[name].recordable)
+    config = tiny(models=names, device="cuda", dtype=dtype, record=True, dropout=0.3)
+    for row in measure(config, silent)["rows"]:
+        assert row["recorded"]["repeats"] == 3, row
+
+
+def test_without_recorded_steps_the_table_has_no_column_for_them():
+    found = measure(tiny(models=("gcn-pyg",)), silent)
+    add_ratios(found["rows"], 300)
+    assert not any("recorded" in str(column.header) for column in row_table(found).columns)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_tf32_is_float32_on_a_cpu_and_allowed_in_steps_alone(name, monkeypatch):
+    allowed = []
+    backward = torch.Tensor.backward
+
+    def watched(tensor, *arguments):
+        allowed.append(torch.backends.cuda.matmul.allow_tf32)
+        backward(tensor, *arguments)
+
+    monkeypatch.setattr(torch.Tensor, "backward", watched)
+    rows = [PerfRow(name, tiny(dtype=dtype), workload(tiny())) for dtype in ("tf32", "float32")]
+    losses = [row.step() for row in rows]
+    assert allowed == [True, False]
+    assert torch.equal(*losses)
+    assert not torch.backends.cuda.matmul.allow_tf32
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -32,6 +32,14 @@ def test_edges_are_sorted_by_source_then_target(draw):
     assert torch.equal(source * 60 + target, (source * 60 + target).sort().values)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("draw", [random_graph, power_law_graph])
+def test_a_graph_is_the_same_on_every_device(draw):
+    on_gpu = draw(3000, 40_000, generator(), torch.device("cuda"))
+    assert on_gpu.is_cuda
+    assert torch.equal(on_gpu.cpu(), draw(3000, 40_000, generator()))
+
+
 def test_power_law_graph_has_its_hub_and_a_tail():
     degree = torch.bincount(power_law_graph(2000, 20_000, generator())[0], minlength=2000)
     assert degree[0] == 1999

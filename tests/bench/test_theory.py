@@ -92,11 +92,31 @@ def test_files_name_the_commit_from_before_the_measuring(monkeypatch):
     assert b"(commit aaaaaaa)" in files["theory-weights.csv"]
 
 
+def rounded(tables):
+    """Numbers of all tables, up to the rounding of float32 and of sums that should be 0.
+
+    Not their bits: one in ten thousand calls of LAPACK with the same input, in one thread,
+    returns other last bits.
+    """
+    return [
+        {key: approx(v) if isinstance(v, float) else v for key, v in record.items()}
+        for table in tables
+        for record in table.records
+    ]
+
+
+def approx(number):
+    return pytest.approx(number, rel=1e-5, abs=1e-12)
+
+
 @pytest.mark.parametrize("name", ["flow", "robustness", "special-cases"])
 def test_the_same_seed_gives_the_same_numbers(found, name):
     again = measure_claims([name], TINY)[name]
-    assert again == found[name]
-    assert measure_claims([name], Effort("tiny", 1))[name].tables != again.tables
+    other = measure_claims([name], Effort("tiny", 1))[name]
+    first = rounded(found[name].tables)
+    assert [record for table in again.tables for record in table.records] == first
+    assert [record for table in other.tables for record in table.records] != first
+    assert [s.verdict for s in again.statements] == [s.verdict for s in found[name].statements]
 
 
 # Verdicts from planted numbers.
@@ -335,13 +355,15 @@ def test_operations_of_a_product_are_counted():
 
 def test_generalization():
     def rows(gap, bound):
-        return [{"accuracy gap": gap, "bound": b} for b in bound]
+        return [{"loss gap": 0.95, "accuracy gap": gap, "bound": b} for b in bound]
 
     bounds = [
         generalization.bound_says_something(rows(*case)).verdict
         for case in ((0.1, (0.5, 0.9)), (0.1, (0.5, 2.0)), (0.1, (2.0, 3.0)), (0.6, (0.5, 2.0)))
     ]
     assert bounds == ["verified", "holds with changes", "not reproduced", "refuted"]
+    told = generalization.bound_says_something(rows(0.1, (0.5, 0.9, 2.0))).measured
+    assert told.endswith("the cross-entropy's gap is above its bound in 2 of 3")
 
     def sized(power):
         sizes = (10, 20, 40, 80, 160)

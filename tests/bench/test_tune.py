@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from argnn.bench.tuning.jobs import Outcome, SplitJob
 from argnn.bench.tuning.search import (
+    Outcome,
+    SplitJob,
     best_trials,
     check_out,
     counts,
@@ -313,7 +314,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from argnn.runs.prepare import Request
-from argnn.bench.tuning.jobs import SplitJob
+from argnn.bench.tuning.search import SplitJob
 from argnn.bench.tuning.search import plan_search, run_search
 
 whole, jobs = SplitJob.run, []

@@ -208,6 +208,15 @@ CORPUS: dict[str, tuple[Builder, str]] = {
     "csv: no header": (folder("1,2\n2,3\n"), "line 1: expected a header such as source,target"),
     "csv: one column": (folder("source\na\n"), "an edge needs two columns"),
     "csv: unknown node": (folder(EDGES + "a,z\n"), "line 4, column target: unknown node 'z'"),
+    "csv: ids written in two ways": (
+        folder("source,target\n7.0,8.0\n", "id,x\n007,1\n008,2\n"),
+        "line 2, column source: unknown node '7.0'; there is '007': write ids in the same way",
+    ),
+    "csv: row numbers of pandas": (
+        folder(",source,target\n0,a,b\n"),
+        "line 1: column 1 has no name: name it or delete it (pandas writes one unless index=False)",
+    ),
+    "csv: line for spreadsheets": (folder(f"sep=,\n{EDGES}"), "line 1: delete this line"),
     "csv: missing end": (folder(EDGES + "a,\n"), "line 4, column target: a node id is missing"),
     "csv: cell too many": (folder(EDGES + "a,b,c\n"), "line 4: expected 2 columns (got 3)"),
     "csv: cell too few": (folder(EDGES + "a\n"), "line 4: expected 2 columns (got 1)"),
@@ -218,7 +227,10 @@ CORPUS: dict[str, tuple[Builder, str]] = {
         "unprintable name of a column",
     ),
     "csv: latin-1": (folder(nodes="id,x\na,é\n".encode("latin-1")), "line 2: not UTF-8 text"),
-    "csv: utf-16": (folder(EDGES.encode("utf-16")), "line 1: holds a NUL byte"),
+    "csv: utf-16": (
+        folder(EDGES.encode("utf-16")),
+        "NUL byte, so it is not UTF-8 text: save it as",
+    ),
     "csv: NUL": (folder(EDGES + "a,b\0\n"), "line 4: holds a NUL byte"),
     "csv: open quote": (folder(EDGES + '"a,b\n'), "line 4: not readable as CSV"),
     "csv: text after a quote": (folder(EDGES + '"a"x,b\n'), "line 4: not readable as CSV"),
@@ -287,6 +299,15 @@ CORPUS: dict[str, tuple[Builder, str]] = {
     "list: comments only": (file("g.txt", "# a\n% b\n"), "there are no edges"),
     "list: ragged": (file("g.txt", "# c\n1 2\n3\n"), "line 3: expected 2 columns (got 1)"),
     "list: one id per line": (file("g.tsv", "1\n2\n"), "line 1: an edge needs two node ids"),
+    "list: matrix": (
+        file("g.txt", "# A\n" + "0 1 0 1 1\n" * 5),
+        "g.txt: 5 lines of 5 columns look like an adjacency matrix: write a line for each edge",
+    ),
+    "list: matrix with a header": (
+        file("g.csv", ",a,b,c,d\n" + "".join(f"{name},0,1,1,0\n" for name in "abcd")),
+        "g.csv: 5 lines of 5 columns look like an adjacency matrix",
+    ),
+    "list: a table of nodes": (file("nodes.csv", NODES), "nodes.csv: a table of nodes; give the"),
     "list: bytes": (file("g.txt", b"1 2\n\x80\x81\n"), "line 2: not UTF-8 text"),
     "list: unknown suffix": (file("g.gexf", "<gexf/>"), "supported graph files are .npz"),
     # npz

@@ -53,6 +53,7 @@ def give_up_the_rights_of_root() -> None:
 
 def fill_disk(room: int) -> None:
     """Let no file grow beyond so many bytes; Python ignores the signal that comes with it."""
+    sys.dont_write_bytecode = True  # Python would keep what was cut off of a module, for later runs
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
 

@@ -19,10 +19,9 @@ from argnn.data import load
 from argnn.errors import ConfigError
 from argnn.functional import edge_modulation, neighbor_moments
 from argnn.functional.precision import default_eps
-from argnn.outputs.export import FACTS, exported
+from argnn.outputs.export import FACTS, exported, share_steps
 from argnn.outputs.onnx_program import _table, onnx_bytes
 from argnn.outputs.plain_ops import _modulation, _triangles, cleaned, plain_table
-from argnn.outputs.shared_steps import share_steps
 
 ALONE = """
 import json, sys

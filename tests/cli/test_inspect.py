@@ -116,11 +116,20 @@ def test_dominant_class_unequal_scales_and_no_edges(argnn, small_npz):
     masks["train_mask"][50:], masks["val_mask"][:50] = True, True
     path = small_npz(x=x, y=y, edge_index=np.zeros((2, 0), dtype=int), **masks)
     warnings = " | ".join(inspected(argnn, path)["warnings"])
-    assert "93 % of the labelled nodes are of class class 0: look at the macro F1" in warnings
+    assert "93 % of the labelled nodes are of class 0: look at the macro F1" in warnings
     assert "consider --standardize" in warnings
     assert "classes without a training node in the first split: class 1" in warnings
     assert "there are no test nodes" in warnings
     assert "there are no edges" in warnings
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_validation_nodes_of_one_class(argnn, small_npz, both):
+    graph = dict(np.load(small_npz()))
+    if not both:
+        graph["val_mask"] &= graph["y"][:, None] == 0
+    warnings = " | ".join(inspected(argnn, small_npz(**graph))["warnings"])
+    assert ("all validation nodes of the first split are of class 0:" in warnings) != both
 
 
 def test_column_that_is_the_label_again(argnn):

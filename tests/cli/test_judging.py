@@ -155,5 +155,33 @@ def test_impossible_wishes_are_refused_in_one_line(refused, rare, words, message
     refused("train", rare, *QUICK, *words, message=message)
 
 
+def with_labels(rare, where, value):
+    """The graph with one label for all nodes of a part; the others in turn of both."""
+    fields = dict(np.load(rare))
+    fields["y"] = np.where(fields[where], value, np.arange(len(fields["y"])) % 2)
+    path = rare.with_name("other.npz")
+    np.savez(path, **fields)
+    return path
+
+
+def test_a_ranking_needs_validation_nodes_of_two_classes(refused, rare):
+    graph, words = with_labels(rare, "val_mask", 0), ("--select=auroc", *QUICK)
+    refused("train", graph, *words, message="needs validation nodes of two classes")
+
+
+def test_a_class_without_test_nodes_is_named(argnn, rare):
+    done = argnn("train", with_labels(rare, "test_mask", 0), *QUICK)
+    assert (done.code, done.err) == (0, "")
+    assert "No test node of class fraud in split 0." in done.out
+
+
+def test_one_class_is_refused(refused, rare):
+    fields = dict(np.load(rare))
+    del fields["class_names"]
+    fields["y"][:] = 0
+    np.savez(rare, **fields)
+    refused("train", rare, *QUICK, message="there is only one class, class 0: nothing can be")
+
+
 def test_more_than_two_classes_have_no_threshold(refused):
     refused("train", "digits", *QUICK, "--threshold=0.3", message="two classes (got 10 classes)")

@@ -301,9 +301,22 @@ def shop(tmp_path):
     return tmp_path
 
 
+def weigh(path: Path, first: int = 1) -> int:
+    """Add a column of weights to a table of edges; gives its number of lines."""
+    lines = path.read_text().splitlines()
+    weights = [f"{line},{0.25 + (first + n) % 3}" for n, line in enumerate(lines[1:])]
+    path.write_text("\n".join([f"{lines[0]},kg", *weights]) + "\n")
+    return len(lines)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("model", ["gcn", "argnn"])
-def test_new_nodes_have_the_rows_of_the_grown_graph(argnn, shop, model):
+def test_new_nodes_have_the_rows_of_the_grown_graph(argnn, shop, model, weighted):
     train = ("train", shop / "shop", "--standardize", f"--model={model}", "--epochs=3")
+    if weighted:
+        train = (*train, "--weight=kg")
+        weigh(shop / "grown" / "edges.csv")
+        weigh(shop / "e.csv", weigh(shop / "shop" / "edges.csv"))
     assert argnn(*train, "--workers=1", "--out=run").code == 0
     new = (f"--new-nodes={shop / 'n.csv'}", f"--new-edges={shop / 'e.csv'}")
     done = argnn("predict", "run", *new, "--out=new.csv")
@@ -317,6 +330,26 @@ def test_new_nodes_have_the_rows_of_the_grown_graph(argnn, shop, model):
         for row, told in zip(found, expected, strict=True):
             assert row["class"] == told["class"]
             assert float(row["p_x"]) == pytest.approx(float(told["p_x"]), abs=2e-6)
+
+
+def test_weights_with_decimal_commas_are_read_as_in_training(argnn, tmp_path):
+    for name in ("comma", "point"):
+        (tmp_path / name).mkdir()
+        nodes = [f"c{n};{n % 7},5;{'xy'[n % 2]}" for n in range(30)]
+        edges = [f"c{n};c{(n * 7 + 1) % 30};{n % 3},25" for n in range(30)]
+        tables = {"nodes": ["id;age;label", *nodes], "edges": ["source;target;kg", *edges]}
+        tables |= {"n": ["id;age", "z;0,5"], "e": ["source;target;kg", "z;c3;0,75"]}
+        for table, lines in tables.items():
+            text = "\n".join(lines).replace(",", "," if name == "comma" else ".")
+            (tmp_path / name / f"{table}.csv").write_text(text + "\n")
+        folder, words = tmp_path / name, ("--decimal=,",) if name == "comma" else ()
+        train = ("train", folder, "--model=gcn", "--epochs=2", "--weight=kg", *words)
+        assert argnn(*train, "--workers=1", f"--out={name}-run").code == 0
+        new = (f"--new-nodes={folder / 'n.csv'}", f"--new-edges={folder / 'e.csv'}")
+        assert argnn("predict", f"{name}-run", f"--out={name}.csv").code == 0
+        assert argnn("predict", f"{name}-run", *new, f"--out={name}-new.csv").code == 0
+    for end in (".csv", "-new.csv"):
+        assert Path(f"comma{end}").read_text() == Path(f"point{end}").read_text()
 
 
 def test_new_nodes_of_a_graph_of_arrays(argnn, run, tmp_path):

@@ -70,6 +70,7 @@ from argnn.__main__ import main
 from argnn.data.graph_store import converting
 converting.STREAMED_FROM = 0
 import sys
+sys.dont_write_bytecode = True  # Python would keep what was cut off of a module, for later runs
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 sys.argv = ["argnn", *sys.argv[1:]]
 main()

@@ -202,3 +202,15 @@ def test_constant_numbers_of_a_split_are_refused_before_a_folder_is_made(refused
     fields["y"] = np.where(fields["train_mask"], 2.0, fields["y"])
     np.savez(graphs / "same.npz", **fields)
     refused("train", graphs / "same.npz", *QUICK, message="is 2 for all training nodes")
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "message"),
+    [("numbers.npz", 2.0, "has no R²"), ("labels.npz", 0, "there is no average precision")],
+)
+def test_a_split_that_cannot_be_judged_is_refused(refused, argnn, graphs, file, value, message):
+    fields = dict(np.load(graphs / file))
+    fields["y"][fields["val_mask"]] = value
+    np.savez(graphs / "same.npz", **fields)
+    refused("train", graphs / "same.npz", *QUICK, message=message)
+    assert argnn("train", graphs / "same.npz", *QUICK, "--select=loss").code == 0

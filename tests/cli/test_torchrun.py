@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,24 +54,67 @@ def test_two_processes_give_the_scores_of_one(tmp_path):
     assert row["chosen_epoch"] == alone["chosen_epoch"]
 
 
-def test_what_is_wrong_is_said_in_one_line(tmp_path):
-    """Two processes as torchrun would start them; it would end the second with the first."""
+@contextmanager
+def as_torchrun_starts_them(tmp_path: Path, *words: str, restart: int = 0):
+    """Two processes of a command; torchrun itself would end the second with the first."""
     with socket.create_server(("localhost", 0)) as free:
         port = str(free.getsockname()[1])
     told = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port}
-    told |= {"TORCHELASTIC_RUN_ID": "test", "TORCHELASTIC_RESTART_COUNT": "0"}
-    words = (*COMMAND, "--set", "batching=clusters", "--epochs", "2", "--out", "bad")
-    leader, follower = (
+    told |= {"TORCHELASTIC_RUN_ID": "test", "TORCHELASTIC_RESTART_COUNT": str(restart)}
+    ranks = [
         Forked(command, *words, cwd=tmp_path, RANK=rank, LOCAL_RANK=rank, **told) for rank in "01"
-    )
+    ]
     try:
+        yield ranks
+    finally:
+        for rank in ranks:
+            rank.end()
+
+
+def refused_in_one_line(tmp_path: Path, *words: str, restart: int = 0) -> str:
+    with as_torchrun_starts_them(tmp_path, *words, restart=restart) as (leader, _):
         _, errors = leader.communicate()
         assert leader.returncode == 2
         (line,) = errors.splitlines()
-        assert "several processes train on the whole graph" in line
-    finally:
-        leader.end()
-        follower.end()
+        return line
+
+
+def test_what_is_wrong_is_said_in_one_line(tmp_path):
+    words = (*COMMAND, "--set", "batching=clusters", "--epochs", "2", "--out", "bad")
+    line = refused_in_one_line(tmp_path, *words)
+    assert "several processes train on the whole graph" in line
+
+
+def test_ctrl_c_and_after_it_a_restart_and_a_continued_run(tmp_path):
+    options = ("--checkpoint-every", "1", "--set", "patience=0", "--out", "run")
+    words = (*COMMAND, "--epochs", "40", *options)
+    checkpoint = tmp_path / "run" / "split-0" / "checkpoint.safetensors"
+    with as_torchrun_starts_them(tmp_path, *words) as ranks:
+        while not checkpoint.exists():
+            assert ranks[0].poll() is None, ranks[0].communicate()
+            time.sleep(0.01)
+        for rank in ranks:
+            os.kill(rank.pid, signal.SIGINT)
+        assert [rank.communicate()[1].splitlines()[-1:] for rank in ranks] == [
+            ["argnn: error: interrupted; continue with: argnn train --resume run"],
+            [],
+        ]
+        assert [rank.returncode for rank in ranks] == [130, 130]
+    # torchrun starts a command that has failed again: it must not go on with another one's run.
+    other = (*COMMAND, "--epochs", "50", *options)
+    for restart in (0, 1):
+        line = refused_in_one_line(tmp_path, *other, restart=restart)
+        assert line == "argnn: error: run: holds a run already; continue it with --resume run"
+    assert checkpoint.exists()
+    with as_torchrun_starts_them(tmp_path, *words, restart=1) as (leader, follower):
+        out, errors = leader.communicate()
+        assert leader.returncode == 0, errors
+        assert follower.communicate()[1] == ""
+    with as_torchrun_starts_them(tmp_path, "train", "--resume", "run", "--json") as (leader, _):
+        assert leader.communicate() == (out, "")  # it is finished
+    (row,) = json.loads(out)["splits"]
+    assert row["epochs_run"] == 40
+    assert row["resumed_from_epoch"] >= 1
 
 
 @pytest.mark.torture

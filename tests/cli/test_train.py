@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from planted_twins import COUNTS, write_twins
 
@@ -49,6 +50,11 @@ def test_one_split_of_an_embedded_graph(argnn):
     assert scores["summary"]["twins"]["with_twin"] == 0
     val = scores["summary"]["val"]["accuracy"]["mean"]
     assert shown["validation accuracy"] == [f"{100 * val:.2f}"]
+    test = json.loads((folder / "split-0" / "result.json").read_text())["test"]
+    likely = binomtest(round(test["accuracy"] * test["count"]), test["count"])
+    low, high = likely.proportion_ci(method="wilson")
+    said = f"{100 * low:.2f} to {100 * high:.2f} (95 % Wilson interval, {test['count']} test nodes)"
+    assert f"Interval of the test accuracy: {said}." in " ".join(done.out.split())
 
 
 def test_several_splits_have_an_interval(argnn):

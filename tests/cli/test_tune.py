@@ -10,8 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from argnn.bench.tuning import jobs as trial_jobs
-from argnn.bench.tuning.search import plan_search
+from argnn.bench.tuning.search import SplitJob, plan_search
 from argnn.bench.tuning.study import TrialRecord
 from argnn.cli.tune import TrialProgress
 from argnn.runs.prepare import Request
@@ -87,7 +86,7 @@ def test_same_command_continues(argnn, small_npz):
 
 
 def test_interrupted_search_says_how_to_go_on_and_does(argnn, small_npz, monkeypatch):
-    path, whole, jobs = small_npz(), trial_jobs.SplitJob.run, []
+    path, whole, jobs = small_npz(), SplitJob.run, []
 
     def interrupted(job, graph, on_epoch):
         jobs.append(job)
@@ -96,7 +95,7 @@ def test_interrupted_search_says_how_to_go_on_and_does(argnn, small_npz, monkeyp
         return whole(job, graph, on_epoch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trial_jobs.SplitJob, "run", interrupted)
+        patch.setattr(SplitJob, "run", interrupted)
         done = argnn("tune", path, *TINY, "--out=my result.yaml")
     assert done.code == 130
     (line,) = done.err.splitlines()

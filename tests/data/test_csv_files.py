@@ -130,6 +130,14 @@ def test_other_delimiters_line_ends_and_a_byte_order_mark(folder, text):
     assert load(folder(text, SPLIT)).edge_index.tolist() == [[0, 1], [1, 0]]
 
 
+@pytest.mark.parametrize(
+    "header", ["number,Source,Target", "number,source_id,target_id", "to,from,Source"]
+)
+def test_columns_of_the_ends_are_found_by_their_names(folder, header):
+    graph = load(folder(nodes=None, edges=f"{header}\n1,2,3\n4,5,6\n"), features="degree")
+    assert graph.node_ids == ([1, 2, 4, 5] if "from" in header else [2, 3, 5, 6])
+
+
 def test_quoted_cells_may_hold_anything(folder):
     nodes = 'id,text\n"a, b","x\ny"\n" c ",z\n'
     graph = load(folder('source,target\n"a, b",c\n', nodes))

@@ -1,6 +1,7 @@
 import pytest
 
 from argnn.data import load
+from argnn.data.graph_store import converting
 from argnn.errors import DataError
 
 SNAP = """# Directed graph (each unordered pair of nodes is saved once): mini.txt
@@ -46,6 +47,17 @@ def test_words_headers_and_delimiters(edge_list, text, name):
     assert graph.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
+@pytest.mark.parametrize("sign", [",", "\t"])
+def test_words_above_numbers_are_a_header(edge_list, tmp_path, monkeypatch, sign):
+    path = edge_list(f"person{sign}friend\n7{sign}8\n8{sign}9\n", "a.csv")
+    graph = load(path, features="degree", directed=True)
+    assert (graph.node_ids, graph.edge_index.tolist()) == ([7, 8, 9], [[0, 1], [1, 2]])
+    assert any("edges go from column person to column friend" in note for note in graph.notes)
+    monkeypatch.setattr(converting, "STREAMED_FROM", 0)
+    converting.convert(path, tmp_path / "store", features="degree", directed=True)
+    assert load(tmp_path / "store", directed=True).edge_index.tolist() == graph.edge_index.tolist()
+
+
 def test_third_column_is_a_weight_and_others_are_left_out(edge_list):
     path = edge_list("1 2 0.5 1999\n2 3 1.5 2000\n")
     graph = load(path, features="degree")
@@ -75,6 +87,8 @@ def test_node_table_beside_it_is_mentioned(edge_list, tmp_path):
     (tmp_path / "nodes.csv").write_text("id,x\n1,2\n")
     graph = load(edge_list("1 2\n"), features="degree")
     assert any("nodes.csv was not read: give the folder" in note for note in graph.notes)
+    with pytest.raises(DataError, match=r"no features \(.*nodes.csv was not read: give the folder"):
+        load(tmp_path / "mini.txt")
 
 
 @pytest.mark.parametrize(

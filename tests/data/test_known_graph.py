@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from argnn.data import load
 from argnn.data.known_graph import KnownGraph
-from argnn.errors import ConfigError
+from argnn.errors import DataError
 
 #: 0 - 1 - 2 - 3 - 4, and the features are the row numbers.
 PATH = Data(x=torch.arange(5.0).view(5, 1), edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))
@@ -76,8 +76,39 @@ def test_new_nodes_that_know_only_each_other():
     assert found.wanted.tolist() == [0, 1, 2]
 
 
-def test_edge_weights_are_refused():
-    graph = load(PATH)
-    graph.edge_weight = torch.ones(8)
-    with pytest.raises(ConfigError, match="a graph with edge weights"):
-        KnownGraph(graph)
+def weighted_path() -> Data:
+    graph = Data(x=PATH.x, edge_index=PATH.edge_index, edge_weight=torch.tensor([2.0, 3, 4, 5]))
+    return load(graph, weight="edge_weight")
+
+
+def test_weights_are_those_of_the_joined_graph():
+    known = KnownGraph(weighted_path())
+    edges, weight = torch.tensor([[5, 2], [2, 5], [3, 2]]).t(), torch.tensor([1.0, 8, 4])
+    found = known.part(torch.tensor([[5.0]]), edges, 1, weight)
+    names = found.x.flatten().long()[found.edge_index].t().tolist()
+    both = {tuple(ends): w for ends, w in zip(names, found.edge_weight.tolist(), strict=True)}
+    assert both == {(2, 5): 4.5, (5, 2): 4.5}  # the mean of both directions
+    for name in ("degree", "out_degree", "neighbors"):
+        assert found[name].tolist() == [3 + 4 + 4.5, 4.5]
+
+
+def test_of_two_directions_the_larger_weight_counts_for_neighbors():
+    graph = Data(x=PATH.x, edge_index=PATH.edge_index, edge_weight=torch.tensor([2.0, 3, 4, 5]))
+    known = KnownGraph(load(graph, weight="edge_weight", directed=True))
+    edges, weight = torch.tensor([[5, 2], [2, 1], [3, 2]]).t(), torch.tensor([1.0, 1, 7])
+    found = known.part(torch.tensor([[5.0]]), edges, 2, weight)
+    assert found.x.flatten().tolist() == [1, 2, 3, 5]
+    assert found.degree.tolist() == [2 + 1, 3 + 1 + 7, 4, 0]
+    assert found.out_degree.tolist() == [3, 4 + 1, 5 + 7, 1]
+    assert found.neighbors.tolist() == [2 + 3, 3 + 7 + 1, 7 + 5, 1]
+
+
+def test_an_edge_that_is_there_keeps_its_weight():
+    known, x = KnownGraph(weighted_path()), torch.tensor([[5.0]])
+    edges = torch.tensor([[1, 2], [2, 5]]).t()
+    assert known.part(x, edges, 1, torch.tensor([3.0, 1])).degree.tolist() == [3 + 4 + 1, 1]
+    with pytest.raises(DataError) as refused:
+        known.part(x, edges, 1, torch.tensor([2.5, 1]))
+    assert str(refused.value) == (
+        "new edges: the graph has the edge from 1 to 2 already, with the weight 3 (got 2.5)"
+    )

@@ -1,5 +1,6 @@
 """Files of strangers are read in a child process: what it gives, and what it may not take."""
 
+import faulthandler
 import gc
 import json
 import os
@@ -131,6 +132,12 @@ def test_child_that_dies_is_one_line(tmp_path, number, capfd):
         read_limited(tmp_path, lambda: os.kill(os.getpid(), number))
     assert "\n" not in str(refused.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_stacks_of_a_child_that_dies_are_not_printed(tmp_path):
+    """pytest gives its fault handler a stream of its own, which ``capfd`` does not see."""
+    assert faulthandler.is_enabled()
+    assert read_limited(tmp_path, lambda: read(faulthandler.is_enabled())).node_ids == [0]
 
 
 def test_child_leaves_the_garbage_of_its_parent(tmp_path):

@@ -335,6 +335,12 @@ def test_words_for_missing_values():
     assert note in graph.notes
 
 
+def test_errors_of_spreadsheets_are_missing_values():
+    graph = load(graph_of(x=["1.5", "#DIV/0!", "2.5", "#N/A", "3", "#REF!"]))
+    assert graph.feature_names == ["x", "x is missing"]
+    assert graph.x[:, 1].tolist() == [0, 1, 0, 1, 0, 1]
+
+
 def test_words_for_missing_values_beside_true_and_false():
     graph = load(graph_of(x=["true", "false", "NA", "True", "?"]))
     assert graph.feature_names == ["x", "x is missing"]

@@ -197,6 +197,9 @@ def test_labels_that_the_schema_does_not_know_are_left_out(folder):
     [
         ({"p": [1.5, "cheap"]}, "p", "regression", r"nodes.csv, line 3, column p: .*got 'cheap'"),
         ({"p": [1.5, "inf"]}, "p", "regression", "column p: a target must be a finite number"),
+        ({"p": [1.5, "1e39"]}, "p", "regression", "line 3, column p: is equal to others in single"),
+        ({"p": [0.1]}, "p", "regression", "target p is 0.1 for all nodes"),
+        ({"p": [1.5, "w"]}, "p", "node", "a label must be a word.*--task regression reads numbers"),
         ({"p": [2.5]}, "p", "regression", "target p is 2.5 for all nodes"),
         ({"p": [""]}, "p", "regression", "no node has a target"),
         ({"p": [1.5, 2.5]}, None, "regression", "no column of targets: name it with label"),
@@ -219,6 +222,8 @@ def test_bad_columns_have_one_clear_line(folder, columns, label, task, message):
     [
         (torch.tensor([[0.0, 2.0]] * 12), "multilabel", r"y\[0, 1\] must be 0 or 1 \(got 2\)"),
         (torch.full((12,), torch.inf), "regression", r"y\[0, 0\] is not finite"),
+        (1e9 + torch.rand(12).double(), "regression", r"y\[0, 0\] is equal to others in single"),
+        (1e40 * torch.rand(12).double(), "regression", r"y\[0, 0\] is equal to others in single"),
         (torch.tensor([[1.0, torch.nan]] * 12), "regression", r"y\[0, 1\] is missing; a node has"),
         (torch.rand(5), "regression", "y must have 12 rows, one per node"),
         (torch.rand(12, 2, 2), "regression", r"y must be a dense array"),

@@ -14,6 +14,7 @@ import torch
 import argnn
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.errors import ConfigError, RunError
+from argnn.files import write_checked
 from argnn.nn import MODELS
 from argnn.store import model_folder as checkpoint
 from argnn.store.model_folder import CARD, DOCUMENT, WEIGHTS
@@ -54,6 +55,17 @@ def test_every_model_comes_back(graph, tmp_path, model):
     loaded.save(tmp_path / "again")
     for name in (WEIGHTS, DOCUMENT, CARD):
         assert (tmp_path / "m" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_folder_from_before_an_option_has_it_at_the_value_that_changes_nothing(graph, tmp_path):
+    """A default may differ one day; what an older model computes must not."""
+    clf = ARGNNClassifier("gat", epochs=2, device="cpu").fit(graph)
+    clf.save(tmp_path / "m")
+    path = tmp_path / "m" / DOCUMENT
+    document = json.loads(path.read_text())
+    del document["digest"], document["options"]["input_dropout"]
+    write_checked(path, document)
+    assert argnn.load(tmp_path / "m").settings_.options == clf.settings_.options
 
 
 def test_link_predictor_comes_back(graph, tmp_path):

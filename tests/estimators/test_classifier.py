@@ -1,5 +1,6 @@
 """The classifier: what it learns from, what it may not see, and what it says."""
 
+import math
 import random
 
 import numpy as np
@@ -259,6 +260,8 @@ def test_bad_parameters_are_refused_by_fit(graph, changes, message):
         ({"y": [-1] * 90}, "too few labels|no node has a label"),
         ({"y": [0] * 90}, "at least two classes"),
         ({"y": [0, "a"] * 45}, "mixes texts and numbers"),
+        ({"y": [0, math.inf] * 45}, "a label must be a text or a finite number .got inf at node 1"),
+        ({"y": [0, b"a"] * 45}, "a label must be a text or a finite number .got b'a' at node 1"),
         ({"y": list(range(90))}, "too few labels"),
         ({"train_mask": np.ones(5, dtype=bool)}, "train_mask must have 90 entries"),
         ({"train_mask": [0, 90]}, "indices from 0 to 89"),

@@ -3,15 +3,15 @@
 import pickle
 
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted
 
-from argnn import ARGNNClassifier, ARGNNLinkPredictor
+from argnn import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor
 
-KINDS = [ARGNNClassifier, ARGNNLinkPredictor]
+KINDS = [ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor]
 #: The checks of scikit-learn that do not feed a matrix to ``fit``.
 CHECKS = [
     "check_estimator_cloneable",
@@ -39,6 +39,9 @@ def test_checks_of_scikit_learn(kind, name):
 @pytest.mark.parametrize("kind", KINDS)
 def test_bases(kind):
     assert issubclass(kind, BaseEstimator)
+    if kind is ARGNNRegressor:
+        assert is_regressor(kind())
+        return
     assert issubclass(kind, ClassifierMixin)
     assert is_classifier(kind())
 

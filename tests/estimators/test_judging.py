@@ -7,7 +7,7 @@ from sklearn.metrics import average_precision_score, f1_score
 
 import argnn
 from argnn import ARGNNClassifier, ARGNNLinkPredictor
-from argnn.errors import ConfigError
+from argnn.errors import ArgnnError, ConfigError
 from planted_targets import rare_classes
 
 SMALL = {"epochs": 8, "model_options": {"hidden_channels": 4}, "device": "cpu"}
@@ -27,7 +27,7 @@ def test_links_have_their_own_scores():
     graph = rare_classes()
     lp = ARGNNLinkPredictor("gcn", scoring="average_precision", **SMALL).fit(graph)
     assert lp.val_score_ == pytest.approx(lp.scores_["val"]["auprc"])
-    with pytest.raises(ConfigError, match="select must be one of auroc"):
+    with pytest.raises(ConfigError, match="scoring must be one of auroc"):
         ARGNNLinkPredictor("gcn", scoring="accuracy", **SMALL).fit(graph)
 
 
@@ -40,6 +40,36 @@ def test_class_weights_are_sample_weights_by_class():
     np.testing.assert_array_equal(by_class.predict_proba(graph), by_node.predict_proba(graph))
     plain = ARGNNClassifier("gcn", **SMALL).fit(graph)
     assert by_class.predict_proba(graph)[:, 1].mean() > plain.predict_proba(graph)[:, 1].mean()
+
+
+def test_class_weights_are_named_by_equal_numbers():
+    """scikit-learn takes 1.0 for the class 1, too: gaps in a column make floats of integers."""
+    graph = rare_classes()
+    first, second = (
+        ARGNNClassifier("gcn", class_weight={name: 5}, **SMALL).fit(graph, graph.y.double())
+        for name in (1, 1.0)
+    )
+    np.testing.assert_array_equal(first.predict_proba(graph), second.predict_proba(graph))
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.zeros(400), "sample_weight is 0 for all training nodes"),
+        (np.full(400, 1e300), "sample_weight must be finite"),
+        (["a"] * 400, "sample_weight must hold numbers"),
+    ],
+)
+def test_impossible_sample_weights_are_refused(weight, message):
+    with pytest.raises(ArgnnError, match=message):
+        ARGNNClassifier("gcn", **SMALL).fit(rare_classes(), sample_weight=weight)
+
+
+@pytest.mark.filterwarnings("error")
+def test_sample_weights_of_pandas_may_be_read_only():
+    weight = np.ones(400)
+    weight.flags.writeable = False
+    ARGNNClassifier("gcn", **SMALL).fit(rare_classes(), sample_weight=weight)
 
 
 def test_a_node_without_weight_is_not_learned_from():
@@ -87,7 +117,8 @@ def test_parameters_are_those_of_an_estimator(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"scoring": "recall"}, "select must be one of"),
+        ({"scoring": "recall"}, "scoring must be one of accuracy, f1_macro"),
+        ({"class_weight": {1: "much"}}, "class_weight must hold numbers"),
         ({"class_weight": {2: 1.0}}, "there is no class '2'"),
         ({"threshold": 2.0}, "threshold must be between 0 and 1"),
     ],

@@ -109,6 +109,116 @@ def test_kernels():
         assert_exact(clf)
 
 
+# ---- edges with weights --------------------------------------------------------------------------
+
+WEIGHED = {"load_options": {"weight": "edge_weight"}}
+
+
+def weights_of(edges, *, directed: bool) -> np.ndarray:
+    """A weight for each edge; the same for both directions if edges have none."""
+    source, target = np.asarray(edges)
+    place = 3 * source + 7 * target if directed else source + target
+    return (0.25 + place % 5).astype("f4")
+
+
+def assert_exact_with_weights(clf_options, *, directed: bool = False) -> None:
+    known, whole, x, edges = joined()
+    for graph in (known, whole):
+        graph.edge_weight = torch.from_numpy(weights_of(graph.edge_index, directed=directed))
+    clf = fitted(known, directed=directed, **clf_options, **WEIGHED)
+    given = (edges, weights_of(edges, directed=directed))
+    found = clf.predict_proba(x, given, context=known)
+    np.testing.assert_allclose(found, clf.predict_proba(whole)[N:], atol=3e-6)
+    other = clf.predict_proba(x, (edges[:, :-4], given[1][:-4] + 1), context=known)
+    assert np.abs(other - found).max() > 1e-4  # weights matter
+
+
+@pytest.mark.parametrize("preset", ["default", "paper", "reference"])
+@pytest.mark.parametrize("normalization", ["sym", "rw", "sum"])
+def test_weights_of_presets_and_normalizations(preset, normalization):
+    assert_exact_with_weights(
+        {"preset": preset, "model_options": {"normalization": normalization, "metric": "both"}}
+    )
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "both", "undirected"])
+@pytest.mark.parametrize("metric", ["both", "structure"])
+def test_weights_of_directed_graphs(direction, metric):
+    options = {"direction": direction, "normalization": "sym", "metric": metric, "num_layers": 2}
+    assert_exact_with_weights({"model_options": options}, directed=True)
+
+
+@pytest.mark.parametrize("model", sorted(set(MODELS) - {"argnn", "linkx", "mlp"}))
+def test_weights_of_other_methods(model):
+    assert_exact_with_weights({"model": model, "epochs": 2})
+
+
+@pytest.mark.parametrize("form", ["triples", "table", "frame", "file", "npz"])
+def test_weights_in_all_forms(folders, tmp_path, form):
+    import pandas as pd
+
+    for folder in folders:
+        table = pd.read_csv(folder / "edges.csv")
+        ends = np.array([table[name].str[1:].astype(int) for name in ("source", "target")])
+        table["strength"] = weights_of(ends, directed=False)
+        table.to_csv(folder / "edges.csv", index=False)
+    known, whole = map(str, folders)
+    clf = fitted(known, load_options={"weight": "strength", "standardize": False})
+    expected = clf.predict_proba(whole)[N:]
+    strength = weights_of(np.array(NEW).T, directed=False).tolist()
+    nodes = rows_of(range(N, N + M))
+    rows = [{**pair, "strength": w} for pair, w in zip(pairs_of(NEW), strength, strict=True)]
+    edges = rows
+    if form == "triples":
+        edges = [(row["source"], row["target"], row["strength"]) for row in rows]
+    elif form == "frame":
+        edges = pd.DataFrame(rows)
+    elif form == "file":
+        edges = tmp_path / "new.csv"
+        write(edges, rows)
+    elif form == "npz":
+        x, edges = clf.read(whole).x[N:].numpy(), None
+        nodes = tmp_path / "new.npz"
+        np.savez(nodes, x=x, edge_index=np.array(NEW).T, edge_weight=strength)
+    found = clf.predict_proba(nodes, edges, context=known)
+    np.testing.assert_allclose(found, expected, atol=3e-6)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        (([[N], [3]],), "the graph has edge weights: give (edge_index, edge_weight)"),
+        (([[N], [3]], [1.0, 2.0]), "edge_weight must have shape [1], one per edge"),
+        (([[N], [3]], [-1.0]), "new edges: edge_weight[0] is negative"),
+        (([[N], [3]], [np.nan]), "new edges: edge_weight[0] is not finite"),
+        ([{"source": N, "target": 3}], "new edges: no column 'edge_weight'"),
+        ([{"source": N, "target": 3, "weight": "x"}], "row 0, column weight: a weight must be"),
+        ([{"source": N, "target": 3, "weight": -2}], "column weight: a weight must not be"),
+    ],
+    ids=str,
+)
+def test_bad_weights(edges, message):
+    known, _, x, _ = joined()
+    known.edge_weight = torch.from_numpy(weights_of(known.edge_index, directed=False))
+    clf = fitted(known, **WEIGHED)
+    with pytest.raises(ArgnnError) as refused:
+        clf.predict(x[:1], edges, context=known)
+    assert message in str(refused.value)
+
+
+def test_an_edge_of_weight_zero_is_none():
+    known, _, x, _ = joined()
+    known.edge_weight = torch.from_numpy(weights_of(known.edge_index, directed=False))
+    clf = fitted(known, **WEIGHED)
+    zero = clf.predict_proba(x[:1], ([[N, N], [3, 90]], [2.0, 0.0]), context=known)
+    np.testing.assert_array_equal(
+        zero, clf.predict_proba(x[:1], ([[N], [3]], [2.0]), context=known)
+    )
+
+
+# ---- what may go wrong ---------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("model", ["argnn", "gcn"])
 def test_a_smaller_part_gives_something_else(model, monkeypatch):
     """Else the tests above would hold of any part."""
@@ -292,6 +402,8 @@ def test_number_tables_for_a_graph_of_arrays():
         ([{"id": "c3", "age": 1, "town": "Ulm", "size": 2}], None, "row 0, column id: node 'c3'"),
         ([{"id": "n", "town": "Ulm", "size": 2}], None, "new nodes: no column 'age'"),
         ([{"id": "n", "age": "x", "town": "", "size": 2}], None, "row 0, column age"),
+        ([{"age": 1, "town": "Ulm", "size": 2}], None, "new nodes: no column of node ids, such as"),
+        ({"id": "n", "age": 1, "town": "Ulm", "size": 2}, None, "give a list of dictionaries"),
         ("twice", None, "new nodes, row 1, column id: duplicate id"),
         ("good", [("n", "c1"), ("n", "q")], "new edges, row 1, column target: unknown node 'q'"),
         ("good", [("n", "c1", "c2")], "new edges, row 0: an edge is a pair of ids"),

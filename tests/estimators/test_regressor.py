@@ -119,7 +119,7 @@ def test_graph_brings_its_targets(planted):
     [
         (["cheap"] * 300, "y must hold numbers"),
         (np.ones(299), "y must have 300 rows"),
-        (np.full(300, 2.0), "target target 0 is 2 for all training nodes"),
+        (np.full(300, 2.0), "target 0 is 2 for all training nodes"),
         (None, "the graph has no targets: give y"),
     ],
 )

@@ -9,7 +9,7 @@ from argnn.estimators import ARGNNClassifier, ARGNNLinkPredictor
 from argnn.nn import MODELS
 from argnn.runs.prepare import Request, prepare
 from argnn.runs.run import run_split, trained_model
-from argnn.settings.stored import FOR_UNDIRECTED
+from argnn.settings.resolve import FOR_UNDIRECTED
 from argnn.store.run_folder import create_run
 
 SHORT = {"epochs": 3}

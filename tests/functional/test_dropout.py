@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from argnn.functional.dropout import dropout
+from argnn.functional.dropout import dropout, norm_relu_dropout
+from argnn.kernels import use
 
 from .cases import DTYPES
 
@@ -63,3 +64,74 @@ def test_dropout_of_a_tensor_that_is_not_contiguous():
     x = torch.arange(1.0, 13.0).view(3, 4).t()
     out = dropout(x, 0.5, training=True)
     assert (((out - 2 * x).abs() < 1e-6) | (out == 0)).all()
+
+
+def normalized(mode, dtype=torch.float32, p=0.3, autocast=False):
+    """Result and gradients of the joint function, and the random state after it."""
+    torch.manual_seed(1)
+    x, grad = torch.randn(130, 12).to(dtype), torch.randn(130, 12)
+    weight, bias = torch.randn(12).to(dtype), torch.randn(12).to(dtype)
+    leaves = [t.requires_grad_() for t in (x, weight, bias)]
+    with use(mode), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        out = norm_relu_dropout(*leaves, 1e-5, p, training=True)
+    out.backward(grad.to(out.dtype))
+    return [out.detach(), *(leaf.grad for leaf in leaves)], torch.get_rng_state()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("autocast", [True, False])
+def test_one_pass_drops_the_same_entries_and_has_the_same_gradients(dtype, autocast):
+    (one, state), (other, plain_state) = (
+        normalized(mode, dtype, autocast=autocast) for mode in ("fused", "plain")
+    )
+    assert torch.equal(state, plain_state)
+    assert torch.equal(one[0] == 0, other[0] == 0)
+    # Sums of 12 and of 130 terms; plain operations round to bfloat16 after each of them.
+    close = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 2e-2}[dtype]
+    for a, b in zip(one, other, strict=True):
+        assert a.dtype == b.dtype
+        assert (a - b).double().norm() <= close * b.double().norm()
+
+
+def test_one_pass_is_for_training_only():
+    x, weight, bias = torch.randn(20, 8), torch.ones(8), torch.zeros(8)
+    expected = torch.nn.functional.layer_norm(x, (8,)).relu()
+    with use("fused"):
+        assert torch.equal(norm_relu_dropout(x, weight, bias, 1e-5, 0.5, False), expected)
+        assert torch.equal(norm_relu_dropout(x, weight, bias, 1e-5, 0.0, True), expected)
+        x.requires_grad_()
+        out = norm_relu_dropout(x, weight, bias, 1e-5, 0.5, True)
+        (grad,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+        with pytest.raises(RuntimeError, match="only once differentiable"):
+            grad.sum().backward()
+
+
+@pytest.mark.parametrize(("weight", "bias"), [(4, 8), (8, 4), (16, 16)])
+def test_one_pass_refuses_weights_of_another_size(weight, bias):
+    x, weight, bias = torch.randn(20, 8), torch.ones(weight), torch.zeros(bias)
+    for mode in ("fused", "plain"):
+        with use(mode), pytest.raises(RuntimeError, match="normalized_shape"):
+            norm_relu_dropout(x, weight, bias, 1e-5, 0.5, True)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("autocast", [True, False])
+def test_one_pass_on_a_gpu(autocast):
+    torch.manual_seed(1)
+    x, weight, bias = (torch.randn(*size, device="cuda") for size in ((999, 48), (48,), (48,)))
+    found = {}
+    for mode in ("fused", "plain"):
+        leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
+        with use(mode), torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+            out = norm_relu_dropout(*leaves, 1e-5, 0.0, True)
+            dropped = norm_relu_dropout(*leaves, 1e-5, 0.4, True)
+        out.square().sum().backward()
+        found[mode] = [out.detach(), *(leaf.grad for leaf in leaves)]
+        kept = dropped[out > 0]
+        # 24,000 draws: four standard deviations are 0.013.
+        assert (kept == 0).double().mean().item() == pytest.approx(102 / 256, abs=0.015)
+        again = norm_relu_dropout(*leaves, 1e-5, 0.4, True)
+        assert not torch.equal(again == 0, dropped == 0)
+    for a, b in zip(found["fused"], found["plain"], strict=True):
+        assert a.dtype == b.dtype
+        assert (a - b).norm() <= 1e-5 * b.norm()

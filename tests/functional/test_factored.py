@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import reference
 from argnn import functional as AF
@@ -234,3 +236,68 @@ def test_autocast_does_not_round_the_matrices():
 
 def test_own_rows_of_a_field_are_whole_matrices():
     assert own_rows(factored_field(3), neighborhood(GRAPHS[-1].edge_index, 3)).shape == (3, 3, D)
+
+
+# -- cost -----------------------------------------------------------------------------------------
+
+
+class Work(TorchDispatchMode):
+    """Counts multiplications of matrix products and entries of results; the largest result."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = self.largest = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+        self.total += sum(sizes)
+        self.largest = max([self.largest, *sizes])
+        if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.bmm):
+            self.total += sizes[0] * args[0].size(-1)
+        return out
+
+
+def of_node(h, g, edges):
+    yield AF.modulate(h, g, 0.1)
+    yield times(g, h)
+    yield AF.metric_distance(h, h.flip(0), g)
+    yield AF.metric_diagonal(g)
+
+
+def of_edges(h, g, edges):
+    yield AF.propagate(h, g, h, edges)
+    yield AF.propagate(h, g, h, edges, neighbor_norm="target")
+    yield AF.smoothness_energy(g, edges)
+
+
+def ricci(h, g, edges):
+    yield AF.ricci_energy(g, edges)
+
+
+def work_of(functions, channels, rank=2):
+    """Work of values and gradients for three nodes and two edges."""
+    edges = torch.tensor([[0, 1], [1, 2]])
+    g = factored_field(3, rank, channels).requires_grad_()
+    h = torch.randn(3, channels, dtype=torch.float64, requires_grad=True)
+    with Work() as work:
+        sum(value.sum() for value in functions(h, g, edges)).backward()
+    return work
+
+
+@pytest.mark.parametrize("functions", [of_node, of_edges])
+def test_low_rank_work_is_linear_in_channels_and_no_matrix_is_made(functions):
+    narrow, wide = (work_of(functions, channels) for channels in (256, 1024))
+    assert wide.total < 4.01 * narrow.total
+    # A few rows for each node, edge and column of the factors, far from a matrix.
+    assert wide.largest < 64 * 1024
+    # Linear in the rank, but for the products of columns that prepare the operator.
+    low, high = (work_of(functions, 1024, rank).total for rank in (2, 8))
+    assert high < 5 * low
+
+
+def test_the_ricci_penalty_makes_rows_of_matrices():
+    """Shows that the test above can fail; the pages say so of this penalty."""
+    narrow, wide = (work_of(ricci, channels) for channels in (64, 256))
+    assert wide.total > 15 * narrow.total
+    assert wide.largest >= 3 * 256**2

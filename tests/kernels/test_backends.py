@@ -202,7 +202,7 @@ def assert_close(actual, expected, dtype=torch.float32, scale=0.0):
     assert error <= TOLERANCE[dtype] * max(float(expected.norm()), scale)
 
 
-def run(kernels, case, built, save=True):
+def run(kernels, case, built, save=True, need_h=True):
     forward, back, h, g, m, left, right, eps0 = built
     norm = kernels.metric_norm(h, g) if case.attention else None
     weights = EdgeWeights(norm, left, right, eps0, case.attention, case.target_norm, EPS)
@@ -210,7 +210,9 @@ def run(kernels, case, built, save=True):
     if not save:
         return out, saved
     grad_out = torch.sin(torch.arange(out.numel(), device=out.device)).view_as(out).to(out.dtype)
-    grads = kernels.propagate_backward(forward, back, h, g, m, weights, saved, grad_out, True, True)
+    grads = kernels.propagate_backward(
+        forward, back, h, g, m, weights, saved, grad_out, need_h, True
+    )
     written = 2 + case.attention + (case.attention and case.target_norm)
     return out, saved[:, :written], grad_out, *grads
 
@@ -245,6 +247,31 @@ def test_propagate_repeats_its_bits_and_can_save_nothing(backend, case):
     out, saved = run(backend.kernels, case, built, save=False)
     assert saved is None
     assert_close(out, first[0].double(), case.dtype)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(),
+        Case(attention=False),
+        Case(target_norm=True),
+        Case(C=7),
+        Case(weights=True, dtype=torch.bfloat16, D=16),
+    ],
+    ids=str,
+)
+def test_without_the_gradient_of_features_the_others_keep_their_bits(backend, case):
+    built = build(case, backend.device)
+    whole, part = (run(backend.kernels, case, built, need_h=need) for need in (True, False))
+    messages = 5
+    for place, (a, b) in enumerate(zip(whole, part, strict=True)):
+        if place == 3 and case.C is None:
+            assert b is None
+        elif a is None:
+            assert place == messages
+            assert b is None
+        else:
+            assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (8, 4, 1)])
@@ -361,6 +388,41 @@ def test_modulate_matches_float64_and_autograd(backend, case, need_eps0):
         assert_close(grad_eps0.sum().view(1), base.grad, case.dtype)
     else:
         assert grad_eps0 is None
+
+
+@pytest.mark.parametrize("drops", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_norm_relu_dropout_matches_float64_and_autograd(backend, dtype, drops):
+    torch.manual_seed(5)
+    if backend.kernels is cpu and not drops:
+        pytest.skip("torch's own operations are as fast on a CPU")
+    many, width, limit = 150, 24, 100  # more than two blocks of rows on a CPU
+    x, grad = (torch.randn(many, width).to(backend.device, dtype) for _ in range(2))
+    weight, bias = (torch.randn(width).to(backend.device) for _ in range(2))
+    drawn = torch.randint(256, (many, width), dtype=torch.uint8, device=backend.device)
+    given = (drawn, limit) if drops else (None, 256)
+    out, statistics = backend.kernels.norm_relu_dropout(x, weight, bias, 1e-5, *given)
+    wide = double(x, weight, bias)
+    normal = torch.nn.functional.layer_norm(wide[0], (width,), *wide[1:], eps=1e-5)
+    kept = (drawn < limit) * 256 / limit if drops else 1
+    expected = normal.relu() * kept
+    assert_close(out, expected.detach(), out.dtype)
+    assert torch.equal(out == 0, expected == 0)
+    expected.backward(grad.double())
+    scale = 256 / limit if drops else 1.0
+    found = backend.kernels.norm_relu_dropout_backward(x, weight, statistics, out, grad, scale)
+    for one, other in zip(found, wide, strict=True):
+        assert_close(one, other.grad, dtype)
+
+
+def test_norm_relu_dropout_keeps_what_is_not_a_number(backend):
+    """So that the training loop notices it."""
+    x = torch.randn(3, 8, device=backend.device)
+    x[1, 2] = torch.nan
+    ones = torch.ones(8, device=backend.device)
+    drawn = torch.zeros(3, 8, dtype=torch.uint8, device=backend.device)
+    out, _ = backend.kernels.norm_relu_dropout(x, ones, ones, 1e-5, drawn, 128)
+    assert out.isnan().any(1).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("clamp", [True, False])

@@ -130,6 +130,18 @@ def test_compiled_model_with_inductor_gives_equal_results():
     assert_compiled_is_eager(penalized("default"), (x, raw_edges()), "inductor")
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch's own access
+def test_compiled_dropout_drops_what_eager_mode_drops():
+    torch.manual_seed(1)
+    model = ARGNN(7, 8, 3, num_layers=2, dropout=0.4)
+    inputs = torch.randn(NUM_NODES, 7), raw_edges()
+    found = []
+    for function in (model, torch.compile(model, backend="aot_eager")):
+        torch.manual_seed(2)
+        found.append(step(function, model, inputs)[0][0])
+    torch.testing.assert_close(*found)
+
+
 CONVS = {
     "scalar, both directions": {"direction": "both", "normalization": "sym", "eps0": 0.1},
     "scalar, outward": {"direction": "out", "neighbor_norm": "target"},

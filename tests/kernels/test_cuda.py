@@ -201,3 +201,22 @@ def test_offsets_beyond_two_to_the_31():
     curvature = AF.discrete_ricci(x, torch.tensor(edges, device=DEVICE))
     assert curvature[last].eq(1).all()
     assert curvature[0].eq(-1).all()
+
+
+def test_offsets_beyond_two_to_the_31_in_the_gradient_of_moments():
+    num_nodes, num_channels = 17_000_000, 128
+    last = num_nodes - 1
+    x = torch.ones(num_nodes, num_channels, device=DEVICE)
+    x[last] = 3.0
+    x.requires_grad_()
+    edges = torch.tensor([[last, 0, last - 1], [0, last, last]], device=DEVICE)
+    mean, dispersion = AF.neighbor_moments(x, edges)
+    assert mean[0].eq(3).all()
+    assert dispersion[0].eq(4).all()
+    assert dispersion[last].eq(4).all()
+    ones = torch.ones_like(mean)
+    (grad,) = torch.autograd.grad((mean, dispersion), x, (ones, ones))
+    assert grad[0].eq(-5.5).all()
+    assert grad[last - 1].eq(-1.5).all()
+    assert grad[last].eq(9).all()
+    assert grad[1 : last - 1].count_nonzero() == 0

@@ -12,7 +12,7 @@ from torch_geometric import EdgeIndex
 
 from argnn import functional as AF
 from argnn.functional.self_loops import closed_aggregate
-from argnn.kernels import use
+from argnn.kernels import choice, use
 from argnn.kernels.cpu import launch
 from argnn.kernels.neighborhood import neighborhood
 from argnn.nn import ARConv
@@ -381,6 +381,58 @@ class TestBits:
         for actual, expected in zip(*found, strict=True):
             assert (actual is None) == (expected is None)
             assert actual is None or error(actual, expected) < 1e-5
+
+
+def row(x):
+    return x[:1]
+
+
+def column(x):
+    return x[:, :1]
+
+
+class TestShapes:
+    """Kernels check no bounds: what does not fit is left to torch, which broadcasts or refuses."""
+
+    @pytest.fixture(params=["auto", "plain"], autouse=True)
+    def mode(self, request, monkeypatch):
+        monkeypatch.setattr(choice, "MIN_CPU_NUMBERS", 0)  # small graphs have kernels, too
+        with use(request.param):
+            yield
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda h, g, m, e: AF.propagate(h, g[:, :4], h, e),
+            lambda h, g, m, e: AF.propagate(h, g.repeat(1, 2), h, e),
+            lambda h, g, m, e: AF.propagate(h, g[:7], h, e),
+            lambda h, g, m, e: AF.propagate(h, g, m[:7], e),
+            lambda h, g, m, e: AF.propagate(h, g, m[:, 0], e),
+            lambda h, g, m, e: AF.modulate(h, g[:, :4]),
+            lambda h, g, m, e: AF.modulate(h, g[:7]),
+            lambda h, g, m, e: AF.modulate(h, g, added=m),
+            lambda h, g, m, e: AF.metric_energies([g, g[:7]], e),
+            lambda h, g, m, e: AF.neighbor_moments(h[:7], e),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, call):
+        given_ = example()
+        h, g, m, _ = (x.detach() for x in given_.leaves())
+        with pytest.raises((RuntimeError, ValueError), match="size|shape|nodes"):
+            call(h, g, m, given_.edge_index)
+
+    @pytest.mark.parametrize("part", [row, column])
+    def test_one_metric_for_all_nodes_or_channels_is_spread(self, part):
+        given_ = example()
+        h, g, m, _ = (x.detach() for x in given_.leaves())
+        small, edges = part(g), given_.edge_index
+        pairs = [
+            (AF.propagate(h, x, m, edges), AF.modulate(h, x, 0.3), AF.modulate(h, g, added=part(x)))
+            for x in (small, small.expand_as(g).contiguous())
+        ]
+        for actual, expected in zip(*pairs, strict=True):
+            assert error(actual, expected) < 1e-5
+        assert error(AF.modulate(h, g, added=h[0]), AF.modulate(h, g) + h[0]) < 1e-5
 
 
 class TestGradientModes:

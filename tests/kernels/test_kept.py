@@ -15,6 +15,7 @@ import pytest
 
 import argnn
 from argnn import folders
+from argnn.errors import ConfigError
 from argnn.kernels import kept
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs owners and modes of files")
@@ -61,6 +62,22 @@ def test_a_compiled_kernel_is_found_again(places):
     assert not was_found()
     assert was_found()
     assert list(places[1].iterdir()) == [], "the temporary folder is left alone"
+
+
+def test_compiling_is_said_once(places, caplog):
+    kept.say_compiling.cache_clear()
+    with caplog.at_level(logging.INFO, logger="argnn"):
+        compiled(double)
+        compiled(triple)
+    assert [r.message for r in caplog.records] == ["compiling kernels, once on this machine ..."]
+
+
+def test_a_kernel_that_is_found_is_not_said_to_be_compiled(places, caplog):
+    compiled(double)
+    kept.say_compiling.cache_clear()
+    with caplog.at_level(logging.INFO, logger="argnn"):
+        assert was_found(double)
+    assert not caplog.records
 
 
 @posix
@@ -378,3 +395,9 @@ def test_kernels_run_in_a_read_only_container(has_cache, container):
     assert [line.startswith("compiled kernels cannot be kept") for line in lines] == (
         [] if has_cache else [True]
     )
+
+
+def test_a_switched_off_compiler_is_named(monkeypatch):
+    monkeypatch.setattr(kept.numba.config, "DISABLE_JIT", 1)
+    with pytest.raises(ConfigError, match="unset NUMBA_DISABLE_JIT"):
+        kept.kept_jit(double)

@@ -175,7 +175,7 @@ def test_renamed_nodes_take_their_free_metric_with_them(shape):
         *(("shared", "diagonal"), ("free", "diagonal"), ("free", "full")),
         *(
             pytest.param(source, shape, marks=pytest.mark.torture)
-            for source in ("features", "structure", "shared", "free")
+            for source in ("features", "structure", "message", "shared", "free")
             for shape in METRIC_SHAPES
         ),
     ],

@@ -1,5 +1,7 @@
 """Batches of clusters: all nodes once in an epoch, and the loss of the whole graph on average."""
 
+import logging
+
 import numpy as np
 import pytest
 import torch
@@ -8,11 +10,12 @@ from torch_geometric.utils import to_undirected
 
 from argnn.data.adjacency import Adjacency
 from argnn.data.graph_parts import GraphParts
-from argnn.data.partition import partition
+from argnn.data.partition import Partition, partition
 from argnn.errors import ConfigError
 from argnn.nn import ARGNN, LinkModel, total_penalty
-from argnn.runs.batch_sources import ClusterBatches
+from argnn.runs.batch_sources import ClusterBatches, class_skew
 from argnn.train import LinkPrediction, NodeClassification, TrainConfig, fit
+from argnn.train.batches import Batch
 from argnn.train.penalties import build_penalties
 from argnn.train.target_tasks import NodeRegression
 
@@ -77,6 +80,13 @@ def test_every_node_is_in_one_batch_of_an_epoch(parts, size, batches):
             torch.testing.assert_close(batch.x, graph.x[batch.edge_index.place.nodes])
 
 
+@pytest.mark.parametrize(("parts", "size"), [(1, 1), (4, 1), (6, 2), (120, 30)])
+def test_a_batch_has_a_quarter_of_the_clusters_where_nothing_is_said(parts, size):
+    graph = graph_of()
+    config = TrainConfig(batching="clusters", parts=parts)
+    assert cluster_batches(config, graph, node_task(graph)).size == size
+
+
 def test_edges_between_the_clusters_of_a_batch_are_there():
     graph = graph_of()
     source = cluster_batches(clusters(6, 3, 0), graph, node_task(graph))
@@ -115,6 +125,27 @@ def test_losses_and_penalties_of_an_epoch_average_to_those_of_the_graph(
     assert len(losses) == 2
     torch.testing.assert_close(sum(losses) / 2, judged.loss(model, outputs))
     torch.testing.assert_close(sum(energies) / 2, total_penalty(penalties, [g], whole))
+
+
+@pytest.mark.parametrize(("layers", "halo"), [(1, 1), (2, 2)])
+def test_gradients_of_an_epoch_average_to_that_of_the_graph(layers, halo):
+    """Of the whole model in training, as far as its layers reach; without dropout."""
+    graph = graph_of()
+    task = node_task(graph)
+    torch.manual_seed(1)
+    model = ARGNN(6, 8, 3, layers, dropout=0.0, input_dropout=0.0)
+    model.fit_to_graph(graph.edge_index, NODES)
+
+    def gradient(batch: Batch) -> torch.Tensor:
+        model.zero_grad()
+        batch.loss(model, model.train()(batch.x, batch.edge_index)).backward()
+        return torch.cat([weight.grad.flatten() for weight in model.parameters()])
+
+    whole = gradient(Batch(graph.x, graph.edge_index, task.loss))
+    source = cluster_batches(clusters(6, 2, halo), graph, task)
+    mean = torch.stack([gradient(batch) for batch in source.epoch()]).mean(0)
+    # Sums of some hundred numbers in float32, in another order.
+    torch.testing.assert_close(mean, whole, rtol=1e-4, atol=1e-5 * float(whole.abs().max()))
 
 
 def test_positive_pairs_of_an_epoch_average_to_those_of_the_graph():
@@ -196,3 +227,73 @@ def test_what_clusters_cannot_do_is_refused():
         clusters(6, 7, 0)
     with pytest.raises(ConfigError, match="number of nodes, 120"):
         cluster_batches(clusters(121, 1, 0), graph, node_task(graph))
+
+
+class TestSkewedClasses:
+    """A step that sees few classes pulls towards them: it is said, with what to do about it."""
+
+    @staticmethod
+    def graph_of_groups() -> tuple[Data, NodeClassification]:
+        """Ten groups of twelve nodes, each a class, with edges within them only."""
+        nodes = torch.arange(NODES)
+        rng = np.random.default_rng(0)
+        pairs = rng.integers(0, 12, (2, 800)) + 12 * rng.integers(0, 10, 800)
+        edges = to_undirected(torch.from_numpy(pairs[:, pairs[0] != pairs[1]]))
+        graph = Data(x=torch.randn(NODES, 6), edge_index=edges)
+        return graph, NodeClassification(nodes // 12, nodes % 2 == 0, nodes % 2 == 1)
+
+    def said(self, parts: int, size: int, caplog) -> bool:
+        """Whether there is a warning."""
+        graph, task = self.graph_of_groups()
+        with caplog.at_level(logging.WARNING, logger="argnn"):
+            cluster_batches(clusters(parts, size, 0), graph, task)
+        return any("clusters hold few classes" in record.message for record in caplog.records)
+
+    def dealt(self, parts: int, size: int, epochs: int) -> list[list[list[int]]]:
+        """The classes of the own nodes of each batch of some epochs; a cluster has one class."""
+        graph, task = self.graph_of_groups()
+        cut = GraphParts(graph.x, Adjacency.from_edges(graph.edge_index, NODES))
+        of_nodes = np.arange(NODES, dtype=np.int32) * parts // NODES
+        divided = Partition(of_nodes, parts, "runs", 0.0)
+        source = ClusterBatches(cut, divided, task, clusters(parts, size, 0))
+        return [
+            [(batch.edge_index.place.nodes // 12).tolist() for batch in source.epoch()]
+            for _ in range(epochs)
+        ]
+
+    def test_every_batch_gets_clusters_of_every_class(self):
+        for epoch in self.dealt(60, 20, 3):
+            assert [len(set(classes)) for classes in epoch] == [10, 10, 10]
+
+    def test_classes_that_cannot_be_in_every_batch_take_turns(self):
+        with_class_0 = {
+            number
+            for epoch in self.dealt(10, 5, 20)
+            for number, classes in enumerate(epoch)
+            if 0 in classes
+        }
+        assert with_class_0 == {0, 1}
+
+    def test_clusters_of_one_class_are_told(self, caplog):
+        assert self.said(10, 2, caplog)
+
+    def test_many_small_clusters_are_not(self, caplog):
+        assert not self.said(60, 20, caplog)
+
+    def test_a_batch_of_everything_is_not(self, caplog):
+        assert not self.said(10, 10, caplog)
+
+    def test_skew_is_the_mean_distance_of_shares(self):
+        rng = np.random.default_rng(1)
+        batch, label = rng.integers(0, 5, 300), rng.integers(0, 4, 300)
+        whole = np.bincount(label, minlength=4) / 300
+        slow = 0.0
+        for number in range(5):
+            own = label[batch == number]
+            share = np.bincount(own, minlength=4) / len(own)
+            slow += len(own) / 300 * abs(share - whole).sum() / 2
+        found = class_skew(torch.from_numpy(batch), torch.from_numpy(label))
+        assert found == pytest.approx(slow, rel=1e-12)
+
+    def test_a_batch_without_training_nodes_counts_nothing(self):
+        assert class_skew(torch.tensor([0, 0, 2, 2]), torch.tensor([0, 1, 0, 1])) == 0

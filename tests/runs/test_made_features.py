@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from argnn import ARGNNLinkPredictor
-from argnn.bench.tuning import jobs
-from argnn.bench.tuning.search import plan_search
+from argnn.bench.tuning.search import SplitJob, plan_search
 from argnn.data import load, split_links, with_edges
 from argnn.data.structural_features import FEATURE_KINDS
 from argnn.errors import ConfigError, DataError
@@ -196,7 +195,7 @@ def by_tuning(graph: Data) -> None:
         search = plan_search(
             dataclasses.replace(request, overrides=("epochs=20",)), trials=1, splits="0"
         )
-    jobs.SplitJob(search.config, 0, {}, 0).run(search.graph)
+    SplitJob(search.config, 0, {}, 0).run(search.graph)
 
 
 @pytest.mark.parametrize("kind", FEATURE_KINDS)

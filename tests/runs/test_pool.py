@@ -2,6 +2,7 @@
 
 import multiprocessing.util
 import os
+import runpy
 import signal
 import sys
 import threading
@@ -19,8 +20,9 @@ from argnn.bench.tuning.search import plan_search, run_search
 from argnn.cli import main
 from argnn.data import load
 from argnn.errors import ConfigError, RunError
+from argnn.nn import MODELS
 from argnn.runs.parallel import SilentWatcher, run_jobs
-from argnn.runs.pool import open_executor, open_pool
+from argnn.runs.pool import _without_script, open_executor, open_pool
 from argnn.runs.prepare import Request
 from argnn.train import EpochRecord
 
@@ -266,6 +268,35 @@ def test_worker_that_dies_fails_only_its_job(request, graphs, tmp_path, executor
     assert attempts == {0: 1, 1: 2, 2: 1, 3: 2, 4: 1, 5: 1}
     if executor == "local":
         assert {n: told[n] for n in (0, 5)} == {0: (1, 0.5, 0.25), 5: (6, 0.5, 0.25)}
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_runs_once(tmp_path, monkeypatch):
+    """``spawn`` runs a script again in every worker, which would begin the same work there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "import argnn\n"
+        "with open('begun', 'a') as file:\n"
+        "    file.write('once;')\n"
+        "options = {'splits': [0, 1], 'workers': 2, 'settings': ['epochs=1'], 'recipes': 1}\n"
+        "found = argnn.compare('mixed', ['mlp'], out='here', verbose=False, **options)\n"
+    )
+    found = runpy.run_path("mine.py", run_name="__main__")["found"]
+    assert [row["finished"] for row in found.rows] == [2]
+    assert Path("begun").read_text() == "once;"
+
+
+def test_a_script_that_adds_a_model_runs_in_workers_too(monkeypatch):
+    class Mine(MODELS["mlp"]):
+        pass
+
+    script = sys.modules["__main__"]
+    with _without_script():
+        assert sys.modules["__main__"] is not script
+    monkeypatch.setitem(MODELS, "mine", Mine)
+    with _without_script():
+        assert sys.modules["__main__"] is script
+    assert sys.modules["__main__"] is script
 
 
 @pytest.mark.slow

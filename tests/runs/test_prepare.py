@@ -36,7 +36,7 @@ def test_unknown_graph_gets_a_trial(small_npz, brief_trial, monkeypatch):
     config = prepare(request, lambda job, epoch, *course: seen.append((job.split, epoch))).config
     assert config.trial["split"] == 1
     runs, spent = config.trial["runs"], config.trial["epochs"]
-    assert spent == sum(run["epochs"] for run in runs)
+    assert spent == sum(run["epochs"] for run in runs) == draft(request).jobs[0].most_epochs()
     assert seen == [(1, epoch) for epoch in range(1, spent + 1)]
     last = [run for run in runs if run["epochs"] == 2]
     best = max(last, key=lambda run: (run["val_score"], -run["val_loss"]))

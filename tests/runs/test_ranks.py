@@ -1,8 +1,10 @@
 """Several processes together compute what one process computes for the whole graph."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import distributed as dist
@@ -12,11 +14,13 @@ from torch_geometric.utils import to_undirected
 from argnn.data.adjacency import Adjacency
 from argnn.data.graph_parts import GraphParts
 from argnn.data.partition import partition
+from argnn.errors import ConfigError
 from argnn.functional.neighborhood import edges_of
 from argnn.nn import ARGNN, LinkModel, total_penalty
-from argnn.runs.batch_sources import RankBatches
+from argnn.runs.batch_sources import RankBatches, check_parts, shared_partition
 from argnn.runs.layerwise import layerwise_outputs
-from argnn.train import LinkPrediction, NodeClassification, TrainConfig, fit
+from argnn.runs.prepare import Request, prepare
+from argnn.train import LinkPrediction, NodeClassification, Snapshot, TrainConfig, fit
 from argnn.train.penalties import build_penalties
 from forked import Forked
 
@@ -164,6 +168,51 @@ def test_training_of_one_process(tmp_path):
         # Adam divides small gradients by their own size, so that weights differ more than losses.
         assert rank["losses"] == pytest.approx([r.loss for r in result.history], rel=1e-4)
         assert rank["val"] == pytest.approx([r.val_loss for r in result.history], rel=1e-4)
+
+
+def parts_by_memory() -> torch.Tensor:
+    """The parts that a process takes where METIS would fit into the memory of the first only."""
+    graph = problem("default", "node")[0]
+    adjacency = Adjacency.from_edges(graph.edge_index, 300)
+    free = 1 << 40 if dist.get_rank() == 0 else 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("argnn.data.partition.free_memory", lambda: free)
+        own = partition(adjacency, 2).part
+        found = shared_partition(adjacency, "auto").part
+    return torch.from_numpy(np.stack([own, found]))
+
+
+def test_all_processes_take_the_same_parts(tmp_path):
+    (first, shared), (second, also_shared) = in_processes(parts_by_memory, 2, tmp_path)
+    assert not torch.equal(first, second)  # else nothing is tested
+    assert torch.equal(shared, first)
+    assert torch.equal(also_shared, first)
+
+
+def test_a_process_for_each_node_at_most(monkeypatch):
+    plan = prepare(Request("mixed", device="cpu", no_trial=True))
+    monkeypatch.setattr("argnn.runs.batch_sources.rank_count", lambda: 1649)
+    with pytest.raises(ConfigError, match="1649 processes needs a node, and the graph has 1648"):
+        check_parts(plan.config)
+
+
+def continued(path: Path) -> list[float]:
+    graph, model, judged, config = problem("default", "node")
+    source = rank_source(graph, judged, config)
+    tensors, values = torch.load(path)
+    snapshot = Snapshot(tensors, values)
+    result = fit(model, graph, judged, config, batches=source, resume_from=snapshot)
+    return [record.loss for record in result.history]
+
+
+def test_two_processes_go_on_where_one_stopped(tmp_path):
+    graph, model, judged, config = problem("default", "node")
+    snapshots: list[Snapshot] = []
+    config = replace(config, checkpoint_every=1)
+    result = fit(model, graph, judged, config, save=snapshots.append)
+    torch.save((snapshots[0].tensors, snapshots[0].values), tmp_path / "snapshot")
+    for losses in in_processes(continued, 2, tmp_path, tmp_path / "snapshot"):
+        assert losses == pytest.approx([r.loss for r in result.history], rel=1e-4)
 
 
 @pytest.mark.parametrize("case", CASES)

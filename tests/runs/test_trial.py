@@ -97,6 +97,29 @@ def test_trial_keeps_to_its_budget(recorded, directed, score):
     assert job.most_epochs() - recorder.epochs in (0, trial.ROUNDS[-1][0])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metric": "fixed"},
+        {"adjacency_rows": False},
+        {"num_layers": 3, "normalization": "rw", "adjacency_rows": False, "norm": "none"},
+    ],
+)
+def test_budget_knows_what_the_settings_of_the_user_leave(recorded, options):
+    recorder = recorded(self_path_wins)
+    job = job_of(options=options)
+    trials = tried(job)
+    assert recorder.epochs == sum(t.epochs for t in trials) == job.most_epochs()
+    assert 0 < job.most_epochs() < job_of().most_epochs()
+
+
+def test_one_recipe_costs_nothing(recorded):
+    recorder = recorded(self_path_wins)
+    job = replace(job_of(), recipes=trial.RECIPES[:1])
+    tried(job)
+    assert recorder.epochs == job.most_epochs() == 0
+
+
 def test_the_best_go_on_from_where_they_stopped(recorded):
     recorder = recorded(self_path_wins)
     trials = tried(job_of())
@@ -242,8 +265,9 @@ def test_rows_of_a_large_graph_are_not_tried_unless_the_user_wants_them(recorded
 def test_few_validation_nodes_choose_between_few_recipes(recorded, nodes, tried_recipes):
     assert task_of(GRAPH).validation_size == 24
     recorder = recorded(self_path_wins)
-    job = replace(job_of(), nodes_per_recipe=nodes, vary=False)
+    job = replace(job_of(), nodes_per_recipe=nodes, vary=False, validation_size=24)
     trials = tried(job)
+    assert recorder.epochs == job.most_epochs()
     assert len(trials) == len(recorder.forms(trial.ROUNDS[0][0])) == tried_recipes
     chosen = job.chosen(trials)
     assert tried_recipes or chosen.options == trial.RECIPES[0].model
@@ -278,6 +302,22 @@ def test_choice_may_be_a_variation(recorded):
     assert chosen.trial["chosen"] == "self path, sum, fixed metric"
     assert chosen.trial["metric"] == {"chosen": "fixed", "learned": 0.7, "fixed": 0.9}
     assert "learned from" not in metric_sentence(chosen.trial)
+
+
+def test_worth_of_the_metric_is_that_of_the_chosen_recipe(recorded):
+    """Other recipes of the last round, and other learned kinds, may have better scores."""
+
+    def score(form):
+        if form.hops > 1:  # stands, as nothing is better by three nodes
+            return {"both": 0.6, "structure": 0.61, "fixed": 0.55}[form.metric], 1.0
+        return (0.62 if form.normalization == "rw" else 0.5), 1.0
+
+    recorded(score)
+    job = job_of()
+    chosen = job.chosen(tried(job))
+    assert chosen.trial["chosen"] == "ten steps"
+    assert max(run["val_score"] for run in chosen.trial["runs"]) == 0.62
+    assert chosen.trial["metric"] == {"chosen": "both", "learned": 0.6, "fixed": 0.55}
 
 
 @pytest.mark.parametrize("select", ["accuracy", "auroc", "loss"])
@@ -388,6 +428,7 @@ def test_trial_that_is_stopped_gives_the_best_so_far():
 def test_trial_that_is_stopped_at_once_gives_the_first_recipe():
     found = job_of(options={"num_layers": 3}).run(split_graph(), Impatient(1))
     assert found.trial["runs"] == []
+    assert found.source == "self path, sum, without a trial (ended by the user)"
     assert found.options == {**trial.RECIPES[0].model, "num_layers": 3}
 
 

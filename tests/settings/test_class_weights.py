@@ -3,7 +3,7 @@
 import pytest
 
 from argnn.errors import ConfigError
-from argnn.settings.class_weights import parsed_class_weight
+from argnn.settings.options import parsed_class_weight
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,9 @@ def test_weights_of_a_file(tmp_path, content):
     assert parsed_class_weight(str(path)) == {"fraud": 30.0, "ok": 1.0}
 
 
-@pytest.mark.parametrize("text", ["balance", "fraud=much", "{fraud: much}", "{fraud: [1]}", "{[1"])
+@pytest.mark.parametrize(
+    "text", ["balance", "fraud=much", "{fraud: much}", "{fraud: [1]}", "{[1", "a=1,a=2", "a=inf"]
+)
 def test_other_texts_are_refused_in_one_line(text):
     with pytest.raises(ConfigError, match="--class-weight") as caught:
         parsed_class_weight(text)

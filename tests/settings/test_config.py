@@ -1,9 +1,11 @@
 import json
 from contextlib import nullcontext
+from dataclasses import fields
 
 import pytest
 import torch
 
+from argnn.checked import checked
 from argnn.errors import ConfigError, RunError
 from argnn.files import fingerprint
 from argnn.nn import MODELS, model_class
@@ -11,10 +13,13 @@ from argnn.settings.options import (
     ModelSpec,
     check_preset,
     parse_overrides,
+    recorded_options,
     resolve_options,
     resolve_train,
 )
 from argnn.settings.run_config import RunConfig
+from argnn.train import TrainConfig
+from argnn.train.config import completed_record
 from argnn.train.devices import current_device, on_cuda, resolve_device
 
 
@@ -98,6 +103,47 @@ def test_new_training_setting_is_recorded_where_it_changes_something(new):
     run = config(train=train)
     assert new.items() <= run.to_json()["train"].items()
     assert RunConfig.from_json(run.to_json(), "config.json") == run
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_stored_run_keeps_its_options_where_defaults_change(model, monkeypatch):
+    run = config(model=model, preset="default", options=resolve_options(model, "default"))
+    stored = run.to_json()
+    without_defaults = classmethod(lambda cls, preset, options: dict(options))
+    monkeypatch.setattr(MODELS[model], "completed_options", without_defaults)
+    assert RunConfig.from_json(stored, "config.json").options == run.options
+
+
+def test_split_of_a_stored_run_keeps_its_settings_where_defaults_change():
+    own = {"options": config().options, "train": config().train, "source": "a trial", "trial": None}
+    recorded = {
+        **own,
+        "options": recorded_options("gat", resolve_options("gat", "default")),
+        "train": TrainConfig(lr=0.5).to_json(),
+    }
+    usual = {"model": "gat", "preset": "default", "options": resolve_options("gat", "default")}
+    run = config(**usual, per_split={"0": recorded})
+    found = RunConfig.from_json(run.to_json(), "config.json").for_split(0)
+    assert (found.options, found.train) == (run.options, TrainConfig(lr=0.5))
+    assert "input_dropout" not in recorded["options"]
+
+
+def test_record_of_a_training_keeps_its_settings_where_defaults_change(monkeypatch):
+    stored, read = config().to_json(), []
+    names = [field.name for field in fields(TrainConfig)]
+    assert sorted(completed_record(stored["train"])) == sorted(names)
+
+    def noted(value, kind):
+        read.append(value)
+        return checked(value, kind)
+
+    monkeypatch.setattr("argnn.settings.run_config.checked", noted)
+    RunConfig.from_json(stored, "config.json")
+    assert sorted(read[0]["train"]) == sorted(names)
+    changed = ["adamw" if name == "optimizer" else getattr(TrainConfig(), name) for name in names]
+    monkeypatch.setattr(TrainConfig.__init__, "__defaults__", tuple(changed))
+    assert TrainConfig().optimizer == "adamw"
+    assert TrainConfig.from_json(stored["train"]).optimizer == "adam"
 
 
 @pytest.mark.parametrize("model", sorted(set(MODELS) - {"gcn"}))

@@ -4,7 +4,7 @@ from argnn.data import DATASETS
 from argnn.errors import ConfigError
 from argnn.nn import MODELS, PRESETS
 from argnn.settings.options import resolve_options, resolve_train
-from argnn.settings.stored import (
+from argnn.settings.resolve import (
     ANY,
     FOR_UNDIRECTED,
     StoredSettings,
@@ -98,7 +98,7 @@ def test_entries_are_asked_for_in_a_stated_order(monkeypatch):
         for data, edges in order
     ]
     for left in range(len(entries)):
-        monkeypatch.setattr("argnn.settings.stored.stored_settings", lambda n=left: entries[n:])
+        monkeypatch.setattr("argnn.settings.resolve.stored_settings", lambda n=left: entries[n:])
         found = find_settings("texas", directed=True, preset="default", method="gcn")
         note = FOR_UNDIRECTED if entries[left].edges == "undirected" else ""
         assert found.source == entries[left].source + note

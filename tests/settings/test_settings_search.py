@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from argnn.nn import MODELS
-from argnn.settings.stored import stored_settings
+from argnn.settings.resolve import stored_settings
 
 RECORD = Path(__file__).resolve().parents[2] / "docs" / "settings_search.jsonl"
 ROWS = [json.loads(line) for line in RECORD.read_text().splitlines()]

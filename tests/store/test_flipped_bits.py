@@ -15,11 +15,9 @@ from argnn.estimators import load
 from argnn.files import read_checked
 from argnn.runs.parallel import run_splits
 from argnn.runs.prepare import Request, prepare
-from argnn.runs.run import finished_row
 from argnn.runs.train_one import curvature_file, load_curvature
 from argnn.settings.run_config import RunConfig
-from argnn.store.geometry_record import read_geometry, write_geometry
-from argnn.store.results import append_row, read_rows
+from argnn.store.results import read_rows
 from argnn.store.run_folder import (
     RunFolder,
     create_run,
@@ -27,7 +25,7 @@ from argnn.store.run_folder import (
     read_checkpoint,
     write_checkpoint,
 )
-from result_rows import several
+from result_rows import append_row, several
 
 FLIPS = 60
 
@@ -54,7 +52,7 @@ def written(tmp_path_factory):
         folder = create_run(root / "run", plan.config.to_json())
         run_splits(plan, folder)
     record = {"epoch": 1, "ricci_energy": 0.5, "smoothness_energy": 0.25, "metric_change": 0.125}
-    write_geometry(folder, 0, [{**record, "lyapunov": 0.0625}])
+    folder.write_geometry(0, [{**record, "lyapunov": 0.0625}])
     values = {"history": [{"epoch": 1, "loss": 0.5}], "best": 33.25}
     write_checkpoint(folder.checkpoint(0), {"w": torch.arange(6.0)}, values, "run")
     return folder
@@ -67,10 +65,10 @@ def told(folder: RunFolder) -> dict[str, object]:
     tensors, values = read_checkpoint(folder.checkpoint(0), "run")
     return {
         "config": RunConfig.from_json(config, "config.json"),
-        **{f"{split} {k}": v for split in (0, 1) for k, v in finished_row(folder, split).items()},
+        **{f"{split} {k}": v for split in (0, 1) for k, v in folder.finished_row(split).items()},
         "weights": {name: part.tolist() for name, part in model.model_.state_dict().items()},
         "model": (model.temperature_, model.val_score_, model.classes_.tolist()),
-        "geometry": read_geometry(folder, 0),
+        "geometry": folder.read_geometry(0),
         "tensors": {name: tensor.tolist() for name, tensor in tensors.items()},
         "values": values,
         "code": read_checked(folder.code, ("sessions",))["sessions"],

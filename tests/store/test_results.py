@@ -3,13 +3,12 @@
 import json
 import logging
 import os
-import threading
 
 import pytest
 
 from argnn.errors import RunError
-from argnn.store.results import FORMAT, ResultsFile, append_row, read_rows
-from forked import Forked, code
+from argnn.store.results import FORMAT, ResultsFile, read_rows
+from result_rows import append_row
 
 
 def row(cell="aa", **changes):
@@ -295,40 +294,6 @@ def test_second_writer_is_refused(path):
     with ResultsFile(path) as file:
         file.append(row())
     assert len(read_rows(path)) == 1
-
-
-def test_single_rows_wait_for_the_writer(path):
-    writer = threading.Thread(target=append_row, args=(path, row("bb")))
-    with ResultsFile(path) as file:
-        writer.start()
-        writer.join(timeout=0.2)
-        assert writer.is_alive()
-        file.append(row("aa"))
-    writer.join(timeout=10)
-    assert [item["cell"] for item in read_rows(path)] == ["aa", "bb"]
-
-
-WRITER = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[3])
-from tests.store.test_results import row
-from argnn.store.results import append_row
-for number in range(25):
-    append_row(Path(sys.argv[1]), row(f"{sys.argv[2]}-{number}", note="x" * 5000))
-"""
-
-
-def test_several_processes_do_not_mix_their_lines(path, request, tmp_path):
-    root = request.config.rootpath
-    writers = [Forked(code, WRITER, path, n, root, cwd=tmp_path) for n in range(2)]
-    assert [writer.communicate() for writer in writers] == [("", "")] * 2
-    assert [writer.returncode for writer in writers] == [0, 0]
-    for writer in writers:
-        writer.end()
-    assert {item["cell"] for item in read_rows(path)} == {
-        f"{n}-{number}" for n in range(2) for number in range(25)
-    }
 
 
 @pytest.mark.parametrize(

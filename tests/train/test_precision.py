@@ -3,6 +3,7 @@ import torch
 
 from argnn.nn import ARGNN, GCN, MLP
 from argnn.train import TrainConfig, fit, scores_and_metrics
+from argnn.train.devices import PRECISIONS, products_in
 
 from .cases import assert_same_weights, model_of, task_of, two_blocks, weights
 
@@ -111,3 +112,72 @@ def test_bfloat16_gives_the_same_bits_twice():
     runs = [trained(MODELS["gcn"], "bfloat16") for _ in range(2)]
     assert_same_weights(weights(runs[0][0]), weights(runs[1][0]))
     assert runs[0][1].history == runs[1][1].history
+
+
+MATMUL = torch.backends.cuda.matmul
+
+
+@pytest.fixture(params=["none", "ieee"])
+def before(request):
+    found, MATMUL.fp32_precision = MATMUL.fp32_precision, request.param
+    yield request.param
+    MATMUL.fp32_precision = found
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_tf32_is_allowed_inside_and_the_former_state_comes_back(precision, before):
+    allowed = []
+
+    def fail():
+        allowed.append(MATMUL.allow_tf32)
+        with products_in("tf32"):
+            allowed.append(MATMUL.allow_tf32)
+        allowed.append(MATMUL.allow_tf32)
+        raise KeyError
+
+    with pytest.raises(KeyError), products_in(precision):
+        fail()
+    assert allowed == [precision == "tf32", True, precision == "tf32"]
+    assert MATMUL.fp32_precision == before
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_who_has_allowed_tf32_keeps_it(precision):
+    MATMUL.allow_tf32 = True
+    try:
+        with products_in(precision):
+            assert MATMUL.allow_tf32
+        assert MATMUL.allow_tf32
+    finally:
+        MATMUL.allow_tf32 = False
+
+
+def test_tf32_is_allowed_forward_and_back_and_changes_nothing_on_a_cpu():
+    allowed = {"forward": set(), "backward": set()}
+
+    class Watching(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            allowed["forward"].add(MATMUL.allow_tf32)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            allowed["backward"].add(MATMUL.allow_tf32)
+            return grad
+
+    class WatchedGCN(GCN):
+        def forward_with_metric(self, x, edge_index):
+            scores, metrics = super().forward_with_metric(x, edge_index)
+            return Watching.apply(scores), metrics
+
+    def watched():
+        return WatchedGCN(6, 8, 2)
+
+    model, result, _ = trained(watched, "tf32")
+    assert allowed == {"forward": {True, False}, "backward": {True}}  # False: it counts layers
+    assert not MATMUL.allow_tf32
+    exact, expected, _ = trained(watched, "float32")
+    assert result.history == expected.history
+    assert_same_weights(weights(model), weights(exact))

@@ -28,7 +28,7 @@ def train(graph, record, resume_from=None, save=None, **changes):
     return weights(model), result.history
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
 def test_recorded_run_has_the_bits_of_the_usual_one(graph, precision):
     plain, plain_history = train(graph, False, precision=precision)
     recorded, history = train(graph, True, precision=precision)

@@ -131,6 +131,12 @@ def test_scores_of_classes_are_those_of_scikit_learn():
     assert found.average_precision == pytest.approx([*expected, None])
 
 
+def test_nodes_are_counted_in_whole_numbers_where_no_answer_is_right():
+    found = class_scores(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([1, 1]))
+    assert found.support == [0, 2]
+    assert {type(count) for count in found.support} == {int}
+
+
 def test_classes_are_too_many_for_a_confusion_matrix():
     logits = torch.randn(9, MOST_CONFUSED + 1, generator=torch.Generator().manual_seed(0))
     assert class_scores(logits, torch.arange(9)).confusion is None

@@ -7,12 +7,12 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
 from argnn.errors import ConfigError
 from argnn.train import SELECTIONS, LinkPrediction, NodeClassification, TrainConfig, fit
+from argnn.train.scores import rare_class
 from argnn.train.selection import (
     area_under_curve,
     average_precision,
     class_score,
     f1_macro,
-    rare_class,
     selection_of,
 )
 

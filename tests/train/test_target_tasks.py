@@ -134,6 +134,23 @@ def test_constant_validation_targets_have_no_r2():
         regression(targets).configured(TrainConfig(select="r2"))
 
 
+def test_labels_of_no_validation_node_have_no_average_precision():
+    targets = (planted_values()[1] > 0).float()
+    targets[parts(200)["val_mask"]] = 0
+    with pytest.raises(ConfigError, match="no average precision: choose by loss"):
+        labels(targets).configured(TrainConfig())
+    labels(targets).configured(TrainConfig(select="loss"))
+
+
+@pytest.mark.parametrize("make", [regression, labels])
+def test_a_score_that_is_not_defined_ends_the_training(make):
+    """Also where the settings name no score, so that nothing was checked before."""
+    targets = (planted_values()[1] > 0).float()
+    targets[parts(200)["val_mask"]] = 0
+    with pytest.raises(ConfigError, match="do not define the score that chooses the epoch"):
+        quick_fit("mlp", make(targets), planted_values()[0], epochs=1)
+
+
 def test_class_weights_and_homophily_belong_to_classes():
     task = regression(planted_values()[1])
     with pytest.raises(ConfigError, match="class_weight belongs to classes"):

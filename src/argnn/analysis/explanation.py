@@ -102,7 +102,7 @@ def explain_node(model: AbstractNodeModel, graph: Data, node: int) -> NodeExplan
     for number, (conv, h, g) in enumerate(layers, start=1):
         assert isinstance(conv, ARConv)
         rows += [{"layer": number, **row} for row in _messages(conv, h, g, hood, node)]
-        on_features = number == 1 and conv.modulation == "scalar" and model.encoder is None
+        on_features = number == 1 and conv.message_form.on_inputs and model.encoder is None
         axes += _axes(number, g, node, features if on_features else None)
     return NodeExplanation(
         node=node,
@@ -156,7 +156,7 @@ def _heard_from(
     mapped, sent = (message[source] for message in messages)
     length = mapped.norm(dim=-1)
     tau = attention = torch.full_like(length, torch.nan)
-    if conv.modulation != "scalar":
+    if not conv.message_form.on_edges:
         factor = message_gain(mapped, sent, g[node].expand(len(sent), *g.shape[1:]), conv.eps0)
     else:
         edges = torch.stack([source, torch.full_like(source, node)])

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.functional.neighborhood import edges_of
-from argnn.nn import ARGNN, AbstractNodeModel
+from argnn.nn import ARGNN, MESSAGE_FORMS, AbstractNodeModel
 
 
 @torch.no_grad()
@@ -59,7 +59,7 @@ def learned_layers(model: AbstractNodeModel, graph: Data) -> list[Layer]:
     entered, states, metrics = observed(model, graph)
     # The encoded input may stand before the states of the layers.
     left = states[-len(metrics) :]
-    points = entered if model.formulation.modulation == "scalar" else left
+    points = entered if MESSAGE_FORMS[model.formulation.modulation].on_inputs else left
     return [Layer(h.cpu(), g.cpu()) for h, g in zip(points, metrics, strict=True)]
 
 

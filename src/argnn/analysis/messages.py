@@ -71,13 +71,13 @@ def _messages(conv: Any, x: Tensor, layer: Layer, pairs: Tensor, graph: Data) ->
     h, g, norm = layer.h, layer.g, conv.neighbor_norm
     tau = _in_chunks(lambda e: AF.edge_modulation(h, g, e, conv.eps0), pairs)
     attention = None
-    if conv.modulation == "scalar" and conv.attention:
+    if conv.message_form.on_edges and conv.attention:
         raw = _in_chunks(lambda e: AF.edge_attention(h, g, e, neighbor_norm=norm), pairs)
         attention = raw.sigmoid()
     weight = torch.zeros_like(tau)
     for number, direction in enumerate(conv.directions()):
         constant = _constant_weights(graph, pairs, direction, conv.normalization)
-        if conv.modulation == "scalar":
+        if conv.message_form.on_edges:
             weight += constant * tau * (1 if attention is None else attention)
         else:
             mapped = conv.sent(number * conv.hops, x, None)

@@ -21,7 +21,7 @@ from argnn.analysis.properties import class_names, labels_of
 from argnn.analysis.variation import spearman
 from argnn.csv_cells import safe_cell
 from argnn.data import features_and_edges
-from argnn.errors import ConfigError
+from argnn.errors import ConfigError, package_needed
 from argnn.files import write_output
 from argnn.functional.neighborhood import edges_of, neighborhood
 
@@ -270,7 +270,5 @@ def require_pandas() -> Any:
 
 
 def _required(package: str, what: str) -> Any:
-    try:
+    with package_needed(f"{what} need {package}: pip install 'argnn[tables]'"):
         return importlib.import_module(package)
-    except ImportError as error:
-        raise ConfigError(f"{what} need {package}: pip install 'argnn[tables]'") from error

@@ -5,7 +5,7 @@ A study is an experiment of the package whose name begins with ``ablate-``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from argnn.analysis.figures import Bar
@@ -124,6 +124,7 @@ def _level(study: Experiment, data: str, label: str, rows: Sequence[Row]) -> dic
     validation = {run: value for run, value in chosen.items() if value is not None}
     courses = [row["course"] for row in finished if "course" in row]
     epochs = [c["converged_at"] for c in courses if c["converged_at"] is not None]
+    paces = [row["seconds"] / row["epochs_run"] for row in finished]
     printed = find_published(study.task, study.score, label, data)
     return {
         "level": label,
@@ -133,8 +134,8 @@ def _level(study: Experiment, data: str, label: str, rows: Sequence[Row]) -> dic
         "runs": len(rows),
         "unstable": sum(is_unstable(row) for row in rows),
         "converged_at": median(epochs) if epochs else None,
-        "seconds_per_epoch": _mean([row["seconds"] / row["epochs_run"] for row in finished]),
-        "parameters": _mean([row["num_parameters"] for row in finished]),
+        "seconds_per_epoch": statistic(paces)["mean"],
+        "parameters": statistic([row["num_parameters"] for row in finished])["mean"],
         "peak_memory_mib": max(map(_memory, finished), default=None),
         "published": [
             {"value": value.value / 100, "source": value.source, "protocol": value.protocol}
@@ -151,10 +152,6 @@ def _differences(study: Experiment, scores: Mapping[str, Mapping[Pair, float]]) 
     others = [label for label, runs in scores.items() if label != study.reference and runs]
     tests = with_holm([paired_comparison(scores[label], base) for label in others])
     return dict(zip(others, tests, strict=True))
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
 
 
 def _memory(row: Row) -> float:

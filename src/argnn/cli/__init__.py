@@ -23,7 +23,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
 )
 from argnn.cli.app import EXAMPLE, NOTHING, InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
-from argnn.runs.machine import ending_as_interrupts
+from argnn.runs.machine import ending_as_interrupts, noting_ctrl_c
 from argnn.runs.ranks import is_leader, leave_process, meeting
 from argnn.version import __version__
 
@@ -50,10 +50,7 @@ def _exit_code(arguments: Sequence[str] | None, signals: Sequence[int]) -> int:
         words, began = sys.argv[1:] if arguments is None else arguments, time.monotonic()
         with meeting():
             if not is_leader():
-                from argnn.runs.parallel import follow
-
-                follow()
-                return 0
+                return _followed()
             code = app(args=list(words) or ["--help"], prog_name="argnn", standalone_mode=False)
         logger.debug("argnn %s: %.1f s in all", __version__, time.monotonic() - began)
         if code == _INTERRUPTED:
@@ -84,8 +81,22 @@ def _exit_code(arguments: Sequence[str] | None, signals: Sequence[int]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _followed() -> int:
+    """Do what the first process says; after Ctrl-C, which it hears as well, until it has ended."""
+    from argnn.runs.parallel import follow
+
+    with noting_ctrl_c() as noted:
+        try:
+            follow()
+        except Exception:
+            if not noted:
+                raise
+            return _INTERRUPTED
+    return 0
+
+
 def _usage_words(error: Any) -> str:
-    """What is wrong with the words of a command: what was meant, or an example."""
+    """What is wrong with the words of a command, with a suggestion or an example."""
     if close := getattr(error, "possibilities", None):
         return f"{error.message}; did you mean {' or '.join(close)}?"
     text: str = error.format_message()

@@ -1,4 +1,4 @@
-"""``argnn ablate``: change one part of argnn, level by level, and see what it is worth."""
+"""``argnn ablate``: vary one part of argnn and compare the levels."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

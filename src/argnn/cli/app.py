@@ -1,4 +1,4 @@
-"""The application every command joins, and what all of them share."""
+"""The application to which commands are added, and functions that they share."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -36,14 +36,14 @@ app = typer.Typer(
 def command(
     heading: str, example: str, *listed: Parameter | options.Group
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Join a command to the application.
+    """Add a command to the application.
 
     Args:
         heading: Under which the help lists it.
         example: A use of it, which its help shows, and its errors about missing words.
         *listed: Its arguments and options, one by one or in groups. The function gets those that
-            it names, with ``**rest`` all others, and as ``given`` one object with all of them and
-            Typer's ``context``.
+            are among its parameters. A parameter ``**rest`` gets all others, and ``given`` one
+            object with all of them and Typer's ``context``.
     """
     groups = [[one] if isinstance(one, Parameter) else one for one in listed]
     parameters = [one for group in groups for one in group]
@@ -74,7 +74,7 @@ def complain(message: str) -> None:
 
 
 class InterruptedWorkError(Exception):
-    """Ctrl-C, with what is kept in words."""
+    """Ctrl-C, with words that say what is kept."""
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def writing(*outputs: Path | None) -> Iterator[None]:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """What changes when a file or folder is put in its place, which is one step."""
+    """What identifies the file or folder at a path; it changes when another one is put there."""
     try:
         facts = path.stat()
     except OSError:
@@ -123,7 +123,7 @@ def print_json(document: Any) -> None:
 def print_listing(
     rows: Sequence[Any], table: Callable[[Any], RenderableType], as_json: bool
 ) -> None:
-    """Print what there is: as one document, or as a table."""
+    """Print a list: as one JSON document, or as a table."""
     if as_json:
         print_json(rows)
     else:

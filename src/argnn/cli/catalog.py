@@ -1,4 +1,4 @@
-"""What there is: ``argnn datasets``, ``inspect``, ``models`` and ``demo``."""
+"""``argnn datasets``, ``inspect``, ``models`` and ``demo``."""
 
 from pathlib import Path
 

@@ -6,15 +6,15 @@ import typer
 
 #: What Typer calls, with the context and the beginning of a word where it asks for them. It keeps
 #: what begins like that.
-Values = Callable[..., Iterable[str | tuple[str, str]]]
+ValueSource = Callable[..., Iterable[str | tuple[str, str]]]
 
 
-def one_of(*values: str) -> Values:
+def one_of(*values: str) -> ValueSource:
     """Always the same values."""
     return lambda: values
 
 
-def chosen_from(kind: str) -> Values:
+def chosen_from(kind: str) -> ValueSource:
     """The names of a table of the package, such as ``decoders``."""
 
     def names() -> Iterable[str]:

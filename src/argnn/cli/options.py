@@ -1,4 +1,4 @@
-"""The options of commands: how one is declared, and those that several commands share."""
+"""How an option of a command is declared, and the options that several commands share."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Group = Sequence[Parameter]
 REQUIRED = Parameter.empty
-#: All that the user said to a command, by the names of its options.
+#: The values of all options of a command, by their names.
 Given = SimpleNamespace
 
 #: Headings of the help, and the options under them; those of a group below have its heading.
@@ -46,7 +46,7 @@ def option(
     words: str,
     *flags: str,
     default: Any = None,
-    values: completion.Values | None = None,
+    values: completion.ValueSource | None = None,
     **more: Any,
 ) -> Parameter:
     """An option of a command.
@@ -75,7 +75,7 @@ def argument(
     words: str,
     *,
     default: Any = None,
-    values: completion.Values | None = None,
+    values: completion.ValueSource | None = None,
     **more: Any,
 ) -> Parameter:
     """A word of a command without a flag; as :func:`option`."""
@@ -227,7 +227,11 @@ _BATCHES = _in_panel(
         values=one_of("whole", "clusters"),
     ),
     option("parts", int, "Clusters of the graph; with --batching clusters."),
-    option("clusters_per_batch", int, "Clusters of a batch; with --batching clusters."),
+    option(
+        "clusters_per_batch",
+        int,
+        "Clusters of a batch, else a quarter of all; with --batching clusters.",
+    ),
     option("halo", int, "Hops around its clusters that a batch sees; with --batching clusters."),
 )
 #: What a run is to do: see :func:`requested`.
@@ -239,8 +243,7 @@ def graph_columns(given: Mapping[str, Any]) -> "Columns":
     """What the options of :data:`GRAPH` say about columns."""
     from argnn.data.import_options import Columns
 
-    values = {field.name: given[field.name] for field in fields(Columns)}
-    return Columns(**{**values, "drop": tuple(given["drop"] or ())})
+    return Columns.among(given)
 
 
 def requested(given: Mapping[str, Any], **changes: Any) -> "Request":
@@ -250,7 +253,7 @@ def requested(given: Mapping[str, Any], **changes: Any) -> "Request":
         given: The options by the names of their parameters; those of both groups are there.
         **changes: Entries of the request that replace them.
     """
-    from argnn.settings.class_weights import parsed_class_weight
+    from argnn.settings.options import parsed_class_weight
     from argnn.settings.resolve import Request
 
     names = (

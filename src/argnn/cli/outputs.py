@@ -1,4 +1,4 @@
-"""What trained models give: ``argnn predict``, ``export``, ``analyze`` and ``figures``."""
+"""``argnn predict``, ``export``, ``analyze``, ``importances`` and ``figures``."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def predict(as_json: bool, **rest: Any) -> None:
 
 
 def _rule_lines(rule: dict[str, Any] | None) -> list[str]:
-    """From where a node is of a class, where that is not the more probable one."""
+    """The threshold between two classes, where it is not a probability of one half."""
     if rule is None:
         return []
     return [f"A node is of class {rule['class']} from probability {rule['from_probability']:.3g}."]

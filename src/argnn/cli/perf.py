@@ -29,7 +29,7 @@ from argnn.waiting import USER_WAIT_POLICY
         "gcn-pyg, gat.",
     ),
     options.DEVICE,
-    option("dtype", str, "float32, or bfloat16 by autocast.", default="float32"),
+    option("dtype", str, "float32, tf32, or bfloat16 by autocast.", default="float32"),
     option("dropout", float, "Dropout of every model.", default=0.0),
     option("penalties", bool, "Steps of argnn with both penalties."),
     option("repeats", int, "Most measured steps of a row.", default=20),
@@ -42,6 +42,7 @@ from argnn.waiting import USER_WAIT_POLICY
     option("threads", int, "CPU threads; all cores if not given."),
     option("seed", int, "Seed of graph, features and weights.", default=0),
     option("memory", bool, "Measure peak memory.", "--memory/--no-memory", default=True),
+    option("record", bool, "On a GPU, also time steps as recorded CUDA graphs, as training does."),
     option(
         "scaling",
         bool,
@@ -81,8 +82,9 @@ def _print_perf(result: dict[str, Any], console: Console) -> None:
 
     config, measurements = result["config"], result["measurements"]
     console.print(
-        f"{result['device']}, {result['threads']} threads, {config['layers']} layers of "
-        f"{config['channels']} channels, {config['dtype']}, seed {config['seed']}",
+        f"{result['device']}, {result['threads']} thread{'s' if result['threads'] > 1 else ''}, "
+        f"{config['layers']} layers of {config['channels']} channels, {config['dtype']}, "
+        f"seed {config['seed']}",
         style="bold",
     )
     if config["scaling"]:

@@ -39,7 +39,7 @@ _FILE_WIDTH = 160
         values=one_of(*_FORMATS),
     ),
     option("out", Path, "Write to a file; .md, .csv, .tex, .json say the format."),
-    option("reference", str, "Method to test rivals against; argnn if there is one."),
+    option("reference", str, "Method to test rivals against; the experiment's, or argnn."),
     option("diagram", Path, "Draw average ranks to a .pdf, .svg or .png file."),
     option(
         *("published", bool, "Show published figures beside ours.", "--published/--no-published"),
@@ -101,7 +101,7 @@ def _chosen_format(given: str | None, as_json: bool, out: Path | None) -> str:
 def _check_outputs(
     files: Sequence[Path], out: Path | None, diagram: Path | None, force: bool
 ) -> None:
-    """Refuse to write over what is there, the results, or one output over the other."""
+    """Raise if an output would replace a file, the results, or the other output."""
     from argnn.files import require_writable
 
     taken = {path.resolve(): path for path in files}

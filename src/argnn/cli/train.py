@@ -1,6 +1,7 @@
 """``argnn train``: begin a run or continue one, and show its scores."""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -14,7 +15,7 @@ from argnn.errors import ConfigError
 from argnn.runs.progress import CountingBar, SplitProgress
 
 if TYPE_CHECKING:
-    from argnn.runs.pool import Tell
+    from argnn.runs.pool import TellEpoch
     from argnn.runs.prepare import Draft, Plan
     from argnn.runs.trial import TrialJob
     from argnn.settings.resolve import Request
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from argnn.store.run_folder import RunFolder
 
 
-#: What may be said when a run is continued; everything else is known from the run.
+#: Options that may be given with --resume; everything else is known from the run.
 _WITH_RESUME = (
     *("data", "resume", "data_root", "workers", "dashboard", "as_json", "quiet", "verbose"),
 )
@@ -63,20 +64,17 @@ def train(given: options.Given) -> None:
         if given.batching == "clusters":
             raise ConfigError("a dashboard needs the whole graph at once: leave out --dashboard")
     console = output_console(given.as_json)
-    if _goes_on(given.out, given.data_root):
+    if _goes_on(given.out, given.resume, given.data_root):
         folder, plan = _continued(given.out, given.data, None, given.workers)
     elif given.resume is not None:
         _refuse_settings(given.context)
         folder, plan = _continued(given.resume, given.data, given.data_root, given.workers)
     else:
-        from argnn.settings.resolve import AUTO, Request
-        from argnn.settings.tuned import read_tuned
+        from argnn.settings.resolve import usual_request
 
         if given.data is None:
             raise ConfigError("name a data set (see argnn datasets), a graph file, or --resume RUN")
-        # Model, preset and task that the user need not name: those of a file, where one is given.
-        file = given.settings_file
-        usual = Request(given.data, task=AUTO) if file is None else read_tuned(Path(file))
+        usual = usual_request(given.data, given.settings_file)
         request = options.requested(  # which reads the parameters that are not named here
             vars(given),
             model=given.model or usual.model,
@@ -91,15 +89,16 @@ def train(given: options.Given) -> None:
         _run(plan, folder, console, given.as_json, given.dashboard)
 
 
-def _goes_on(out: Path | None, data_root: str | None) -> TypeGuard[Path]:
-    """Whether torchrun has started this command again, and its run is there to be continued."""
+def _goes_on(out: Path | None, resume: Path | None, data_root: str | None) -> TypeGuard[Path]:
+    """Whether torchrun has started this command again, so that its run is to be continued."""
     from argnn.runs.ranks import rank_count, was_restarted
+    from argnn.store.run_folder import is_begun_by
 
-    if rank_count() > 1 and out is None:
+    if rank_count() > 1 and out is None and resume is None:
         raise ConfigError("with torchrun name the run folder, so that a restart finds it: --out")
     if rank_count() > 1 and data_root is not None:
         raise ConfigError("with torchrun set $ARGNN_DATA for all processes, not --data-root")
-    return was_restarted() and out is not None and (out / "config.json").exists()
+    return was_restarted() and out is not None and is_begun_by(out, sys.argv[1:])
 
 
 def _refuse_settings(context: typer.Context) -> None:
@@ -115,6 +114,7 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
     """A new run. Its folder is made last: whatever is wrong leaves nothing behind."""
     from argnn.data.inspect import class_warnings, leak_warnings
     from argnn.runs.prepare import draft
+    from argnn.runs.ranks import rank_count
     from argnn.runs.tables import chosen_table, metric_sentence, trial_table
     from argnn.store.run_folder import create_run, default_run_path, require_free
 
@@ -135,7 +135,8 @@ def _begun(request: "Request", out: Path | None, console: Console) -> "tuple[Run
             console.print(trial_table(config.trial))
             say(console, metric_sentence(config.trial))
     path = out or default_run_path(config.graph["name"], config.model, config.preset)
-    return create_run(path, config.to_json()), plan
+    command = sys.argv[1:] if rank_count() > 1 else None
+    return create_run(path, config.to_json(), command), plan
 
 
 def _settled(made: "Draft", console: Console) -> "Plan":
@@ -154,7 +155,7 @@ def _settled(made: "Draft", console: Console) -> "Plan":
 
 def _trial_teller(
     made: "Draft", console: Console, counting: CountingBar, noted: list[int]
-) -> "Tell":
+) -> "TellEpoch":
     """Say once what is tried, and how far it is; stop when a Ctrl-C was noted."""
     from argnn.runs.pool import StopEarly
     from argnn.runs.trial import EpochCount
@@ -192,9 +193,9 @@ def _run(
     plan: "Plan", folder: "RunFolder", console: Console, as_json: bool, dashboard: bool
 ) -> None:
     from argnn.runs.parallel import run_splits
-    from argnn.runs.run import short_row
     from argnn.runs.summary import summary
     from argnn.runs.train_one import precompute_curvature
+    from argnn.store.run_folder import short_row
 
     with CountingBar(console, "curvature of edges") as counting:
         precompute_curvature(plan.config, plan.graph, counting)
@@ -215,8 +216,15 @@ def _run(
 
 
 def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console: Console) -> None:
+    from argnn.runs.problems import class_labels
     from argnn.runs.summary import LEAST_SEEDS, SMALL_GRAPH, summary
-    from argnn.runs.tables import class_table, pooled_sentence, score_table, twin_sentence
+    from argnn.runs.tables import (
+        class_table,
+        one_split_sentence,
+        pooled_sentence,
+        score_table,
+        twin_sentence,
+    )
 
     config, total = plan.config, summary(rows)
     if total["splits"]:
@@ -228,6 +236,8 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
         if total["splits"] > 1:
             shared = "; folds share training nodes, so a rough one" if "pooled" in total else ""
             say(console, f"Interval: {total['interval']}, n = {total['splits']}{shared}.")
+        elif sentence := one_split_sentence(next(row for row in rows if "error" not in row)):
+            say(console, sentence)
         if pooled := pooled_sentence(total):
             say(console, pooled)
         if (table := class_table(total)) is not None:
@@ -244,7 +254,8 @@ def _print_scores(plan: "Plan", folder: "RunFolder", rows: "list[Row]", console:
             holders = [
                 split for split, absent in total["absent_classes"].items() if label in absent
             ]
-            console.print(f"No test node of class {label} in split {', '.join(holders)}.")
+            name = class_labels(plan.graph)[label]
+            say(console, f"No test node of class {name} in split {', '.join(holders)}.")
         say(console, f"Protocol: {total['protocol']}.")
     say(console, f"Run folder: {folder.root}")
 

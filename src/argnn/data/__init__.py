@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from argnn.names_on_use import names_on_use
+from argnn.registry import names_on_use
 
 if TYPE_CHECKING:
     from argnn.data.assemble import features_and_edges

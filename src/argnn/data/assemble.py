@@ -385,10 +385,16 @@ def _weight(source: Data, edge_index: Tensor) -> Tensor | None:
     """The weights of the edges, if the user asked for them."""
     if not source.get("keep_weight"):
         return None
-    weight = _tensor(source, "edge_weight").double().flatten()
+    return checked_weights(_tensor(source, "edge_weight"), edge_index)
+
+
+def checked_weights(given: Any, edge_index: Tensor) -> Tensor:
+    """Weights ``[E]`` of edges, if they are finite and not negative; ``[E, 1]`` will do, too."""
+    given = torch.as_tensor(given)
+    weight: Tensor = given.double().flatten()
     expected = f"[{edge_index.size(1)}], one per edge"
     fits = weight.numel() == edge_index.size(1)
-    _check_shape("edge_weight", source.edge_weight, fits, expected)
+    _check_shape("edge_weight", given, fits, expected)
     if place := _first(~torch.isfinite(weight.float())):
         (row,) = place
         raise DataError(f"edge_weight[{row}] is not finite (got {weight[row].item()})")

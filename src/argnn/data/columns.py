@@ -5,7 +5,7 @@ a column of zeros and ones says where that happened.
 """
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -28,7 +28,10 @@ Part = tuple[NDArray[Any], int]
 NewArray = Callable[..., NDArray[Any]]
 
 #: Texts that stand for a missing value, in small letters. Beside numbers "none" is one, too.
-_NO_WORD = {"", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "?", "-", "--"}
+#: The errors of spreadsheets are missing values, too.
+_NO_WORD = {"", "na", "n/a", "n.a.", "<na>", "nan", "null", "?", "-", "--"} | {
+    *("#n/a", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"),
+}
 _NO_NUMBER = {*_NO_WORD, "none"}
 _TRUTH = {"true": 1.0, "false": 0.0}
 #: Largest absolute value of a feature, which has 32 bits.
@@ -380,3 +383,12 @@ def feature_count(rule: Mapping[str, Any]) -> int:
         return int(rule["size"])
     more = len(date_names("", "", has_time=rule["time"])) if rule["kind"] == "date" else 1
     return more + int(rule["indicator"])
+
+
+def column_places(rules: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], slice]]:
+    """The rule of each column of a table, and which features it made."""
+    start = 0
+    for rule in rules:
+        stop = start + feature_count(rule)
+        yield rule, slice(start, stop)
+        start = stop

@@ -1,6 +1,7 @@
 """The columns of a table of edges, which may come in parts: both ends, weights and times."""
 
 import math
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -59,14 +60,26 @@ def edge_columns(
 
 def end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
     """The columns of both ends of an edge."""
-    for ends in _ENDS:
-        if set(ends) <= set(edges.columns):
-            return ends
     names = list(edges.columns)
+    for plain in (str, _plain_name):  # exact names first
+        by_name = {plain(name): name for name in reversed(names)}
+        for source, target in _ENDS:
+            if source in by_name and target in by_name:
+                return by_name[source], by_name[target]
     if len(names) < 2:
         raise DataError(f"{edges.origin}: an edge needs two columns, source and target")
     notes.append(f"{edges.origin}: edges go from column {names[0]} to column {names[1]}")
     return names[0], names[1]
+
+
+def _plain_name(name: str) -> str:
+    """A name of a column in small letters, without what says that it holds ids of nodes.
+
+    Example:
+        >>> [_plain_name(name) for name in ("Source", "source_id", "FromNodeId")]
+        ['source', 'source', 'from']
+    """
+    return re.sub(r"[_ ]?(node)?[_ ]?(id)?$", "", name.lower())
 
 
 def _weights(edges: Table, column: str, decimal: str | None) -> Numbers:

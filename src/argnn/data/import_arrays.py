@@ -16,14 +16,13 @@ from argnn.data.import_graph import (
     structure_rule,
     written_schema,
 )
-from argnn.data.import_options import ImportOptions, no_features
+from argnn.data.import_options import WEIGHT_NAMES, ImportOptions, no_features
 from argnn.data.node_ids import NodeId
 from argnn.data.schema import Schema
 from argnn.data.structural_features import Structure, check_edges, structural_features
 from argnn.data.targets import TARGET_TASKS, array_targets, target_names, task_of_array
 from argnn.errors import ConfigError, DataError, error_prefix
 
-_WEIGHT_NAMES = ("weight", "edge_weight")
 _TIME_NAMES = ("time", "edge_time")
 _MOST_NODES_PER_END = 100
 
@@ -145,8 +144,8 @@ def _choose_weights(
     if asked is None:
         notes += ["edge weights ignored (not asked for)"] if has_weights else []
         return
-    if not has_weights or not (any_name or asked in _WEIGHT_NAMES):
-        what = f"they are called {_WEIGHT_NAMES[0]} here" if has_weights else "it has none"
+    if not has_weights or not (any_name or asked in WEIGHT_NAMES):
+        what = f"they are called {WEIGHT_NAMES[0]} here" if has_weights else "it has none"
         raise DataError(f"{origin}: no edge weights '{asked}'; {what}")
     data.keep_weight = True
     notes += without_weightless_edges(data, origin)

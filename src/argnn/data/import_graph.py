@@ -227,6 +227,7 @@ def written_schema(
     label: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """The schema of a graph that was read without one; see ``argnn.data.schema``."""
+    tells = options.weight is not None and options.decimal is not None
     return {
         "version": SCHEMA_VERSION,
         "directed": options.directed,
@@ -234,6 +235,7 @@ def written_schema(
         "num_features": width,
         "id": id_column,
         "weight": options.weight,
+        **({"weight_decimal": options.decimal} if tells else {}),
         "drop": list(options.drop),
         "columns": columns,
         **scaling,
@@ -300,4 +302,7 @@ def column_of_ids(nodes: Table, options: ImportOptions, schema: Schema | None) -
     for name in ((schema or {}).get("id"), "id"):
         if name in nodes.columns:
             return str(name)
-    return next(iter(nodes.columns))
+    first = next(iter(nodes.columns))
+    if first in {rule["name"] for rule in (schema or {}).get("columns") or ()}:
+        raise DataError(f"{nodes.origin}: no column of node ids, such as '{(schema or {})['id']}'")
+    return first

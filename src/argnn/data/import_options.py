@@ -1,20 +1,22 @@
 """The options for reading a graph of the user."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
 
 from argnn.data.columns import is_standardized
 from argnn.data.hashed_words import WORD_FEATURES
 from argnn.data.learned_columns import LEFT_OUT, ColumnOptions
 from argnn.data.structural_features import FEATURE_KINDS
-from argnn.data.tables import listed
+from argnn.data.tables import GIVE_FOLDER, listed
 from argnn.data.written_numbers import DECIMAL_SIGNS
 from argnn.errors import ConfigError, DataError
 
 #: More words would be more features than hashed ones are.
 MAX_CATEGORIES = WORD_FEATURES
 LEAST_FOLDS = 3
+#: What the weights of edges are called where they have no column.
+WEIGHT_NAMES = ("weight", "edge_weight")
 #: Tasks of nodes; ``auto`` looks at the targets.
 NODE_TASKS = ("node", "regression", "multilabel", "auto")
 
@@ -24,9 +26,9 @@ class NoFeaturesError(DataError):
 
 
 def no_features(origin: str, notes: Sequence[str] = ()) -> NoFeaturesError:
-    """The error for a graph without features; notes about columns that were left out say why."""
+    """The error for a graph without features; notes about what was left out say why."""
     kinds = ", ".join(FEATURE_KINDS)
-    left_out = listed([note for note in notes if note.endswith(LEFT_OUT)])
+    left_out = listed([note for note in notes if note.endswith((LEFT_OUT, GIVE_FOLDER))])
     missing = f"{origin}: the nodes have no features" + (f" ({left_out})" if left_out else "")
     return NoFeaturesError(f"{missing}; choose some with features (--features {kinds})")
 
@@ -75,12 +77,19 @@ class Columns:
         return values | ({"standardize": True} if is_standardized(schema) else {})
 
     @classmethod
-    def from_given(cls, values: Mapping[str, Any]) -> "Columns":
+    def from_given(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild what :meth:`given` gave."""
-        return cls(**{**values, "drop": tuple(values.get("drop", ()))})
+        drop = values.get("drop")
+        return cls(**{**values, "drop": () if drop is None else tuple(drop)})
 
     @classmethod
-    def from_record(cls, values: Mapping[str, Any]) -> "Columns":
+    def among(cls, values: Mapping[str, Any]) -> Self:
+        """The options among values by name, which may hold others, too."""
+        names = [field.name for field in fields(cls) if field.name in values]
+        return cls.from_given({name: values[name] for name in names})
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild what :meth:`recorded` gave."""
         return cls.from_given({"standardize": False, **values})
 

@@ -15,15 +15,16 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.columns import described, feature_count
-from argnn.data.graph_store.array_files import Tell, be_silent
+from argnn.data.columns import column_places, described
 from argnn.data.graph_store.opening import check_store
+from argnn.data.import_graph import labelled_nodes
 from argnn.data.import_options import Columns, NoFeaturesError
 from argnn.data.loading import as_store, load_with_or_without_split
 from argnn.data.splits import split_masks
-from argnn.data.tables import listed
+from argnn.data.tables import GIVE_FOLDER, listed
 from argnn.functional import edge_homophily, node_homophily, twin_counts, twin_groups
 from argnn.tables import rich_table
+from argnn.telling import Tell, be_silent
 from argnn.wording import printable
 
 GraphReport = dict[str, Any]
@@ -91,7 +92,7 @@ def _report(graph: Data, data: str, has_features: bool) -> GraphReport:
         },
         "classes": _classes(graph),
         **_targets(graph),
-        "unlabelled": int(_unlabelled(graph).sum()),
+        "unlabelled": int((~labelled_nodes(graph, graph.num_nodes)).sum()),
         "splits": _splits(graph),
         "twins": _twins(graph),
         "columns": _columns(graph, has_features),
@@ -138,7 +139,7 @@ def _targets(graph: Data) -> dict[str, Any]:
     targets = graph.get("targets")
     if targets is None:
         return {}
-    known = targets[~_unlabelled(graph)].double()
+    known = targets[labelled_nodes(graph, graph.num_nodes)].double()
     rows = [
         {
             "name": name,
@@ -148,13 +149,6 @@ def _targets(graph: Data) -> dict[str, Any]:
         for name, values in zip(graph.target_names, known.unbind(1), strict=True)
     ]
     return {"task": graph.target_kind, "targets": rows}
-
-
-def _unlabelled(graph: Data) -> Tensor:
-    known: Tensor = (
-        graph.y if graph.get("targets") is None else -graph.targets.isnan().any(1).long()
-    )
-    return known < 0
 
 
 def _splits(graph: Data) -> dict[str, int]:
@@ -231,19 +225,10 @@ def _feature_warnings(graph: Data, has_features: bool) -> list[str]:
     return warnings
 
 
-def _column_features(graph: Data) -> Iterator[tuple[Mapping[str, Any], slice]]:
-    """The rule of each column of a table, and which features it made."""
-    start = 0
-    for rule in graph.schema["columns"] or []:
-        stop = start + feature_count(rule)
-        yield rule, slice(start, stop)
-        start = stop
-
-
 def _hashed(graph: Data) -> Tensor:
     """Which features are hashes, of which some are always 0."""
     hashed = torch.zeros(graph.x.size(1), dtype=torch.bool)
-    for rule, place in _column_features(graph):
+    for rule, place in column_places(graph.schema["columns"] or []):
         hashed[place] = rule["kind"] in ("hashed", "text")
     return hashed
 
@@ -255,7 +240,7 @@ def leak_warnings(graph: Data) -> list[str]:
     y, warnings = graph.y[rows], []
     if len(y.unique()) < 2:
         return []
-    for rule, place in _column_features(graph):
+    for rule, place in column_places(graph.schema["columns"] or []):
         share = 0.0 if rule["kind"] == "vector" else _told_share(graph.x[rows, place], y)
         if share >= _NEARLY_ALL:
             which = "every" if share == 1 else "nearly every"
@@ -281,12 +266,13 @@ def label_hint(graph: Data) -> str:
     """For a table without labels, which of its columns could hold them."""
     likely = [
         rule["name"]
-        for rule, place in _column_features(graph)
+        for rule, place in column_places(graph.schema["columns"] or [])
         if _is_likely_label(rule, graph.x[:_MOST_COMPARED, place.start])
     ]
     likely.sort(key=lambda name: not any(word in name.lower() for word in _LABEL_WORDS))
     if not likely:
-        return ""
+        beside = [note for note in graph.get("notes") or [] if note.endswith(GIVE_FOLDER)]
+        return f" ({beside[0]})" if beside else ""
     return f"; the column of the classes could be {listed(likely, 3)} (--label {quote(likely[0])})"
 
 
@@ -301,6 +287,10 @@ def _is_likely_label(rule: Mapping[str, Any], values: Tensor) -> bool:
 
 def _named(names: list[str], chosen: Tensor) -> str:
     return listed([name for name, kept in zip(names, chosen.tolist(), strict=True) if kept])
+
+
+def _class_word(name: str) -> str:
+    return f"class {name.removeprefix('class ')}"
 
 
 def class_warnings(graph: Data) -> list[str]:
@@ -318,8 +308,9 @@ def class_warnings(graph: Data) -> list[str]:
     largest = max(classes, key=lambda row: row["nodes"])
     if largest["share"] > _DOMINANT:
         warnings.append(
-            f"{100 * largest['share']:.0f} % of the labelled nodes are of class {largest['name']}: "
-            "look at the macro F1, not at the accuracy (--select f1_macro or average_precision)"
+            f"{100 * largest['share']:.0f} % of the labelled nodes are of "
+            f"{_class_word(largest['name'])}: look at the macro F1, not at the accuracy "
+            "(--select f1_macro or average_precision)"
         )
     if not splits["count"]:
         return [*warnings, "there are too few labels to draw a split: give a column split"]
@@ -327,6 +318,12 @@ def class_warnings(graph: Data) -> list[str]:
     unseen = _named(graph.class_names, seen == 0)
     if unseen:
         warnings.append(f"classes without a training node in the first split: {unseen}")
+    if (judged := graph.y[graph.val_mask[:, 0]].unique()).numel() == 1:
+        name = _class_word(graph.class_names[int(judged)])
+        warnings.append(
+            f"all validation nodes of the first split are of {name}: they cannot tell good epochs "
+            "and settings from bad ones"
+        )
     if not splits["test"]:
         warnings.append("there are no test nodes: nothing will be scored")
     return warnings

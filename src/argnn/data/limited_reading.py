@@ -5,6 +5,7 @@ operating system refuses memory above a limit, and ends the child in time. The c
 numbers and JSON.
 """
 
+import faulthandler
 import gc
 import json
 import math
@@ -128,6 +129,7 @@ def _answer(
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # C++ libraries print a message when they run out of memory
         os.dup2(nowhere, stream)
+    faulthandler.disable()  # it has a copy of the stream: a test run printed its stacks
     torch.set_num_threads(1)  # the other threads were not copied
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _lower(resource.RLIMIT_AS, held + memory)

@@ -29,9 +29,10 @@ from argnn.data.schema import Schema, check_schema
 from argnn.data.specs import DATASETS
 from argnn.data.splits import Folds
 from argnn.data.synthetic import mixed
-from argnn.data.tables import GraphTables, Table
+from argnn.data.tables import GraphTables, Table, listed
 from argnn.errors import ConfigError, DataError
 from argnn.registry import resolve
+from argnn.wording import printable
 
 _EMBEDDED: dict[str, Callable[[], Data]] = {"digits": digits, "mixed": mixed}
 _SUPPORTED = (
@@ -124,30 +125,14 @@ def load(
         >>> graph.edge_rule
         'self-loops removed, both directions listed, duplicates merged'
     """
-    options = ImportOptions(
-        directed=directed,
-        row_normalize=row_normalize,
-        task=task,
-        features=features,
-        label=label,
-        node_id=node_id,
-        weight=weight,
-        time=time,
-        drop=tuple(drop),
-        standardize=standardize,
-        decimal=decimal,
-        month_first=month_first,
-        max_categories=max_categories,
-        seed=seed,
-        folds=folds,
-        groups=groups,
-    )
+    options = ImportOptions.among(locals())
     if schema is not None:
         check_schema(schema)
         if folds is not None:
             raise ConfigError("folds are drawn for training, not where a schema is given")
         stored = {name: schema[name] for name in ("directed", "row_normalize")}
         options = replace(options, **stored, weight=weight or schema.get("weight"))
+        options = replace(options, decimal=decimal or schema.get("weight_decimal"))
     store = as_store(source)
     if store is not None:
         return stored_graph(store, options, schema, draw_split)
@@ -292,9 +277,10 @@ def _read_folder(folder: Path) -> GraphTables:
         names = " and ".join(f"edges.{kind}" for kind in found)
         raise DataError(f"{folder}: holds {names}; keep one")
     if not found:
+        inside = listed(sorted(printable(path.name) for path in folder.iterdir())) or "nothing"
         raise DataError(
-            f"{folder}: a folder needs edges.csv or edges.parquet, which is not there "
-            f"(supported graph files are {_SUPPORTED})"
+            f"{folder}: a folder needs edges.csv or edges.parquet, which is not there (found: "
+            f"{inside}; supported graph files are {_SUPPORTED})"
         )
     read, nodes = readers[found[0]], folder / f"nodes.{found[0]}"
     edges = read(folder / f"edges.{found[0]}")

@@ -1,7 +1,7 @@
 """New nodes of a known graph, and their edges: from files, tables or arrays to numbers."""
 
 from collections import ChainMap
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.assemble import checked_edges
-from argnn.data.edge_columns import end_columns
+from argnn.data.assemble import checked_edges, checked_weights
+from argnn.data.edge_columns import EdgeColumns, end_columns
 from argnn.data.formats import objects
 from argnn.data.formats.parquet_files import read_parquet
 from argnn.data.formats.text_files import read_csv
 from argnn.data.import_graph import ImportedGraph, TableImport, column_of_ids
-from argnn.data.import_options import ImportOptions
+from argnn.data.import_options import WEIGHT_NAMES, ImportOptions
 from argnn.data.limited_reading import read_limited
 from argnn.data.node_ids import ends_of_edges, rows_by_id, rows_of_nodes, shown
 from argnn.data.npz import load_npz
@@ -38,10 +38,13 @@ class NewNodes:
         graph: The nodes without edges, with ``x``, ``node_ids`` and ``notes``. Features of a table
             are encoded by the ``schema``, which is given; those of arrays are as they were.
         edge_index: The new edges by rows of the joined graph, ``[2, E]``.
+        edge_weight: Their weights, ``[E]``; None where the known graph has none. Edges of weight
+            zero, which are none, are left out.
     """
 
     graph: Data
     edge_index: Tensor
+    edge_weight: Tensor | None = None
 
 
 def read_new_nodes(
@@ -51,6 +54,7 @@ def read_new_nodes(
     num_known: int,
     schema: Schema,
     node_id: str | None = None,
+    weighted: bool = False,
 ) -> NewNodes:
     """Read new nodes and their edges.
 
@@ -65,22 +69,47 @@ def read_new_nodes(
         num_known: Number of known nodes.
         schema: How tables of this graph become features.
         node_id: Column of the ids; that of the schema if not given.
+        weighted: Whether edges have weights: in the column of the schema, as the third of each
+            triple, in ``edge_weight`` of an ``.npz`` file, or as ``(edge_index, edge_weight)``.
     """
     by_ids = _is_table(nodes)
+    if isinstance(nodes, Mapping):
+        raise DataError(f"{_NODES}: give a list of dictionaries, one for each node")
     if by_ids:
         graph = _table_graph(nodes, known, schema, node_id)
     else:
-        graph, edges = _arrays(nodes, edges)
+        graph, edges = _arrays(nodes, edges, weighted)
     total = num_known + graph.x.size(0)
+    if weighted:
+        graph.edge_weight = torch.empty(0)
     if graph.get("node_ids") is None:
         graph.node_ids = list(range(num_known, total))
     if edges is None:
-        return NewNodes(graph, _no_edges())
-    if by_ids or _is_table(edges):
+        edges = (_no_edges(), torch.empty(0)) if weighted else _no_edges()
+    elif by_ids or _is_table(edges):
         rows = ChainMap(rows_by_id(graph.node_ids, num_known), known)
-        return NewNodes(graph, _read(edges, lambda: _ends(edges, rows)).data.edge_index)
+        names = (schema.get("weight"), *WEIGHT_NAMES) if weighted else ()
+        decimal = schema.get("weight_decimal")
+        data = _read(edges, lambda: _ends(edges, rows, names, decimal)).data
+        return _new(graph, data.edge_index, data.get("edge_weight"))
     with error_prefix(f"{nodes if isinstance(nodes, Path) else _EDGES}:"):
-        return NewNodes(graph, checked_edges(objects.arrays_data(graph.x, edges), total))
+        edges, weight = _with_weights(edges) if weighted else (edges, None)
+        ends = checked_edges(objects.arrays_data(graph.x, edges), total)
+        return _new(graph, ends, None if weight is None else checked_weights(weight, ends))
+
+
+def _new(graph: Data, edge_index: Tensor, weight: Tensor | None) -> NewNodes:
+    if weight is None:
+        return NewNodes(graph, edge_index)
+    kept = weight != 0
+    return NewNodes(graph, edge_index[:, kept], weight[kept])
+
+
+def _with_weights(edges: Any) -> tuple[Any, Any]:
+    """Arrays of edges and of their weights."""
+    if not isinstance(edges, tuple) or len(edges) != 2:
+        raise DataError("the graph has edge weights: give (edge_index, edge_weight)")
+    return edges
 
 
 def _no_edges() -> Tensor:
@@ -99,13 +128,18 @@ def _read(source: Any, read: Callable[[], ImportedGraph]) -> ImportedGraph:
     return read_limited(source, read) if isinstance(source, Path) else read()
 
 
-def _arrays(nodes: Any, edges: Any) -> tuple[Data, Any]:
+def _arrays(nodes: Any, edges: Any, weighted: bool) -> tuple[Data, Any]:
     """New nodes as arrays, and their edges, which may be in the same file."""
     if isinstance(nodes, Path):
         found = _read(nodes, lambda: ImportedGraph(load_npz(nodes), [], [], {})).data
         if found.get("x") is None:
             raise DataError(f"{nodes}: x is missing, the features of the new nodes")
-        x, origin, edges = found.x, str(nodes), found.edge_index if edges is None else edges
+        if edges is None:
+            edges = found.edge_index
+            if weighted and found.get("edge_weight") is None:
+                raise DataError(f"{nodes}: edge_weight is missing, the weights of the new edges")
+            edges = (edges, found.edge_weight) if weighted else edges
+        x, origin = found.x, str(nodes)
     else:
         x, origin = objects.arrays_data(nodes, _no_edges()).x, _NODES
     if x.dim() != 2 or not len(x):
@@ -179,18 +213,34 @@ def _numbers(table: Table, column: str) -> list[float]:
     return numbers
 
 
-def _ends(edges: Any, rows: Mapping[Hashable, int]) -> ImportedGraph:
-    """The ends of edges by rows of the joined graph, as the edges of a graph."""
+def _ends(
+    edges: Any,
+    rows: Mapping[Hashable, int],
+    weight_names: Sequence[str | None],
+    decimal: str | None,
+) -> ImportedGraph:
+    """The ends of edges by rows of the joined graph, as the edges of a graph.
+
+    ``weight_names`` are those that the column of weights may have; none if edges have no weights.
+    """
     is_table = isinstance(edges, Path) or _is_table(edges)
-    table = _table(edges, _EDGES) if is_table else _pairs(edges)
-    ends = ends_of_edges(table, end_columns(table, []), rows)
-    return ImportedGraph(Data(edge_index=torch.from_numpy(ends)), [], [], {})
+    table = _table(edges, _EDGES) if is_table else _listed_edges(edges, bool(weight_names))
+    ends = end_columns(table, [])
+    data = Data(edge_index=torch.from_numpy(ends_of_edges(table, ends, rows)))
+    if weight_names:
+        wanted = [name for name in weight_names if name is not None]
+        column = next((name for name in wanted if name in table.columns), wanted[0])
+        read = EdgeColumns(ends, ImportOptions(weight=column, decimal=decimal)).values(table)
+        data.edge_weight = checked_weights(read["edge_weight"], data.edge_index)
+    return ImportedGraph(data, [], [], {})
 
 
-def _pairs(edges: Any) -> Table:
-    """A list of pairs of ids as a table."""
-    pairs = edges.tolist() if hasattr(edges, "tolist") else list(edges)
-    for row, pair in enumerate(pairs):
-        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise DataError(f"{_EDGES}, row {row}: an edge is a pair of ids (got {shown(pair)})")
-    return Table(_EDGES, {n: plain_cells([p[at] for p in pairs]) for at, n in enumerate(_ENDS)})
+def _listed_edges(edges: Any, weighted: bool) -> Table:
+    """A list of pairs of ids, or of pairs with a weight, as a table."""
+    rows = edges.tolist() if hasattr(edges, "tolist") else list(edges)
+    names = (*_ENDS, *WEIGHT_NAMES[:1]) if weighted else _ENDS
+    expected = "two ids and a weight" if weighted else "a pair of ids"
+    for number, row in enumerate(rows):
+        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != len(names):
+            raise DataError(f"{_EDGES}, row {number}: an edge is {expected} (got {shown(row)})")
+    return Table(_EDGES, {n: plain_cells([r[at] for r in rows]) for at, n in enumerate(names)})

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argnn.csv_cells import is_number
 from argnn.data.graph_store.sorting import distinct
 from argnn.data.tables import Cells, Table, is_missing
 from argnn.errors import DataError
@@ -71,9 +72,25 @@ def ends_of_edges(
         for row, cell in enumerate(edges.columns[column].tolist()):
             found = rows.get(node_key(cell, edges, row, column))
             if found is None:
-                raise edges.error(row, column, f"unknown node {shown(cell)}")
+                raise _unknown_node(cell, edges, row, column, rows)
             ends[side, row] = found
     return ends
+
+
+def _unknown_node(
+    cell: Any, edges: Table, row: int, column: str, ids: Iterable[Hashable]
+) -> DataError:
+    """The error for an end of an edge that is no node; it names an id that means the same."""
+    meant = _meaning(cell)
+    alike = next((shown(name) for name in ids if _meaning(name) == meant), None)
+    hint = "" if alike is None else f"; there is {alike}: write ids in the same way in both tables"
+    return edges.error(row, column, f"unknown node {shown(cell)}{hint}")
+
+
+def _meaning(name: Hashable) -> Hashable:
+    """An id without what spreadsheets and programs change: 7, 7.0 and 007, or Ann and ann."""
+    text = str(name).strip().casefold()
+    return float(text) if is_number(text) else text
 
 
 def node_key(cell: Any, table: Table, row: int, column: str) -> Hashable:
@@ -187,7 +204,7 @@ class IntegerRows(NodeRows):
             number = as_integers(_single(key)) if fits else None
             place = None if number is None else self.find(number)
             if place is None:
-                raise edges.error(row, column, f"unknown node {shown(cell)}")
+                raise _unknown_node(cell, edges, row, column, self.ids)
             rows[row] = place[0]
         return rows
 

@@ -1,22 +1,19 @@
 """Divide the nodes of a graph into parts with few edges between them."""
 
-import logging
 import os
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from argnn.data.adjacency import Adjacency, Rows
-from argnn.errors import ConfigError, RunError
-from argnn.files import fingerprint, read_tensors, write_tensors
-from argnn.folders import cache_root
+from argnn.errors import ConfigError
+from argnn.files import cache_file, from_cache, to_cache
 from argnn.functional.partition import runs_of_nodes, streaming_partition
-
-logger = logging.getLogger(__name__)
 
 METHODS = ("auto", "metis", "streaming")
 #: Raise it when a method gives other parts, and files are made anew.
@@ -72,8 +69,9 @@ def partition(adjacency: Adjacency, num_parts: int, method: str = "auto") -> Par
         raise ConfigError(f"parts must be from 1 to the number of nodes, {count} (got {num_parts})")
     if method == "auto":
         method = "metis" if metis_memory(adjacency) < free_memory() else "streaming"
-    path = _file(adjacency, num_parts, method)
-    known = _from_file(path, adjacency.num_nodes, num_parts)
+    about = {"edges": adjacency.digest, "parts": num_parts, "method": method}
+    path = cache_file("partitions", {"format": _FORMAT, **about})
+    known = from_cache(path, partial(_kept, adjacency.num_nodes, num_parts))
     if known is not None:
         return known
     both = adjacency.both
@@ -84,7 +82,8 @@ def partition(adjacency: Adjacency, num_parts: int, method: str = "auto") -> Par
         part = streaming_partition(start, other, num_parts).numpy()
     part = _without_empty_parts(part, num_parts)
     found = Partition(part, num_parts, method, _cut(adjacency.both, part))
-    _to_file(path, found)
+    facts = {"method": found.method, "cut": found.cut}
+    to_cache(path, {"part": torch.from_numpy(part)}, facts, "the partition is")
     return found
 
 
@@ -132,33 +131,10 @@ def _cut(rows: Rows, part: NDArray[np.int32]) -> float:
     return between / len(rows.other)
 
 
-def _file(adjacency: Adjacency, num_parts: int, method: str) -> Path:
-    content = {
-        "format": _FORMAT,
-        "edges": adjacency.digest,
-        "parts": num_parts,
-        "method": method,
-    }
-    return cache_root() / "partitions" / f"{fingerprint(content)[:32]}.safetensors"
-
-
-def _from_file(path: Path, num_nodes: int, num_parts: int) -> Partition | None:
-    try:
-        if not path.is_file():
-            return None
-        tensors, facts = read_tensors(path)
-        part = tensors["part"].numpy()
-        if part.shape != (num_nodes,) or part.min() < 0 or part.max() >= num_parts:
-            raise ValueError("it is the partition of another graph")
-        return Partition(part, num_parts, str(facts["method"]), float(facts["cut"]))
-    except (OSError, RunError, KeyError, ValueError) as error:
-        logger.warning("%s is made anew (%s)", path, error)
-        return None
-
-
-def _to_file(path: Path, found: Partition) -> None:
-    try:
-        facts = {"method": found.method, "cut": found.cut}
-        write_tensors(path, {"part": torch.from_numpy(found.part)}, facts)
-    except RunError as error:
-        logger.warning("the partition is not kept: %s", error)
+def _kept(
+    num_nodes: int, num_parts: int, tensors: dict[str, Tensor], facts: dict[str, Any]
+) -> Partition:
+    part = tensors["part"].numpy()
+    if part.shape != (num_nodes,) or part.min() < 0 or part.max() >= num_parts:
+        raise ValueError("it is the partition of another graph")
+    return Partition(part, num_parts, str(facts["method"]), float(facts["cut"]))

@@ -112,6 +112,7 @@ class _Schema(TypedDict):
     num_features: Annotated[_Size, Ge(1)]
     id: str | None
     weight: NotRequired[str | None]
+    weight_decimal: NotRequired[_Decimal]
     columns: list[_Column] | None
     structure: _Structure | None
     label: _Label | None

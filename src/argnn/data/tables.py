@@ -13,6 +13,8 @@ from argnn.registry import suggestion
 
 Cells = NDArray[Any]
 
+#: What to do where a table of nodes lies beside a list of edges.
+GIVE_FOLDER = "give the folder to read both"
 _MOST_CHOICES = 50
 
 

@@ -37,12 +37,14 @@ _TRUTH = {
     **dict.fromkeys(("1", "1.0", "true", "yes"), 1),
     **dict.fromkeys(("0", "0.0", "false", "no"), 0),
 }
+#: Largest error of a target in single precision, as a share of the range of all targets.
+_ROUNDED = 0.01
 _PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 
-TargetRule = dict[str, Any]
+LabelRule = dict[str, Any]
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]
-Masks = dict[str, NDArray[np.bool_]]
+_MasksByName = dict[str, NDArray[np.bool_]]
 
 
 # ---- arrays ------------------------------------------------------------------------------------
@@ -96,7 +98,22 @@ def _whole_rows(values: Tensor) -> Tensor:
         row = int(partly[0])
         column = int(missing[row].nonzero()[0])
         raise DataError(f"y[{row}, {column}] is missing; a node has all targets or none")
-    return values.float()
+    single, lost = _in_single_precision(values)
+    _refuse(lost, values, _LOST)
+    return single
+
+
+#: What is wrong with targets of which single precision leaves too little.
+_LOST = "is equal to others in single precision: subtract the mean of all, or change the unit"
+
+
+def _in_single_precision(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Targets ``[N, T]`` as they are learned, and which have lost what tells them apart."""
+    single, unknown = values.float(), values.isnan()
+    high, low = values.masked_fill(unknown, -torch.inf), values.masked_fill(unknown, torch.inf)
+    spread = high.amax(0) - low.amin(0)
+    lost = ((single.double() - values).abs() > _ROUNDED * spread) & (spread > 0)
+    return single, ~unknown & (lost | single.isinf())
 
 
 def check_targets(targets: Tensor, names: Sequence[str], task: str) -> None:
@@ -110,7 +127,8 @@ def check_targets(targets: Tensor, names: Sequence[str], task: str) -> None:
     same = [name for name, a, b in zip(names, low, high, strict=True) if a == b]
     if same:
         value = known[0, list(names).index(same[0])].item()
-        raise DataError(f"target {same[0]} is {value:g} for all nodes: nothing can be learned")
+        name = same[0].removeprefix("target ")
+        raise DataError(f"target {name} is {value:g} for all nodes: nothing can be learned")
 
 
 def target_names(given: Any, count: int) -> list[str]:
@@ -125,7 +143,7 @@ def target_names(given: Any, count: int) -> list[str]:
 
 def learned_label(
     nodes: Table, options: ImportOptions, others: Sequence[str], notes: list[str]
-) -> tuple[TargetRule | None, set[str | None]]:
+) -> tuple[LabelRule | None, set[str | None]]:
     """The rule of the targets, and the columns that are no features for it.
 
     ``others`` are the columns of features, which may tell the sign before decimals.
@@ -211,7 +229,7 @@ def _writing(
 
 def _learned_targets(
     table: Table, options: ImportOptions, task: str, others: Sequence[str], notes: list[str]
-) -> TargetRule:
+) -> LabelRule:
     """How targets that are no classes are read, for the schema."""
     columns = label_columns(table, options.label)
     if not columns:
@@ -284,7 +302,9 @@ def _class(cell: Any, table: Table, row: int, column: str, *, codes: bool) -> in
         return whole
     if isinstance(cell, str | bool):
         return str(cell)
-    raise table.error(row, column, f"a label must be a word or an integer (got {shown(cell)})")
+    numbers = "; --task regression reads numbers" if isinstance(cell, float) else ""
+    problem = f"a label must be a word or an integer (got {shown(cell)}){numbers}"
+    raise table.error(row, column, problem)
 
 
 def _is_code(cell: Any) -> bool:
@@ -389,7 +409,10 @@ def _encoded_targets(table: Table, rule: Mapping[str, Any], notes: list[str]) ->
     for row in np.flatnonzero(missing.any(1) & ~missing.all(1))[:1]:
         name = columns[int(missing[row].argmax())]
         raise table.error(int(row), name, "is empty; a node has all targets or none")
-    return torch.from_numpy(values).float()
+    single, lost = _in_single_precision(torch.from_numpy(values))
+    for row, column in lost.nonzero()[:1].tolist():
+        raise table.error(row, columns[column], _LOST)
+    return single
 
 
 def _column(table: Table, name: str, read: Any, notes: list[str]) -> Numbers:
@@ -455,7 +478,7 @@ def _split(word: str, separator: str) -> list[str]:
     return [label for label in (part.strip() for part in word.split(separator)) if label]
 
 
-def _read_masks(table: Table, labels: Integers, notes: list[str]) -> Masks:
+def _read_masks(table: Table, labels: Integers, notes: list[str]) -> _MasksByName:
     """The three masks, or none.
 
     A training or validation node must have a label. A test node without one is not scored.

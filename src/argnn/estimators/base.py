@@ -47,16 +47,17 @@ from argnn.settings.resolve import (
 from argnn.settings.run_config import RunConfig
 from argnn.train import Task, scores_and_metrics
 from argnn.train.devices import resolve_device
+from argnn.train.selection import selection_of
 from argnn.waiting import short_waits
 
 logger = logging.getLogger(__name__)
 
-NodeTask = TypeVar("NodeTask", bound=Task)
+TaskKind = TypeVar("TaskKind", bound=Task)
 
 #: Names and values of the columns of a table.
-Columns = list[tuple[str, Any]]
+NamedColumns = list[tuple[str, Any]]
 Fitted = TypeVar("Fitted", bound="GraphEstimator")
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 _LARGEST_SEED = 2**31 - 1
 #: What a table calls the parts of training.
@@ -64,12 +65,12 @@ PART_NAMES = ("train", "val", "test")
 
 
 def whole_or_not(
-    fit: Callable[Concatenate[Fitted, Given], Fitted],
-) -> Callable[Concatenate[Fitted, Given], Fitted]:
-    """Let a ``fit`` that fails, or that Ctrl-C ends, leave the estimator as it was."""
+    fit: Callable[Concatenate[Fitted, Arguments], Fitted],
+) -> Callable[Concatenate[Fitted, Arguments], Fitted]:
+    """Let the estimator stay as it was where ``fit`` fails or Ctrl-C ends it."""
 
     @wraps(fit)
-    def fitted(self: Fitted, /, *args: Given.args, **kwargs: Given.kwargs) -> Fitted:
+    def fitted(self: Fitted, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Fitted:
         before = dict(self.__dict__)
         try:
             with short_waits():
@@ -117,7 +118,7 @@ class GraphEstimator(SavedEstimator):
         return Reading(self.directed, self.row_normalize, options, schema, task)
 
     def _request(self, source: Any, seed: int) -> Request:
-        """What ``argnn train`` would be asked for."""
+        """The request with which ``argnn train`` would train the same model."""
         return Request(
             data=source if isinstance(source, str) else IN_MEMORY,
             model=model_name(self.model),
@@ -153,6 +154,7 @@ class GraphEstimator(SavedEstimator):
 
     def _changes(self) -> Overrides:
         """Single settings of the user."""
+        selection_of(self.task, self.scoring, "scoring")
         changes = Overrides(dict(self.model_options or {}), dict(self.train_options or {}))
         if "seed" in changes.train:
             raise ConfigError("the seed is set with random_state")
@@ -172,8 +174,8 @@ class GraphEstimator(SavedEstimator):
         request: Request,
         graph: Data,
         sizes: Mapping[str, int],
-        make_task: Callable[[str], NodeTask],
-    ) -> tuple[NodeTask, Tensor]:
+        make_task: Callable[[str], TaskKind],
+    ) -> tuple[TaskKind, Tensor]:
         """Settle the settings, with a trial where one is needed, and train.
 
         Gives the task and the raw outputs of the trained model. ``sizes`` are those of
@@ -188,7 +190,8 @@ class GraphEstimator(SavedEstimator):
         task = make_task(config.device)
         with FitProgress(console_for(self.verbose)) as progress:
             if base is None and self.trial:
-                job = TrialJob(config, 0, is_directed(request), self._changes())
+                size, directed = task.validation_size, is_directed(request)
+                job = TrialJob(config, 0, directed, self._changes(), validation_size=size)
                 chosen = job.settings(visible, task, progress.trying(job))
                 progress.tried(chosen)
                 config = self._resolved(request, graph, sizes, chosen)
@@ -277,10 +280,10 @@ class GraphEstimator(SavedEstimator):
         return self.read(graph)
 
     def told(self, graph: Any = None) -> Data:
-        """A graph as the model reads it, with all that is known of it.
+        """A graph as the model reads it, with its known labels and parts.
 
         Args:
-            graph: Whatever ``fit`` takes; what the model has seen in ``fit`` where not given.
+            graph: Whatever ``fit`` takes; the graph of ``fit`` where not given.
         """
         return self._fitted_graph() if graph is None else self.read(graph)
 
@@ -316,7 +319,8 @@ class GraphEstimator(SavedEstimator):
             return edges_of(seen)
         device = seen.edge_index.device
         counts = (graph.degree, graph.out_degree, graph.neighbors)
-        return GraphPart(seen.edge_index, WholeDegrees(*(count.to(device) for count in counts)))
+        degrees = WholeDegrees(*(count.to(device) for count in counts))
+        return GraphPart(seen.edge_index, degrees, seen.get("edge_weight"))
 
     def embed(self, graph: Any) -> NDArray[np.float32]:
         """A vector for each node, ``[N, D]``: what scores are read out from.
@@ -360,8 +364,8 @@ class GraphEstimator(SavedEstimator):
 
         All features of one column of a table are shuffled together, among all nodes. The score is
         that of :meth:`score`, for links the AUROC. It is computed on the validation nodes or pairs
-        of ``fit``, which no weight was learned from. Test labels are not read: who leaves out a
-        column because of this table has not looked at them.
+        of ``fit``, from which no weight was learned. Test labels are not read, so that a column may
+        be left out because of this table.
 
         Args:
             graph: Whatever ``fit`` takes, with labels; the graph of ``fit`` where not given.
@@ -398,7 +402,7 @@ class GraphEstimator(SavedEstimator):
         return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
     def _judging(self, graph: Any, mask: Any) -> tuple[Data, Callable[[Data], float]]:
-        """A graph with what is known of it, and what scores the model on it."""
+        """A graph with its known labels, and a function that scores the model on it."""
         raise NotImplementedError
 
     def report(
@@ -431,7 +435,7 @@ def ids_of(graph: Data) -> Sequence[Any]:
     return range(graph.x.size(0)) if ids is None else ids
 
 
-def frame(columns: Columns) -> Any:
+def frame(columns: NamedColumns) -> Any:
     """A pandas table of named columns."""
     pandas = require_pandas()
     table = pandas.DataFrame(dict(enumerate(values for _, values in columns)))
@@ -440,10 +444,7 @@ def frame(columns: Columns) -> Any:
 
 
 def drawn_seed(random_state: Any) -> int:
-    """A seed from what scikit-learn calls a random state; None draws a new one each time.
-
-    Only a generator that is passed in changes its state.
-    """
+    """A seed from what scikit-learn calls a random state; None draws a new one each time."""
     if random_state is None:
         return int(np.random.default_rng().integers(_LARGEST_SEED))
     if isinstance(random_state, np.random.RandomState):

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.errors import ConfigError
-from argnn.estimators.base import Columns, ids_of, whole_or_not
+from argnn.estimators.base import NamedColumns, ids_of, whole_or_not
 from argnn.estimators.node_estimator import NodeEstimator
 from argnn.estimators.node_selection import selected_fit, selected_rows
 from argnn.estimators.reading import (
@@ -22,6 +22,7 @@ from argnn.estimators.reading import (
     is_multilabel,
     read_labels,
 )
+from argnn.estimators.saving import class_name
 from argnn.nn import AbstractNodeModel
 from argnn.runs.problems import node_score_values, node_threshold
 from argnn.settings.resolve import Request
@@ -170,7 +171,7 @@ class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # n
 
         def make_task(device: str) -> NodeClassification:
             parts = codes.to(device), train.to(device), val.to(device)
-            names = [str(label) for label in classes.tolist()]
+            names = [class_name(label) for label in classes.tolist()]
             return NodeClassification(*parts, classes=names, sample_weight=weights)
 
         task, logits = self._fit_nodes(request, read.graph, {"classes": len(classes)}, make_task)
@@ -196,7 +197,8 @@ class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # n
                 context.
             new_edges: With a ``context``, edges among new nodes and nodes of the context. For
                 tables, a table with columns ``source`` and ``target``, or a list of pairs of ids;
-                for features, row numbers ``[2, E]``.
+                for features, row numbers ``[2, E]``. Where edges have weights, also a column of
+                these, triples, or ``(edge_index, edge_weight)``.
             context: The graph that the new nodes belong to. :meth:`context` prepares it once for
                 many calls.
         """
@@ -231,7 +233,7 @@ class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # n
         classes: NDArray[Any] = self.classes_[chosen]
         return classes
 
-    def columns(self, graph: Data) -> Columns:
+    def columns(self, graph: Data) -> NamedColumns:
         """The class, or several labels in one text, and all probabilities, by column."""
         proba = self.proba(graph)
         chosen, names = self.decisions(proba), self._class_texts()
@@ -240,7 +242,7 @@ class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # n
         chances = [(f"p_{name}", column) for name, column in zip(names, proba.T, strict=True)]
         return [("id", list(ids_of(graph))), said, *chances]
 
-    def _known_columns(self, graph: Data) -> Columns:
+    def _known_columns(self, graph: Data) -> NamedColumns:
         if self.target_ is None:
             return [("known", graph.labels)]
         texts = _joined(self._class_texts(), (graph.targets == 1).numpy())

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from argnn.analysis.layers import metric_kind
-from argnn.nn import LinkModel
+from argnn.nn.decoders import encoder_of
 from argnn.runs.progress import live_score
 from argnn.runs.summary import SELECTION
 from argnn.runs.tables import SCORE_NAMES
@@ -39,13 +39,11 @@ def _facts(estimator: Any) -> list[tuple[str, str]]:
     name = config.train.select or SELECTION[estimator.task]
     score = live_score(config, estimator.val_score_)
     epochs = f"epoch {estimator.best_epoch_} of {estimator.n_iter_}"
-    model = estimator.model_
-    encoder = model.encoder if isinstance(model, LinkModel) else model
     return [
         ("graph", f"{graph['name']}: {sizes}"),
         ("settings", f"{config.model}; {config.source}"),
         ("validation", f"{SCORE_NAMES[name]} {score}, {epochs}"),
-        ("metric", _METRICS[metric_kind(encoder)]),
+        ("metric", _METRICS[metric_kind(encoder_of(estimator.model_))]),
     ]
 
 

@@ -11,13 +11,11 @@ from sklearn.inspection import permutation_importance
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.data.columns import feature_count
+from argnn.data.columns import column_places
 from argnn.data.structural_features import made_width
 from argnn.errors import ConfigError
 from argnn.registry import suggestion
-
-#: Is told how many scores of how many are computed.
-OnScore = Callable[[int, int], None]
+from argnn.telling import TellCount
 
 
 def column_groups(graph: Data) -> dict[str, range]:
@@ -34,9 +32,8 @@ def column_groups(graph: Data) -> dict[str, range]:
     rules = schema.get("columns")
     groups: dict[str, range] = {}
     if rules is not None:
-        start = 0
-        for rule in rules:
-            groups[rule["name"]] = range(start, start := start + feature_count(rule))
+        for rule, place in column_places(rules):
+            groups[rule["name"]] = range(place.start, place.stop)
     else:
         names = graph.get("feature_names") or [f"feature {place}" for place in range(own)]
         groups = {str(names[place]): range(place, place + 1) for place in range(own)}
@@ -68,7 +65,7 @@ def shuffled_scores(
     score: Callable[[Tensor], float],
     repeats: int,
     seed: int,
-    tell: OnScore,
+    tell: TellCount,
 ) -> NDArray[np.float64]:
     """By how much the score falls when a group of features is shuffled among the nodes, ``[G, R]``.
 

@@ -17,8 +17,8 @@ from argnn.data.links import RATIOS, SPLITS_BY
 from argnn.errors import ConfigError
 from argnn.estimators.base import (
     PART_NAMES,
-    Columns,
     GraphEstimator,
+    NamedColumns,
     drawn_seed,
     frame,
     ids_of,
@@ -219,7 +219,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         is_link = self.decision_function(pairs, graph) >= self.threshold_
         return is_link.astype(np.int64)
 
-    def pair_columns(self, pairs: Sequence[Any], logits: NDArray[np.float32]) -> Columns:
+    def pair_columns(self, pairs: Sequence[Any], logits: NDArray[np.float32]) -> NamedColumns:
         """Pairs of ids with what is predicted of them, by column."""
         source, target = ([pair[end] for pair in pairs] for end in (0, 1))
         links = (logits >= self.threshold_).astype(np.int64)
@@ -262,7 +262,7 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     def suggested(
         self, k: int, node: Any = None, graph: Data | None = None, edges: Tensor | None = None
-    ) -> Columns:
+    ) -> NamedColumns:
         """As :meth:`suggest`, by column, for a graph that :meth:`read` gave.
 
         ``edges`` are those that are not new, where these are more than the graph has.

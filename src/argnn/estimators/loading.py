@@ -25,8 +25,8 @@ _KINDS: dict[str, type[GraphEstimator]] = {
 def load(path: str | Path, *, split: int | None = None, device: str = "cpu") -> Any:
     """Open a model that ``save`` wrote, or one of a run of ``argnn train``.
 
-    Opening a file of somebody else is safe: it holds no code, and whatever does not fit together
-    is refused.
+    Opening a file of a stranger is safe: it holds no code, and what does not fit together is
+    refused.
 
     Args:
         path: The folder of the model, or of the run.

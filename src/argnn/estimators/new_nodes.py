@@ -1,4 +1,4 @@
-"""Predict for nodes that a graph did not have: what a request needs, prepared once."""
+"""Predict for new nodes of a graph; what is the same for every request is prepared once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,12 +58,14 @@ def joined_part(
             "argnn has none of these with adjacency_rows=false and a metric that is not free"
         )
     known = context.known
-    new = read_new_nodes(nodes, edges, known.rows, known.num_nodes, context.schema, node_id=node_id)
-    schema = new.graph.get("schema")
-    is_read = schema is not None and schema == context.model_schema
+    sizes, schema = (known.rows, known.num_nodes), context.schema
+    new = read_new_nodes(nodes, edges, *sizes, schema, node_id=node_id, weighted=known.weighted)
+    own = new.graph.get("schema")
+    is_read = own is not None and own == context.model_schema
     x = new.graph.x if is_read else read(new.graph).x
     hops = model.reach_with_degrees()
-    part = known.part(x, new.edge_index, model.reach() if hops is None else hops)
+    reach = model.reach() if hops is None else hops
+    part = known.part(x, new.edge_index, reach, new.edge_weight)
     part.name, part.node_ids = known.graph.name, new.graph.node_ids
     part.notes = list(new.graph.get("notes") or [])
     return part

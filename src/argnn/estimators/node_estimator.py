@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from argnn.data.splits import MASK_NAMES
 from argnn.errors import ConfigError
-from argnn.estimators.base import PART_NAMES, Columns, GraphEstimator, drawn_seed, frame
+from argnn.estimators.base import PART_NAMES, GraphEstimator, NamedColumns, drawn_seed, frame
 from argnn.estimators.node_selection import selected_score
 from argnn.estimators.reading import (
     LabelledGraph,
@@ -92,7 +92,7 @@ class NodeEstimator(GraphEstimator):
         masks = fitted_masks(seen.train, seen.val, known, own_masks(graph, read))
         return with_answers(told, masks, self.split_rule_, {})
 
-    def columns(self, graph: Data) -> Columns:
+    def columns(self, graph: Data) -> NamedColumns:
         """What is predicted of each node, by column, for a graph that :meth:`read` gave."""
         raise NotImplementedError
 
@@ -109,7 +109,7 @@ class NodeEstimator(GraphEstimator):
         known = [*self._known_columns(read), ("split", part_names(read))]
         return frame([*self.columns(read), *known])
 
-    def _known_columns(self, graph: Data) -> Columns:
+    def _known_columns(self, graph: Data) -> NamedColumns:
         raise NotImplementedError
 
     def _held_out_score(self, graph: Any, y: Any, mask: Any) -> float:
@@ -120,7 +120,7 @@ class NodeEstimator(GraphEstimator):
         return self._score_of(told, self._scored(told, mask))
 
     def _scored(self, told: Data, mask: Any) -> NDArray[np.bool_]:
-        """The labelled nodes of a mask; without one, those that were not learned from."""
+        """The labelled nodes of a mask; without one, those that were not used in training."""
         known = self._known_nodes(told)
         if mask is not None or not known.any():
             return scored_nodes(known, mask)
@@ -157,7 +157,7 @@ class NodeEstimator(GraphEstimator):
         raise NotImplementedError
 
     def _answers(self, source: Any, graph: Data) -> dict[str, Any]:
-        """What a graph says of its labels; without any, that there are none."""
+        """The labels of a graph as its attributes; where it has none, missing ones."""
         assert self.target_ is not None
         if has_targets(source, graph):
             return self._given_answers(source, graph, None)
@@ -214,7 +214,7 @@ def fitted_masks(
 ) -> dict[str, Tensor]:
     """The parts of a fit; test nodes are labelled, and not read by it.
 
-    Where the graph has test nodes, ``own``, only these are.
+    Where the graph has test nodes of its own, ``own``, these are the only test nodes.
     """
     test = known & ~train & ~val & own.get("test_mask", known)
     return dict(zip(MASK_NAMES, (train, val, test), strict=True))

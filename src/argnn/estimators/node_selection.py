@@ -12,7 +12,7 @@ from argnn.estimators.reading import read_labels
 
 
 class NodeSelection:
-    """Some nodes of a graph; an array as far as scikit-learn's splitters need one.
+    """Some nodes of a graph, which scikit-learn's splitters can use like an array.
 
     An estimator that is given a selection sees all features and edges of the graph, but learns from
     the labels of these nodes only, and predicts or scores these only. :func:`argnn.nodes` makes
@@ -87,8 +87,8 @@ def nodes(graph: Any, **options: Any) -> NodeSelection:
 
     Args:
         graph: Anything that :func:`argnn.data.load` takes.
-        **options: Further arguments of it. They belong here, not into ``load_options`` of the
-            estimator; ``directed`` and ``weight`` have to be said to both.
+        **options: Further arguments of it. Give them here, not as ``load_options`` of the
+            estimator; but give ``directed`` and ``weight`` to both.
 
     Example:
         >>> from sklearn.model_selection import cross_val_score

@@ -1,6 +1,6 @@
-"""What an estimator reads of a graph: features and edges, and apart from them, the labels.
+"""How an estimator reads a graph: features and edges, and apart from them, the labels.
 
-Labels and masks come as people give them: texts, missing values, indices.
+Labels may be texts or missing, and masks may be indices.
 """
 
 import inspect
@@ -22,6 +22,7 @@ from argnn.registry import suggestion
 from argnn.wording import shortened
 
 UNLABELLED = -1
+_OF_LABELS = (str, int, float, np.bool_, np.integer, np.floating)
 _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "source",
     "directed",
@@ -32,7 +33,7 @@ _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
     "schema",
     "task",
 }
-#: What a damaged schema may raise while a graph is read with it.
+#: Errors that reading a graph with a damaged schema may raise.
 _SCHEMA_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _TARGETS = ("targets", "target_names", "target_kind")
 _LABELS = ("y", "train_mask", "val_mask", "test_mask", "class_names", *_TARGETS)
@@ -95,7 +96,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class LabelledGraph:
-    """A graph with what is known of its labels.
+    """A graph, and its labels apart from it.
 
     Attributes:
         graph: Features and edges.
@@ -149,10 +150,9 @@ def given_targets(source: Any, y: Any, graph: Data, task: str) -> tuple[Tensor, 
     y = holder.get("y") if y is None else y
     if hasattr(y, "columns"):  # a pandas table
         names = [str(name) for name in y.columns]
-    try:
-        values = y if isinstance(y, Tensor) else torch.as_tensor(np.asarray(y, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise DataError(f"y must hold numbers ({error})") from error
+    if hasattr(y, "toarray"):  # a sparse matrix of labels
+        y = y.toarray()
+    values = y if isinstance(y, Tensor) else _numbers(y, "y")
     targets = array_targets(values, task, graph.x.size(0))
     return targets, target_names(names, targets.size(1))
 
@@ -261,7 +261,7 @@ def _drawn(
         raise ConfigError(
             f"too few labels ({int(pool.sum())}) to draw validation nodes from; give val_mask"
         )
-    # Nodes of the mask without a label stay in it, so that they are complained about.
+    # Nodes of the mask without a label stay in it, so that the error names them.
     return pool & ~val, val
 
 
@@ -289,17 +289,26 @@ def as_objects(y: Any, num_nodes: int) -> NDArray[np.object_]:
         raise ConfigError(f"y must hold one label for each of the {num_nodes} nodes (got {found})")
     labels = np.empty(num_nodes, dtype=object)
     for node, value in enumerate(values):
+        if is_missing(value):
+            continue
         if isinstance(value, list | tuple | dict | set):
-            raise ConfigError(f"y must be flat, one label per node (got {value!r} at {node})")
-        labels[node] = None if is_missing(value) else value
+            raise ConfigError(
+                f"y must be flat, one label per node (got {value!r} at {node}); several labels are "
+                "a matrix of 0 and 1 with a column for each"
+            )
+        if not isinstance(value, _OF_LABELS) or value in (math.inf, -math.inf):
+            raise ConfigError(
+                f"a label must be a text or a finite number (got {value!r} at node {node})"
+            )
+        labels[node] = value
     return labels
 
 
 def by_id(y: Any, graph: Data, source: Any) -> Any:
     """A pandas column or table in the order of the nodes, where its index holds their ids.
 
-    Nodes without a row have no label. An index without ids says nothing: rows are in order, and
-    so they are where the index is that of the node table in ``source``.
+    Nodes without a row have no label. Rows are taken in order where the index
+    holds no ids, or is that of the node table in ``source``.
     """
     ids = graph.get("node_ids")
     if ids is None or not hasattr(y, "reindex"):
@@ -344,11 +353,21 @@ def encode(labels: NDArray[np.object_], classes: NDArray[Any]) -> Tensor:
 
 def as_weights(weight: Any) -> Tensor | None:
     """Weights of nodes as a tensor; none if there are none."""
-    return None if weight is None else torch.as_tensor(np.asarray(weight, dtype=np.float64))
+    return None if weight is None else _numbers(weight, "sample_weight")
+
+
+def _numbers(values: Any, name: str) -> Tensor:
+    """A copy of some numbers, since those of pandas may be read-only."""
+    try:
+        if np.asarray(values).dtype.kind in "mM":
+            raise TypeError("got dates or times")
+        return torch.from_numpy(np.array(values, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must hold numbers ({error})") from error
 
 
 def scored_nodes(known: NDArray[np.bool_], mask: Any) -> NDArray[np.bool_]:
-    """The labelled nodes of a mask, of which there must be one."""
+    """The labelled nodes of a mask; an error if there is none."""
     chosen = known if mask is None else known & as_mask(mask, len(known), "mask").numpy()
     if not chosen.any():
         raise ConfigError("no labelled node to score")

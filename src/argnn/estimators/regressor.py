@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from torch_geometric.data import Data
 
-from argnn.estimators.base import Columns, ids_of, whole_or_not
+from argnn.estimators.base import NamedColumns, ids_of, whole_or_not
 from argnn.estimators.node_estimator import NodeEstimator
 from argnn.estimators.node_selection import selected_fit, selected_rows
 from argnn.nn import AbstractNodeModel
@@ -121,13 +121,13 @@ class ARGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # no 
         found: NDArray[np.float64] = self.target_.finished(outputs.double()).numpy()
         return found
 
-    def columns(self, graph: Data) -> Columns:
+    def columns(self, graph: Data) -> NamedColumns:
         """The numbers of each node, by column."""
         assert self.target_ is not None
         found = zip(self.target_.names, self.values(graph).T, strict=True)
         return [("id", list(ids_of(graph))), *found]
 
-    def _known_columns(self, graph: Data) -> Columns:
+    def _known_columns(self, graph: Data) -> NamedColumns:
         columns = zip(graph.target_names, graph.targets.double().numpy().T, strict=True)
         return [(f"known_{name}", values) for name, values in columns]
 

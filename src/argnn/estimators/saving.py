@@ -1,19 +1,20 @@
-"""How a fitted estimator becomes the description in a model folder, and one of it again."""
+"""How a fitted estimator becomes the description in a model folder, and is restored from it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from argnn.data.links import RATIOS, SPLITS_BY
+from argnn.errors import ConfigError
 from argnn.nn import AbstractNodeModel, model_name
 from argnn.runs.machine import versions
 from argnn.settings.run_config import LinkConfig, RunConfig
-from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, write_folder
 from argnn.store.seen_nodes import SeenNodes
 from argnn.train import TrainConfig
@@ -35,8 +36,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
         """
         check_is_fitted(self, "model_")
         checkpoint = self._checkpoint()
-        state = self.model_.state_dict()
-        write_folder(Path(path), checkpoint, state, model_card(checkpoint), overwrite=overwrite)
+        write_folder(Path(path), checkpoint, self.model_.state_dict(), overwrite=overwrite)
 
     def _checkpoint(self) -> Checkpoint:
         """Everything about the fitted model except its weights."""
@@ -106,9 +106,9 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no
 
 
 def _stored_config(checkpoint: Checkpoint) -> RunConfig:
-    """The configuration that a model was trained with, as far as it was stored."""
+    """The configuration of the training, as far as the model folder has it."""
     spec, facts, params = checkpoint.spec, checkpoint.facts, checkpoint.params
-    train = TrainConfig(**facts["train"])
+    train = TrainConfig.from_json(facts["train"])
     link = None
     if spec.decoder is not None:
         ratio, forest = params.get("ratio", RATIOS[0]), params.get("spanning_forest", False)
@@ -141,7 +141,16 @@ def _stored_calibration(values: Mapping[str, Any] | None) -> Calibration | None:
 
 
 def named_weights(weight: Any) -> Any:
-    """Class weights by the texts of the labels, as settings hold them."""
+    """Class weights by the names of the labels, as settings hold them."""
     if not isinstance(weight, Mapping):
         return weight
-    return {str(label): float(value) for label, value in weight.items()}
+    try:
+        return {class_name(label): float(value) for label, value in weight.items()}
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"class_weight must hold numbers ({error})") from error
+
+
+def class_name(label: Any) -> str:
+    """The name of a label, the same for 1 and 1.0, which are equal."""
+    is_whole = isinstance(label, float | np.floating) and float(label).is_integer()
+    return str(int(label) if is_whole else label)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from argnn.nn import LinkModel
 
-#: So many pairs are scored at a time: by a product of matrices, and one by one.
+#: Pairs that are scored at a time: by a product of matrices, and pair by pair.
 _PRODUCTS, _PAIRS = 2**24, 2**17
 
 
@@ -34,7 +34,7 @@ def best_new_pairs(
     rows = range(nodes) if node is None else range(node, node + 1)
     by_product = model.product_scores(embedding[:1], embedding[:1]) is not None
     step = max(1, (_PRODUCTS if by_product else _PAIRS) // nodes)
-    # Products round otherwise than single pairs: some more are kept, and put in the exact order.
+    # Products of matrices round differently: some more pairs are kept, and sorted by exact scores.
     wanted = 2 * k + 64
     best, found = embedding.new_empty(0), edges.new_empty(2, 0)
     for start in rows[::step]:

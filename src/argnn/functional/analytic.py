@@ -20,7 +20,7 @@ _TERMS = {torch.float32: 6, torch.float64: 12}
 
 
 @dataclass(frozen=True)
-class _Analytic:
+class _AnalyticFunction:
     """A function of y, and its derivative.
 
     Attributes:
@@ -73,7 +73,7 @@ class _Apply(torch.autograd.Function):
         return grad * ctx.function.derivative(y, value), None
 
 
-def _applied(function: _Analytic, y: Tensor) -> Tensor:
+def _applied(function: _AnalyticFunction, y: Tensor) -> Tensor:
     return _Apply.apply(y, function)
 
 
@@ -89,31 +89,31 @@ def _tan_series() -> list[float]:
     return terms
 
 
-_TAN = _Analytic(
+_TAN = _AnalyticFunction(
     _tan_series(),
     lambda s: s.tan() / s,
     lambda s: s.tanh() / s,
     lambda y, f: (1 + y * f.square() - f) / (2 * y),
 )
-_ATAN = _Analytic(
+_ATAN = _AnalyticFunction(
     [(-1) ** n / (2 * n + 1) for n in range(_LENGTH)],
     lambda s: s.atan() / s,
     lambda s: s.atanh() / s,
     lambda y, f: (1 / (1 + y) - f) / (2 * y),
 )
-_ASIN = _Analytic(
+_ASIN = _AnalyticFunction(
     [math.comb(2 * n, n) / (4**n * (2 * n + 1)) for n in range(_LENGTH)],
     lambda s: s.asin() / s,
     lambda s: s.asinh() / s,
     lambda y, f: ((1 - y).rsqrt() - f) / (2 * y),
 )
-_SIN = _Analytic(
+_SIN = _AnalyticFunction(
     [(-1) ** n / math.factorial(2 * n + 1) for n in range(_LENGTH)],
     lambda s: s.sin() / s,
     lambda s: s.sinh() / s,
     lambda y, f: (cos_root(y) - f) / (2 * y),
 )
-_COS = _Analytic(
+_COS = _AnalyticFunction(
     [(-1) ** n / math.factorial(2 * n) for n in range(_LENGTH)],
     torch.cos,
     torch.cosh,

@@ -16,7 +16,12 @@ from argnn.functional.factored import (
 )
 from argnn.functional.metric import norm
 from argnn.functional.neighborhood import Edges, Neighborhood, neighbor_sum, neighborhood
-from argnn.functional.precision import accumulation_dtype, default_eps, safe_sqrt
+from argnn.functional.precision import (
+    accumulation_dtype,
+    default_eps,
+    in_autocast_dtype,
+    safe_sqrt,
+)
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused, plain_path
 
@@ -180,13 +185,23 @@ def propagate(
     """
     _check_neighbor_norm(neighbor_norm)
     hood = neighborhood(edge_index, h.size(0))
-    dtype = accumulation_dtype(h.dtype)
-    fits = is_fused(h, g, messages, num_edges=hood.num_edges, learns_weight=hood.learns_weight)
-    if fits and not is_factored(g):
+    dtype, of_result = accumulation_dtype(h.dtype), messages.dtype
+    if messages.dim() != 2 or messages.size(0) != h.size(0):
+        raise ValueError(f"messages must have shape [{h.size(0)}, D] (got {list(messages.shape)})")
+    g = g if is_factored(g) else g.expand_as(h)
+    same = messages is h  # which the kernels gather once
+    h, g, messages = (in_autocast_dtype(t) for t in (h, g, messages))
+    messages = h if same else messages
+    if not is_factored(g) and is_fused(
+        h, g, messages, num_edges=hood.num_edges, learns_weight=hood.learns_weight
+    ):
         target_norm = attention and neighbor_norm == "target"
         weighing = fused.EdgeWeighting(attention, target_norm, normalization, default_eps(dtype))
-        return fused.propagate(h, g, messages, _one_number(eps0, h), hood, weighing)
-    return _plain_propagate(h, g, messages, hood, eps0, attention, normalization, neighbor_norm)
+        out = fused.propagate(h, g, messages, _one_number(eps0, h), hood, weighing)
+    else:
+        options = eps0, attention, normalization, neighbor_norm
+        out = _plain_propagate(h, g, messages, hood, *options)
+    return out.to(of_result)
 
 
 @plain_path
@@ -260,7 +275,9 @@ def modulate(
         z_ = z.to(accumulation_dtype(z.dtype))
         product = eps0 * z_ + (1 - eps0) * apply_operator(metric_operator(g), z_)
         return product.to(z.dtype) if added is None else (product + added).to(z.dtype)
-    if is_fused(z, g) and not torch.compiler.is_compiling():  # a compiler fuses it by itself
+    alike = z.shape == g.shape and (added is None or added.shape == z.shape)
+    # A compiler fuses it by itself.
+    if alike and is_fused(z, g) and not torch.compiler.is_compiling():
         return fused.modulate(z, g, _one_number(eps0, z), added)
     product = channel_modulation(g, eps0) * z
     return product if added is None else product + added

@@ -2,8 +2,9 @@ r"""Metrics that are not diagonal, in factored form: :math:`\mathbf{G} = \mathrm
 
 A tensor ``[..., 1 + R, D]`` holds a metric: its first row is :math:`\mathbf{g} \ge 0`, the other
 :math:`R` rows are the columns of :math:`\mathbf{U}`. A field of metrics therefore has two
-dimensions if it is diagonal, ``[N, D]``, and three if it is factored, ``[N, 1 + R, D]``. No function
-builds the :math:`D \times D` matrices of all nodes at a time.
+dimensions if it is diagonal, ``[N, D]``, and three if it is factored, ``[N, 1 + R, D]``. Layers never
+build a :math:`D \times D` matrix. The Ricci energy and eigenvalues need the matrices, some rows or
+nodes at a time: at most about :data:`PIECE` numbers.
 """  # noqa: E501
 
 from collections.abc import Callable

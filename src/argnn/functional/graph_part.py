@@ -12,7 +12,7 @@ from argnn.functional.neighborhood import Neighborhood
 
 
 class WholeDegrees(NamedTuple):
-    """WholeDegrees of some nodes in the whole graph, ``[N]`` each; with weights, sums of weights.
+    """Degrees of some nodes in the whole graph, ``[N]`` each; with weights, sums of weights.
 
     Attributes:
         into: Edges into each node.

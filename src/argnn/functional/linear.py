@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from argnn.functional.precision import in_autocast_dtype
+
 
 def joint_linear(
     parts: Sequence[Tensor], weights: Sequence[Tensor], bias: Tensor | None = None
@@ -27,11 +29,8 @@ def joint_linear(
         >>> joint_linear([x, y], [torch.tensor([[3.0]]), torch.tensor([[4.0]])]).item()
         11.0
     """
-    device = parts[0].device.type
-    if torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-        parts, weights = ([t.to(dtype) for t in tensors] for tensors in (parts, weights))
-        bias = None if bias is None else bias.to(dtype)
+    parts, weights = ([in_autocast_dtype(t) for t in tensors] for tensors in (parts, weights))
+    bias = None if bias is None else in_autocast_dtype(bias)
     if len(parts) == 1 or torch.compiler.is_compiling():
         out = F.linear(parts[0], weights[0], bias)
         for part, weight in zip(parts[1:], weights[1:], strict=True):

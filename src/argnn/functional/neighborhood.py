@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from argnn.functional.precision import accumulation_dtype
+from argnn.functional.precision import accumulation_dtype, in_autocast_dtype
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused, plain_path
 from argnn.kernels.contents import ContentCache, plain_tensor, unchanged
@@ -44,15 +44,18 @@ def aggregate(x: Tensor, edge_index: Edges, normalization: str = "sum") -> Tenso
 
     .. math:: \mathbf{y}_i = \sum_{j \in \mathcal{N}(i)} w_{ij}\,\mathbf{x}_j
 
+    Under ``torch.autocast`` float32 rows are gathered in its type, here and in all sums over edges.
+
     Args:
         x: Node features, ``[N, D]``.
         edge_index: Source and target of each edge, ``[2, E]``.
         normalization: ``"sum"``, ``"sym"`` or ``"rw"``, see :meth:`Neighborhood.edge_weight`.
     """
     hood = neighborhood(edge_index, x.size(0))
-    if is_fused(x, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
-        return fused.aggregate(x, hood, normalization)
-    return plain_aggregate(x, hood, normalization)
+    rows = in_autocast_dtype(x)
+    fits = is_fused(rows, num_edges=hood.num_edges, learns_weight=hood.learns_weight)
+    summed = fused.aggregate if fits else plain_aggregate
+    return summed(rows, hood, normalization).to(x.dtype)
 
 
 @plain_path
@@ -102,9 +105,10 @@ def neighbor_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
     of size ``E x D`` appears, on features shifted to mean zero, so that less cancels.
     """
     hood = neighborhood(edge_index, h.size(0))
-    if is_fused(h, num_edges=hood.num_edges, learns_weight=hood.learns_weight):
-        return fused.moments(h, hood)
-    return _plain_moments(h, hood)
+    rows = in_autocast_dtype(h)
+    fits = is_fused(rows, num_edges=hood.num_edges, learns_weight=hood.learns_weight)
+    mean, dispersion = (fused.moments if fits else _plain_moments)(rows, hood)
+    return mean.to(h.dtype), dispersion.to(h.dtype)
 
 
 @plain_path
@@ -113,7 +117,7 @@ def _plain_moments(h: Tensor, edge_index: Edges) -> tuple[Tensor, Tensor]:
     dtype = accumulation_dtype(h.dtype)
     shift = h.detach().to(dtype).mean(0)
     centred = h.to(dtype) - shift
-    mean, mean_square = (aggregate(x, hood, "rw") for x in (centred, centred * centred))
+    mean, mean_square = (plain_aggregate(x, hood, "rw") for x in (centred, centred * centred))
     has_neighbors = (hood.weighted_degree > 0).unsqueeze(-1)
     own = centred if hood.has_no_isolated_node else centred * has_neighbors
     dispersion = torch.addcmul(mean_square, own, torch.sub(own, mean, alpha=2)).clamp_min(0)

@@ -10,15 +10,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from argnn.errors import ConfigError, require
+from argnn.errors import ConfigError, package_needed, require
 from argnn.functional.factored import metric_distance
 from argnn.functional.neighborhood import Edges, Neighborhood, neighborhood
 from argnn.functional.structure import shared_neighbors
 from argnn.kernels.choice import current_mode, plain_path
+from argnn.telling import TellCount
 
 Cost = Callable[[int, Tensor, Tensor], Tensor]
-#: Called with the number of finished pairs and the number of all.
-OnProgress = Callable[[int, int], None]
 
 #: How the curvature of a pair is found: ``"exact"``, as the middle of its ``"bounds"``, or
 #: ``"auto"``: exact, except for pairs whose transport is larger than :data:`MAX_CELLS`.
@@ -177,7 +176,7 @@ def pair_curvature(
     num_nodes: int,
     alpha: float = 0.5,
     method: str = "exact",
-    on_progress: OnProgress | None = None,
+    on_progress: TellCount | None = None,
 ) -> Tensor:
     """Curvature of each pair in :attr:`Neighborhood.pairs`, ``[P]``.
 
@@ -213,7 +212,7 @@ def is_estimated(edge_index: Edges, num_nodes: int, method: str) -> Tensor:
 
 
 def _pair_curvature(
-    hood: Neighborhood, alpha: float, method: str, on_progress: OnProgress | None
+    hood: Neighborhood, alpha: float, method: str, on_progress: TellCount | None
 ) -> Tensor:
     both = hood.relation("undirected")
     weight = None if both.weight is None else both.weight.detach().cpu()
@@ -345,12 +344,9 @@ def _has_optimal_transport() -> bool:
 
 
 def _optimal_transport():  # type: ignore[no-untyped-def]
-    try:
+    advice = "Ollivier-Ricci curvature needs POT: pip install argnn[baselines]"
+    with package_needed(advice, ImportError):
         import ot
-    except ImportError as error:
-        raise ImportError(
-            "Ollivier-Ricci curvature needs POT: pip install argnn[baselines]"
-        ) from error
     return ot
 
 

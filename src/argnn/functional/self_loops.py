@@ -5,6 +5,7 @@ from torch import Tensor
 
 from argnn.errors import require
 from argnn.functional.neighborhood import Edges, aggregate, neighborhood
+from argnn.functional.precision import accumulation_dtype, in_autocast_dtype
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused
 
@@ -31,15 +32,16 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
     known = CLOSED_NORMALIZATIONS
     require(normalization in known, "normalization", f"one of {known}", repr(normalization))
     hood = neighborhood(edge_index, x.size(0))
+    of_result, x = x.dtype, in_autocast_dtype(x)
     fits = is_fused(x, num_edges=hood.num_edges, learns_weight=hood.learns_weight)
     if fits and not torch.compiler.is_compiling():  # a compiler joins the operations by itself
-        return fused.aggregate(x, hood, f"closed-{normalization}")
-    size = (hood.weighted_degree + 1).to(x.dtype).unsqueeze(-1)
+        return fused.aggregate(x, hood, f"closed-{normalization}").to(of_result)
+    size = (hood.weighted_degree + 1).to(accumulation_dtype(x.dtype)).unsqueeze(-1)
     if normalization == "rw":
-        return (aggregate(x, hood) + x) / size
+        return ((aggregate(x, hood) + x) / size).to(of_result)
     scale = size.rsqrt()
-    own = scale * x
-    return scale * (aggregate(own, hood) + own)
+    own = (scale * x).to(x.dtype)
+    return (scale * (aggregate(own, hood) + own)).to(of_result)
 
 
 def closed_row_sum(edge_index: Edges, num_nodes: int, dtype: torch.dtype) -> Tensor:
@@ -48,6 +50,7 @@ def closed_row_sum(edge_index: Edges, num_nodes: int, dtype: torch.dtype) -> Ten
 
     def summed() -> Tensor:
         one = hood.weighted_degree.new_ones(num_nodes, 1, dtype=dtype)
-        return closed_aggregate(one, hood).squeeze(-1)
+        with torch.autocast(one.device.type, enabled=False):  # kept for steps without it, too
+            return closed_aggregate(one, hood).squeeze(-1)
 
     return hood.kept(("closed row sum", dtype), summed).unsqueeze(-1)

@@ -68,7 +68,7 @@ def is_fused(*tensors: Tensor, num_edges: int = 0, learns_weight: bool = False) 
         learns_weight: Whether the weights of the edges need a gradient.
 
     Raises:
-        RuntimeError: Kernels are forced, but there is none for this device, dtype or width, or
+        RuntimeError: Kernels are forced, but there is none for this device, dtype or shape, or
             for gradients of edge weights.
     """
     if _mode == "plain":
@@ -99,6 +99,8 @@ def _obstacle(tensors: tuple[Tensor, ...]) -> str | None:
             return f"{t.dtype} on {device}"
         if device == "cuda" and t.size(-1) > MAX_GPU_CHANNELS:
             return f"{t.size(-1)} channels on {device} (at most {MAX_GPU_CHANNELS})"
+        if t.dim() != 2 or t.size(0) != tensors[0].size(0):  # kernels check no bounds
+            return "shapes " + ", ".join(str(list(t.shape)) for t in tensors)
     return None
 
 

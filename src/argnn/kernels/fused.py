@@ -24,7 +24,7 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-class _OnlyOnce(torch.autograd.Function):
+class _OnceDifferentiable(torch.autograd.Function):
     """A gradient that has none itself, and says so instead of leaving terms out."""
 
     @staticmethod
@@ -46,7 +46,7 @@ def _like_first(x, *_):  # type: ignore[no-untyped-def]
 
 def _only_once(compute: Callable[[], Any], *inputs: Tensor | None) -> Any:
     """What ``compute`` returns, as a function of ``inputs`` that cannot be differentiated."""
-    return _OnlyOnce.apply(compute, *inputs) if torch.is_grad_enabled() else compute()
+    return _OnceDifferentiable.apply(compute, *inputs) if torch.is_grad_enabled() else compute()
 
 
 # --- constant weights ---------------------------------------------------------------------
@@ -630,3 +630,39 @@ def softplus_diagonal(
 ) -> Tensor:
     """Metric from raw values; its gradient is computed from the metric alone."""
     return _SoftplusDiagonal.apply(raw, floor, ceiling, sharpness, clamp)
+
+
+class _NormReluDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias, eps, drawn, limit):  # type: ignore[no-untyped-def]
+        x = x.contiguous()
+        out, statistics = backend(x).norm_relu_dropout(x, weight, bias, eps, drawn, limit)
+        out = out.to(x.dtype)
+        ctx.scale = 256 / limit
+        ctx.save_for_backward(x, weight, statistics, out)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        x, weight, statistics, out = ctx.saved_tensors
+        grads = _only_once(
+            lambda: _norm_relu_dropout_backward(x, weight, statistics, out, grad, ctx.scale),
+            *(x, weight, grad),
+        )
+        return *grads, *[None] * 3
+
+
+def _norm_relu_dropout_backward(
+    x: Tensor, weight: Tensor, statistics: Tensor, out: Tensor, grad: Tensor, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    to_x, to_weight, to_bias = backend(x).norm_relu_dropout_backward(
+        x, weight, statistics, out, grad.contiguous(), scale
+    )
+    return to_x.to(x.dtype), to_weight.to(weight.dtype), to_bias.to(weight.dtype)
+
+
+def norm_relu_dropout(
+    x: Tensor, weight: Tensor, bias: Tensor, eps: float, drawn: Tensor | None, limit: int
+) -> Tensor:
+    """Positive parts of normalised rows, ``[N, D]``; kept where a random byte is below a limit."""
+    return _NormReluDropout.apply(x, weight, bias, eps, drawn, limit)

@@ -8,6 +8,7 @@ written, as in a container; here there is always a next place, and without any, 
 
 import hashlib
 import inspect
+import logging
 import os
 import pickle
 import sys
@@ -25,7 +26,10 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
 
+from argnn.errors import ConfigError
 from argnn.folders import is_own, private_folders, warn_once
+
+logger = logging.getLogger(__name__)
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 #: What a compiled function may name: what it calls, what it reads, and what is never ours.
@@ -35,6 +39,8 @@ _NOT_OURS = {"builtins", "llvmlite", "math", "numba", "numpy"}
 
 def kept_jit(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function as ``numba.njit`` does, and keep what comes out."""
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        raise ConfigError("argnn compiles its kernels with numba: unset NUMBA_DISABLE_JIT")
     kernel = numba.njit(**options)(function)
     kernel._cache = KeptKernel(kernel)  # as numba does with a cache of its own
     return kernel
@@ -64,6 +70,7 @@ class KeptKernel(NullCache):
             digest, payload = content[:_DIGEST_SIZE], content[_DIGEST_SIZE:]
             if digest == self._digest(name, payload):
                 return CompileResult._rebuild(context, *pickle.loads(payload))
+        say_compiling()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -139,6 +146,12 @@ def _options(part: Any) -> list[tuple[str, Any]]:
     """The options that a function is compiled with, in an order that every process has."""
     options = getattr(part, "targetoptions", {})
     return sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in options.items())
+
+
+@cache
+def say_compiling() -> None:
+    """Tell the user once per process why the first use of a kernel takes seconds."""
+    logger.info("compiling kernels, once on this machine ...")
 
 
 @cache

@@ -17,7 +17,6 @@ serve all edges of the center. Masses are multiplied by their common denominator
 Walks that follow the weights of edges have masses in units of 2^-48, rounded down; the rest stays.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from fractions import Fraction
 from functools import partial
@@ -33,9 +32,8 @@ from torch import Tensor
 
 from argnn.kernels.csr import Csr
 from argnn.kernels.kept import kept_jit
+from argnn.telling import TellCount
 
-#: Is told how many edges of how many are done.
-OnProgress = Callable[[int, int], None]
 _Integers = npt.NDArray[np.int64]
 
 #: Pieces of work for each thread: enough that none waits long for the last.
@@ -322,7 +320,7 @@ def _forget_flow(net, senders, receivers):
 # --- the edges of a center --------------------------------------------------------------------
 
 
-class _Around(NamedTuple):
+class _Surroundings(NamedTuple):
     """The nodes near a center, and which members of its closed neighbourhood they are close to.
 
     A member has its place among the neighbours of the center as its number; the center has the
@@ -347,9 +345,9 @@ class _Around(NamedTuple):
     members: Any
 
 
-def _around(num_nodes: int, rows: int, senders: int, receivers: int) -> _Around:
+def _around(num_nodes: int, rows: int, senders: int, receivers: int) -> _Surroundings:
     words = _words(receivers)
-    return _Around(
+    return _Surroundings(
         slot=np.full(num_nodes, -1, np.int64),
         nodes=np.empty(rows, np.int64),
         one=np.empty((rows, words), np.uint64),
@@ -626,7 +624,7 @@ def transport_costs(
     pairs: Tensor,
     alpha: float,
     threads: int,
-    on_progress: OnProgress | None = None,
+    on_progress: TellCount | None = None,
 ) -> Tensor:
     r""":math:`W_1(\mu_i, \mu_j)` of each pair of neighbours, ``[P]`` float64.
 

@@ -257,3 +257,8 @@ class LinkModel(AbstractNodeModel):
 def joined(points: Tensor, metric: Tensor) -> Tensor:
     """Embeddings ``[N, D]`` with the numbers of a metric as further columns."""
     return torch.cat([points, metric.flatten(1)], dim=-1)
+
+
+def encoder_of(model: AbstractNodeModel) -> AbstractNodeModel:
+    """The model itself, or what makes the embeddings of a predictor of links."""
+    return model.encoder if isinstance(model, LinkModel) else model

@@ -17,21 +17,21 @@ from argnn.analysis.layers import learned_layers
 from argnn.analysis.properties import class_names
 from argnn.analysis.tables import TABLES, check_format, geometry_tables, table_bytes
 from argnn.data import split_masks
-from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import RunError
 from argnn.estimators import ARGNNClassifier, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
 from argnn.files import require_folder, require_writable, write_output
 from argnn.functional.neighborhood import edges_of
-from argnn.nn import AbstractNodeModel, LinkModel, model_class
+from argnn.nn import AbstractNodeModel, model_class
+from argnn.nn.decoders import encoder_of
 from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
-from argnn.runs.run import finished_row
 from argnn.runs.summary import SCORES, selection_of_row, summary, without_twins
 from argnn.runs.tables import PLAIN_SCORES, SCORE_NAMES, score_name, twin_sentence
 from argnn.runs.trial import LEAD
 from argnn.settings.run_config import RunConfig
 from argnn.store.results import Row
+from argnn.telling import Tell, be_silent
 from argnn.train.calibration import reliability
 
 
@@ -51,8 +51,8 @@ def analyze(
 ) -> dict[str, Any]:
     """Load a run, its graph and its model, and write the page, whole or not at all.
 
-    The options are those of the command. ``beside`` is more for the overview of the page, such as a
-    ``comparison``; ``layers`` of the result is the number of layers with a metric.
+    The options are those of the command. ``beside`` holds further entries of the overview of the
+    page, such as a ``comparison``. In the result, ``layers`` counts the layers with a metric.
     """
     require_writable(out, force)
     paths = _table_paths(tables, table_format)
@@ -63,7 +63,7 @@ def analyze(
     estimator: GraphEstimator = load(run, split=split)
     split = config.splits[0] if split is None else split
     config = config.for_split(split)
-    rows = {n: row for n in config.splits if (row := finished_row(folder, n)) is not None}
+    rows = {n: row for n in config.splits if (row := folder.finished_row(n)) is not None}
     graph = observed_graph(graph_of_run(config, data_root), split, config.link)
     tell(1, 5, "model")
     subject = run_subject(run, config, estimator, graph, split, rows, seed)
@@ -130,8 +130,7 @@ def run_subject(
     fits = estimator.settings_.spec.in_channels == graph.x.size(1)
     if not fits or (nodes and len(nodes.classes_) != graph.class_count):
         raise RunError(f"{run}: damaged, the model does not fit the graph of the run")
-    model = estimator.model_
-    model = model.encoder if isinstance(model, LinkModel) else model
+    model = encoder_of(estimator.model_)
     try:
         overview = _overview(config, graph, row, list(rows.values()))
         json.dumps(overview, allow_nan=False)
@@ -188,7 +187,7 @@ def _targets(estimator: GraphEstimator, graph: Data) -> Targets:
 
 
 def _worth(config: RunConfig, masks: tuple[Tensor, Tensor, Tensor] | None) -> Worth | None:
-    """What the trial found with a learned and with a fixed metric, where it tried both."""
+    """The scores of the trial with a learned and with a fixed metric, where it tried both."""
     trial = config.trial or {}
     found, score = trial.get("metric") or {}, trial.get("score")
     learned, fixed = found.get("learned"), found.get("fixed")
@@ -331,5 +330,6 @@ def _notes(config: RunConfig, graph: Data, row: Row, rows: Sequence[Row]) -> lis
         )
     absent = (row["test"] or {}).get("absent_classes")
     if absent:
-        notes.append(f"Classes without a test node: {', '.join(map(str, absent))}.")
+        names = class_names(graph)
+        notes.append(f"Classes without a test node: {', '.join(names[label] for label in absent)}.")
     return notes

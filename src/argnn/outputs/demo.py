@@ -10,10 +10,10 @@ from argnn.errors import ConfigError, RunError
 from argnn.files import require_folder, require_writable, write_output
 from argnn.outputs.analyze import analyze
 from argnn.runs.machine import core_count
-from argnn.runs.parallel import Job, SilentWatcher, Watcher, run_jobs, write_scores
+from argnn.runs.parallel import Job, SilentWatcher, Watcher, run_jobs
 from argnn.runs.prepare import Draft, Plan, Request, draft, settled
 from argnn.runs.run import trained_model
-from argnn.runs.summary import PROTOCOLS, summary
+from argnn.runs.summary import SELECTION, protocol, summary
 from argnn.runs.tables import comparison_cells
 from argnn.store.model_folder import FILES
 from argnn.store.results import Row
@@ -49,8 +49,8 @@ def run_demo(
 ) -> DemoReport:
     """Train both models on both graphs, and write the report.
 
-    Where an earlier demonstration wrote the folder, what that one made is made anew, and everything
-    else stays. ``overrides`` are settings of both models, such as ``epochs=5``.
+    In the folder of an earlier demonstration, its files are written anew, and all other files
+    stay. ``overrides`` are settings of both models, such as ``epochs=5``.
     """
     for package in ("matplotlib", "igraph"):
         if importlib.util.find_spec(package) is None:
@@ -71,7 +71,8 @@ def run_demo(
     figure = geometry_figure(plans[0].graph, trained_model(folders[0], SPLITS[0]))
     write_output(picture, figure_bytes(figure, "png"), force=True)
     analyze(folders[0].root, page, force=True, beside=_comparison(results))
-    return DemoReport(results, len(SPLITS), PROTOCOLS[TASK], picture, page)
+    how = protocol(TASK, SELECTION[TASK])
+    return DemoReport(results, len(SPLITS), how, picture, page)
 
 
 def _draft(data: str, model: str, overrides: Sequence[str]) -> Draft:
@@ -144,7 +145,7 @@ def _run(plans: Sequence[Plan], folders: Sequence[RunFolder], watcher: Watcher) 
         [found[plan.config.data, plan.config.model, split] for split in SPLITS] for plan in plans
     ]
     for folder, part in zip(folders, rows, strict=True):
-        write_scores(part, folder)
+        folder.write_scores(summary(part), part)
     return rows
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import warnings
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
+from torch.fx import Node
 
 import argnn
-from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, require
 from argnn.estimators import ARGNNClassifier, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator
 from argnn.files import require_writable, write_output
-from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
 from argnn.outputs.onnx_program import onnx_bytes
 from argnn.outputs.plain_ops import cleaned, plain_table
-from argnn.outputs.shared_steps import share_steps
+from argnn.telling import Tell, be_silent
 from argnn.train.target_tasks import TargetRule
 from argnn.wording import shortened
 
@@ -35,7 +36,7 @@ _REASONS = dict.fromkeys(("cusp", "fagcn", "gat", "gnrf", "h2gcn", "hgat", "kapp
 
 
 class _NodeProgram(nn.Module):
-    """From features and edges to calibrated probabilities, or to what a target rule says."""
+    """From features and edges to calibrated probabilities, or to targets in their own units."""
 
     def __init__(
         self,
@@ -89,6 +90,9 @@ def export_model(
     tell(0, 3, "reading the model")
     estimator: GraphEstimator = load(run, split=split)
     tell(1, 3, "following the computation")
+    if kind == "onnx" and _has_factored_metric(estimator.model_):
+        reason = "ONNX has no inverse of a complex matrix, which metric_shape lowrank and full need"
+        raise ConfigError(f"argnn cannot become an ONNX model: {reason}; --format pt2 can hold it")
     program = exported(estimator)
     facts = _facts(estimator)
     files = {FACTS: json.dumps(facts, indent=2)}
@@ -109,6 +113,9 @@ def exported(estimator: GraphEstimator) -> ExportedProgram:
     model, name = deepcopy(estimator.model_).cpu().eval(), estimator.settings_.spec.model
     if model.node_parameters():
         reason = "its weights belong to the nodes of one graph"
+        raise ConfigError(f"{name} cannot be exported: {reason}; argnn.load opens it")
+    if _has_factored_metric(model, on_edges=True):
+        reason = "with metric_shape lowrank or full it needs modulation=operator or interpolation"
         raise ConfigError(f"{name} cannot be exported: {reason}; argnn.load opens it")
     example = _example(estimator.n_features_in_)
     nodes, edges, pairs = Dim("nodes", min=2), Dim("edges", min=0), Dim("pairs", min=1)
@@ -139,8 +146,16 @@ def exported(estimator: GraphEstimator) -> ExportedProgram:
     return program
 
 
+def _has_factored_metric(model: AbstractNodeModel, *, on_edges: bool = False) -> bool:
+    """Whether metrics are not diagonal, and perhaps act on single edges."""
+    encoder = model.encoder if isinstance(model, LinkModel) else model
+    if not isinstance(encoder, ARGNN) or len(encoder.metric_size) == 1:
+        return False
+    return encoder.metric_on_edges or not on_edges
+
+
 def _example(num_features: int) -> tuple[Tensor, ...]:
-    """A graph with all kinds of edges, so that the traced program holds for all of them."""
+    """A graph with all kinds of edges, so that the traced program is valid for all of them."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(12, num_features, generator=generator)
     edges = torch.randint(12, (2, 40), generator=generator)
@@ -178,3 +193,45 @@ def _facts(estimator: GraphEstimator) -> dict[str, Any]:
         "classes": classes,
         "decision_rule": getattr(estimator, "decision_rule_", None),
     }
+
+
+def share_steps(program: ExportedProgram) -> None:
+    """Compute equal steps of a program once, which is possible as inference draws no numbers.
+
+    Every layer sums over the same edges. What the sums prepare, such as the order of the edges and
+    their weights, is in the program once for each sum; all copies but the first are removed.
+    """
+    graph = program.graph_module.graph
+    returned = set(graph.output_node().all_input_nodes)
+    first: dict[Any, Node] = {}
+    for node in graph.nodes:
+        if node.op != "call_function" or node in returned:  # the signature names what is returned
+            continue
+        # Sizes that are known only from the data have a name of their own each time they are met.
+        sizes = tuple(map(str, _sizes(node.meta.get("val"))))
+        key = (node.target, _frozen(node.args), _frozen(node.kwargs), sizes)
+        earlier = first.setdefault(key, node)
+        if earlier is not node:
+            node.replace_all_uses_with(earlier)
+    graph.eliminate_dead_code()
+    program.graph_module.recompile()
+
+
+def _sizes(value: Any) -> Iterator[Any]:
+    """Sizes and types of all tensors in a value, or the value."""
+    if isinstance(value, torch.Tensor):
+        yield from (*value.shape, value.dtype)
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _sizes(part)
+    else:
+        yield value
+
+
+def _frozen(value: Any) -> Any:
+    """The same as something that can be a key; 1, 1.0 and True stay different."""
+    if isinstance(value, tuple | list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return tuple((name, _frozen(part)) for name, part in sorted(value.items()))
+    return value if isinstance(value, Node) else (type(value), value)

@@ -16,16 +16,16 @@ from argnn.analysis.figures import Bar, DataPoint
 from argnn.analysis.figures.style import DOTS_PER_INCH, FORMATS, check_formats, figure_bytes
 from argnn.checked import checked
 from argnn.data import split_masks
-from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, RunError, error_prefix
 from argnn.files import require_folder, require_writable, write_output
-from argnn.nn import LinkModel
+from argnn.nn.decoders import encoder_of
 from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
-from argnn.runs.run import finished_row, trained_model
+from argnn.runs.run import trained_model
 from argnn.runs.summary import INTERVAL, SCORES, by_split, run_scores, statistic
-from argnn.store.geometry_record import EpochValues, read_geometry
 from argnn.store.results import Row, read_rows
+from argnn.store.run_folder import EpochValues
+from argnn.telling import Tell, be_silent
 from argnn.wording import file_stem
 
 if TYPE_CHECKING:
@@ -160,20 +160,19 @@ def _opened(path: Path, name: str, split: int | None, data_root: str | None) -> 
         which = "no split" if split is None else f"split {split} is not"
         raise RunError(f"{path}: {which} finished; continue with argnn train --resume {path}")
     split = finished[0]
-    row = finished_row(folder, split)
+    row = folder.finished_row(split)
     assert row is not None
     with error_prefix(f"{folder.result(split)}: damaged,", RunError):
         checked(row, _DrawnRow)
     model = trained_model(folder, split)
     graph = graph_of_run(config, data_root)
     seen = observed_graph(graph, split, config.link)
-    encoder = model.encoder if isinstance(model, LinkModel) else model
     return _Run(
         name=name,
         graph=seen,
-        layers=learned_layers(encoder, seen),
+        layers=learned_layers(encoder_of(model), seen),
         row=row,
-        geometry=read_geometry(folder, split),
+        geometry=folder.read_geometry(split),
         trained=split_masks(graph, split)[0] if config.link is None else None,
         model=config.model,
     )

@@ -7,17 +7,19 @@ and take their place before the conversion.
 import logging
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 
-from argnn.errors import ConfigError
-from argnn.outputs.plain_ops import Table
+from argnn.errors import ConfigError, package_needed
+from argnn.outputs.plain_ops import OperatorTable
 from argnn.wording import shortened
 
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
+_ADVICE = "install it with pip install 'argnn[onnx]'"
 #: Steps of a search by halves: enough for any list that fits into memory.
 _HALVES = 40
 #: Largest difference of probabilities that rounding explains.
@@ -30,7 +32,8 @@ def onnx_bytes(program: ExportedProgram, name: str, facts: Mapping[str, str]) ->
     It is run once and compared with the program, on a graph that the program was not traced with.
     """
     for package in _NEEDED:
-        _require(package)
+        with package_needed(f"ONNX needs the package {package}; {_ADVICE}"):
+            import_module(package)
     try:
         with warnings.catch_warnings(), torch.no_grad(), _Quiet():
             warnings.simplefilter("ignore")
@@ -59,7 +62,7 @@ def _content(proto: Any, facts: Mapping[str, str]) -> bytes:
 
 
 def _gap(program: ExportedProgram, content: bytes) -> float:
-    """Largest difference of a model to its program, on another graph than the traced one."""
+    """Largest difference between a model and its program, on another graph than the traced one."""
     from onnxruntime import InferenceSession, SessionOptions
 
     x, *others = program.example_inputs[0]
@@ -75,17 +78,8 @@ def _gap(program: ExportedProgram, content: bytes) -> float:
     return float((torch.from_numpy(found) - program.module()(*inputs)).abs().max())
 
 
-def _require(package: str) -> None:
-    try:
-        __import__(package)
-    except ImportError as error:
-        raise ConfigError(
-            f"ONNX needs the package {package}; install it with pip install 'argnn[onnx]'"
-        ) from error
-
-
 class _Quiet:
-    """Keep the conversion from logging what does not concern the user."""
+    """Keep the conversion from logging what a user need not know."""
 
     def __enter__(self) -> None:
         self._before = logging.root.manager.disable
@@ -104,7 +98,7 @@ def _drop_assertions(program: ExportedProgram) -> None:
     graph.eliminate_dead_code()
 
 
-def _table() -> Table:
+def _table() -> OperatorTable:
     """The function for each operator that ONNX does not know."""
     aten = torch.ops.aten
     return {
@@ -147,7 +141,7 @@ def _bags(
 def _last_begun(starts: Tensor, size: int) -> Tensor:
     """For each of ``size`` places, the number of the last part that has begun, ``[size]``.
 
-    A part that is empty begins where the next one does; those at the end begin behind all places.
+    An empty part begins where the next one does; empty parts at the end begin behind all places.
     """
     begun = starts.new_zeros(size + 1)
     return _index_add(begun, 0, starts, torch.ones_like(starts)).cumsum(0)[:-1] - 1
@@ -188,7 +182,7 @@ def _argsort(x: Tensor, *, stable: bool, dim: int = -1, descending: bool = False
 
 
 def _sum(x: Tensor, dim: list[int], keepdim: bool = False, **options: Any) -> Any:
-    """Sums of rows, with a further row: onnxruntime gives those of no rows a wrong shape."""
+    """Sums of rows, with one row added: for sums of no rows onnxruntime gives a wrong shape."""
     if x.dim() != 2 or dim != [-1] or keepdim or options:
         return NotImplemented
     more = torch.cat([x, x.new_zeros(1, x.size(1))])

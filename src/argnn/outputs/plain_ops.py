@@ -14,13 +14,13 @@ from torch.nn import functional as F
 
 from argnn.functional import structure  # noqa: F401 - registers the operators
 
-Table = dict[Any, Callable[..., Any]]
+OperatorTable = dict[Any, Callable[..., Any]]
 
-#: Ends are near each other if the square of their distance is a smaller share of their squares.
+#: Ends are near each other if the square of their distance is below this share of their squares.
 _NEAR = 1 / 16
 
 
-def plain_table(directed: bool) -> Table:
+def plain_table(directed: bool) -> OperatorTable:
     """The function for each operator of the package.
 
     Args:
@@ -157,7 +157,7 @@ def _by_target(target: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
 def _products(at_target: Tensor, values: Tensor, row: Tensor, target: Tensor) -> Tensor:
     """Inner product of each edge, ``[E]``: of the target's row with the given row of ``values``.
 
-    That is the derivative of a weighted sum by its weights.
+    These are the derivatives of a weighted sum with respect to its weights.
     """
     nothing = target.new_zeros(0)  # offsets are read only where bags are means or maxima
     products: Tensor = torch.ops.aten._embedding_bag_per_sample_weights_backward(
@@ -199,8 +199,8 @@ def _edge_weight(edges: Tensor, given: Tensor | None, num_nodes: int, normalizat
 def _modulation(h: Tensor, g: Tensor, edges: Tensor, eps0: Tensor, eps: float) -> Tensor:
     """See :func:`argnn.functional.edge_modulation`.
 
-    Squares of differences are multiplied out, so that no tensor ``[E, D]`` is made. This loses one
-    digit at most: what all nodes share is taken off, and ends near each other are subtracted.
+    Squares of differences are multiplied out, so that no tensor ``[E, D]`` is made. To lose one
+    digit at most, the mean of all nodes is taken off, and ends near each other are subtracted.
     """
     source, target = edges.unbind(0)
     shift = h.mean(0)

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.csv_cells import csv_text, plain_cell
-from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.errors import ConfigError, DataError
 from argnn.estimators import ARGNNLinkPredictor, ARGNNRegressor, load
 from argnn.estimators.base import GraphEstimator, ids_of
@@ -20,10 +19,11 @@ from argnn.files import require_writable, write_output
 from argnn.runs.prepare import graph_of_run, stored_run
 from argnn.runs.problems import observed_graph
 from argnn.store.run_folder import RunFolder
+from argnn.telling import Tell, be_silent
 from argnn.train.devices import resolve_device
 
 _PAIR_COLUMNS = ["source", "target"]
-#: The columns of what was decided.
+#: The columns that hold decisions, not probabilities.
 _DECISIONS = ("class", "labels", "link")
 _MAX_PAIRS_FILE = 2**30
 
@@ -121,7 +121,7 @@ def _trained_graph(
 
 
 def _cells(values: Iterable[Any], digits: str) -> list[Any]:
-    """A column as it is written."""
+    """A column in the form in which it is written."""
     return [f"{value:{digits}}" if isinstance(value, float) else value for value in values]
 
 

@@ -64,7 +64,7 @@ def report(
 
 
 def _row(estimator: GraphEstimator, shown: Data, config: RunConfig) -> Row:
-    """What ``argnn train`` would have written down."""
+    """The row of results that ``argnn train`` would have written."""
     return {
         **identity(config, 0),
         **_scores(estimator, shown, config),

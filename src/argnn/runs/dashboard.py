@@ -1,7 +1,7 @@
 r"""Watching a training: TensorBoard events, and a record of how the metric moved.
 
-Only a run that asks for it pays. The observer reads the model and changes nothing: the weights of
-a watched run have the same bits as those of any other.
+It costs time only where a run asks for it. The observer reads the model and changes nothing: the
+weights of a watched run have the same bits as those of any other.
 """
 
 import math
@@ -14,12 +14,12 @@ from torch_geometric.data import Data
 
 from argnn.analysis import learned_layers
 from argnn.analysis.geometry import field_nrmd, mean_curvature
-from argnn.errors import ConfigError
+from argnn.errors import package_needed
 from argnn.functional import metric_energies
 from argnn.functional.neighborhood import edges_of, neighborhood
-from argnn.nn import AbstractNodeModel, LinkModel
+from argnn.nn import AbstractNodeModel
+from argnn.nn.decoders import encoder_of
 from argnn.runs.train_one import OnEpoch
-from argnn.store.geometry_record import read_geometry, write_geometry
 from argnn.store.run_folder import RunFolder
 from argnn.train import EpochRecord
 
@@ -40,12 +40,8 @@ _RECORD_NAMES = {
 
 def require_tensorboard() -> Any:
     """The class that writes events, or an error that says how to get it."""
-    try:
+    with package_needed("--dashboard needs tensorboard: pip install 'argnn[dashboard]'"):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ConfigError(
-            "--dashboard needs tensorboard: pip install 'argnn[dashboard]'"
-        ) from error
     return SummaryWriter
 
 
@@ -98,7 +94,7 @@ class Dashboard:
             self._histograms(metrics, epoch)
 
     def _stride(self, metrics: list[Tensor]) -> int:
-        """Every how many nodes one is kept."""
+        """One node is kept of so many."""
         numbers = sum(g.numel() for g in metrics) * self.epochs
         return max(1, math.ceil(numbers / _KEPT_NUMBERS))
 
@@ -123,16 +119,16 @@ class Dashboard:
             return
         self._add_lyapunov()
         first = self.records[0]["epoch"]
-        known = read_geometry(self.folder, self.split)
+        known = self.folder.read_geometry(self.split)
         earlier = [record for record in known if record["epoch"] < first]
-        write_geometry(self.folder, self.split, [*earlier, *self.records])
+        self.folder.write_geometry(self.split, [*earlier, *self.records])
 
     def close(self) -> None:
         """Close the files of events; what was written stays."""
         self.writer.close()
 
     def _add_lyapunov(self) -> None:
-        """The gap of the loss to its smallest value, and of the metrics to the last ones."""
+        """How far each epoch is from the smallest loss, and from the last metrics."""
         last, least = self.kept[-1], min(self.losses.values(), default=math.nan)
         for record, metrics in zip(self.records, self.kept, strict=True):
             gap = self.losses.get(record["epoch"], math.nan) - least
@@ -143,9 +139,7 @@ class Dashboard:
 
     def _project(self, model: AbstractNodeModel) -> None:
         """The learned points of the chosen epoch, with the class of each node."""
-        encoder = model.encoder if isinstance(model, LinkModel) else model
-        assert isinstance(encoder, AbstractNodeModel)
-        layers = learned_layers(encoder, self.visible)
+        layers = learned_layers(encoder_of(model), self.visible)
         if not layers:
             return
         points = layers[-1].h
@@ -159,7 +153,7 @@ def events_path(folder: RunFolder, split: int) -> Path:
 
 
 def _change(epoch: int, before: list[Tensor], now: int, metrics: list[Tensor]) -> float:
-    """Root mean square of the change of an entry, per epoch."""
+    """Root mean square change of the entries of the metrics, per epoch."""
     return math.sqrt(_mean_square(before, metrics)) / max(now - epoch, 1)
 
 

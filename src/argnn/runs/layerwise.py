@@ -13,7 +13,8 @@ from argnn.data.partition import Partition
 from argnn.errors import ConfigError
 from argnn.functional.graph_part import GraphPart
 from argnn.nn import ARGNN, AbstractNodeModel, LinkModel
-from argnn.nn.decoders import joined
+from argnn.nn.decoders import encoder_of, joined
+from argnn.train.devices import products_in
 
 _Numbers = NDArray[np.int64]
 
@@ -24,13 +25,12 @@ LARGE_STATE, _PIECE = 2**26, 2**15
 
 
 def is_large(model: AbstractNodeModel, num_nodes: int) -> bool:
-    """Whether a graph is computed layer by layer where the user did not ask for it."""
-    encoder = model.encoder if isinstance(model, LinkModel) else model
-    return isinstance(encoder, ARGNN) and num_nodes * model.hidden_channels >= LARGE_STATE
+    """Whether a graph is so large that outputs are computed layer by layer without being asked."""
+    return isinstance(encoder_of(model), ARGNN) and num_nodes * model.hidden_channels >= LARGE_STATE
 
 
 def pieces_of(num_nodes: int) -> list[_Numbers]:
-    """All nodes, in runs."""
+    """All nodes, in pieces of consecutive nodes."""
     return np.array_split(np.arange(num_nodes), max(1, num_nodes // _PIECE))
 
 
@@ -66,11 +66,11 @@ def layerwise_outputs(
     Returns:
         The outputs, and the metrics that are kept.
     """
-    encoder = model.encoder if isinstance(model, LinkModel) else model
+    encoder = encoder_of(model)
     if not isinstance(encoder, ARGNN):
         raise ConfigError(f"{type(encoder).__name__} cannot be computed layer by layer")
-    reduced = precision != "float32"
-    with torch.autocast(parts.device.type, torch.bfloat16, enabled=reduced):
+    reduced = precision == "bfloat16"
+    with products_in(precision), torch.autocast(parts.device.type, torch.bfloat16, enabled=reduced):
         last = isinstance(model, LinkModel)
         outputs, found = _Layers(encoder, parts, pieces, metrics, last).outputs()
     if last:
@@ -144,7 +144,7 @@ class _Layers:
         hops = self.model.formulation.hops
         if hops > 1:  # sums of the first hop are computed here, too
             return self.parts.around(own, hops)
-        return self.parts.with_halo(own, self.parts.halo_of(own), _Stored())
+        return self.parts.with_halo(own, self.parts.halo_of(own), _NoExchange())
 
     def _rows(self, values: Tensor, part: GraphPart) -> Tensor:
         """Rows of the nodes of a part from those of all nodes."""
@@ -166,8 +166,8 @@ class _Layers:
 class _States:
     """What the read-out needs of the states of all layers.
 
-    A read-out of all states side by side is a sum of one linear map of each: these are added up as
-    states come, and no state is kept.
+    A linear read-out of all states side by side is a sum of linear maps, one of each state. They
+    are added up when a state is computed, so that no state is kept.
 
     Args:
         model: The model.
@@ -212,8 +212,8 @@ class _FilledRows:
         self.rows[torch.from_numpy(own)] = values[: len(own)].float().cpu()
 
 
-class _Stored:
-    """The halo is never asked for: rows of all nodes are there before a layer begins."""
+class _NoExchange:
+    """An exchange without a halo: a layer begins when the rows of all nodes are there."""
 
     def halo(self, own: Tensor) -> Tensor:
         """See :class:`~argnn.functional.graph_part.Exchange`."""

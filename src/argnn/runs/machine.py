@@ -39,7 +39,7 @@ def threads_for(workers: int) -> int:
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Let torch use that many threads for a while."""
+    """Let torch use that many threads inside a block."""
     import torch
 
     before = torch.get_num_threads()
@@ -68,10 +68,11 @@ def step_memory_kept() -> Iterator[Callable[[], None]]:
     the system, which then has to clear every page of them in every step: at 120,000 nodes a third
     of the processor time (``scripts/measure_memory.py``).
 
+    Kept blocks of different sizes leave gaps between them, which raise the peak of memory. So large
+    blocks are kept only where twice as much memory is free as the process takes.
+
     Yields:
-        What to call after each step. After the first it is known how much memory a step takes.
-        Kept blocks of different sizes leave gaps between them, which raise the peak of memory.
-        So large blocks are kept only where twice as much memory is free as the process takes.
+        A function to call after each step; the first call shows how much memory a step takes.
     """
     libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
     if not hasattr(libc, "mallopt"):  # another C library
@@ -148,7 +149,7 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def ending_as_interrupts() -> Iterator[list[int]]:
-    """Treat a request to end as Ctrl-C; gives the signals that came."""
+    """Treat SIGTERM and the like as Ctrl-C; gives the list of signals that came."""
     came: list[int] = []
 
     def interrupt(number: int) -> None:
@@ -177,7 +178,7 @@ def ending_as_interrupts() -> Iterator[list[int]]:
 
 @contextmanager
 def noting_ctrl_c() -> Iterator[list[int]]:
-    """Only note the first Ctrl-C, in the list that is given; the next one interrupts as usual."""
+    """Only note the first Ctrl-C, in the list that it gives; the next one interrupts as usual."""
     came: list[int] = []
     usual = signal.getsignal(signal.SIGINT)
 
@@ -197,7 +198,7 @@ def noting_ctrl_c() -> Iterator[list[int]]:
 
 
 def _interrupt_again(lost: Any) -> None:
-    """Interrupt once more where Python lost it: in callbacks of objects that are removed."""
+    """Interrupt once more where Python lost an interrupt in a callback of a removed object."""
     if isinstance(lost.exc_value, KeyboardInterrupt) and current_thread() is main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         target = main_thread().ident
@@ -210,12 +211,12 @@ def _interrupt_again(lost: Any) -> None:
 
 
 def leave_when_asked() -> None:
-    """Let a worker process end in an orderly way; without, it ends at once and leaves its files."""
+    """Let a worker process remove its files when it is asked to end; by default it would not."""
     _handle_ending(lambda number: sys.exit(128 + number))
 
 
 def _handle_ending(act: Callable[[int], None]) -> dict[signal.Signals, signal.Handlers]:
-    """Act on the first request to end, and ignore others; gives the handlers before."""
+    """Act on the first request to end, and ignore others; gives the handlers that it replaced."""
 
     def handle(number: int, frame: object) -> None:
         for other in before:
@@ -249,7 +250,7 @@ def handlers_kept() -> Iterator[None]:
 def children_ignoring_interrupts() -> Iterator[None]:
     """Start processes that Ctrl-C and a closed terminal do not reach.
 
-    The parent alone decides what these mean.
+    Only the parent acts on these signals.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:

@@ -8,13 +8,12 @@ from typing import Protocol
 from torch_geometric.data import Data
 
 from argnn.errors import DivergenceError
-from argnn.files import fingerprint, write_checked
 from argnn.runs.machine import code_state, using_threads
 from argnn.runs.pool import open_pool
 from argnn.runs.prepare import Plan, reopen
 from argnn.runs.problems import problem_of
 from argnn.runs.ranks import next_order
-from argnn.runs.run import failed_row, finished_row, run_cell, run_split, short_row
+from argnn.runs.run import failed_row, run_cell, run_split
 from argnn.runs.summary import summary
 from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.run_config import RunConfig
@@ -54,7 +53,7 @@ class Job:
 
 
 class Watcher(Protocol):
-    """Who wants to know how the jobs are going."""
+    """Is told how the jobs are going."""
 
     def epoch(self, job: Job, epoch: int, loss: float, val_score: float) -> None:
         """A job has finished an epoch; not every epoch need be told."""
@@ -81,7 +80,7 @@ def run_splits(
     After each split ``scores.json`` is written anew. A split that fails leaves a row with its
     error, and the others go on.
 
-    Another process that runs them is an error, and so is a damaged file.
+    It is an error if another process runs them, or if a file is damaged.
     """
     with folder.held():
         record_code(folder, code_state())
@@ -90,7 +89,7 @@ def run_splits(
 
 def _run_splits(plan: Plan, folder: RunFolder, watcher: Watcher, dashboard: bool) -> list[Row]:
     config = plan.config
-    rows = {split: row for split in config.splits if (row := finished_row(folder, split))}
+    rows = {split: row for split in config.splits if (row := folder.finished_row(split))}
     jobs = [
         Job(config.for_split(split), split, folder, dashboard=dashboard)
         for split in config.splits
@@ -98,12 +97,12 @@ def _run_splits(plan: Plan, folder: RunFolder, watcher: Watcher, dashboard: bool
     ]
     _check_checkpoints(jobs, rows, folder)
     folder.note(f"{len(jobs)} of {len(config.splits)} splits to run, {plan.workers} at a time")
-    write_scores(_ordered(config, rows), folder)
+    _write_scores(config, rows, folder)
     graphs = {config.graph["digest"]: plan.graph}
     for job, row in run_jobs(jobs, graphs, plan.workers, watcher):
         rows[job.split] = row
         folder.note(_log_line(row))
-        write_scores(_ordered(config, rows), folder)
+        _write_scores(config, rows, folder)
         watcher.finished(job, row)
     return _ordered(config, rows)
 
@@ -115,17 +114,16 @@ def _check_checkpoints(jobs: Sequence[Job], rows: Mapping[int, Row], folder: Run
     for job in jobs:
         path = folder.checkpoint(job.split)
         if path.exists():
-            read_checkpoint(path, fingerprint(job.config.to_json()))
+            read_checkpoint(path, job.config.to_json())
 
 
 def _ordered(config: RunConfig, rows: Mapping[int, Row]) -> list[Row]:
     return [rows[split] for split in config.splits if split in rows]
 
 
-def write_scores(rows: Sequence[Row], folder: RunFolder) -> None:
-    """Write ``scores.json``: a summary, and one row per split."""
-    short = [short_row(row) for row in rows]
-    write_checked(folder.scores, {"summary": summary(rows), "splits": short})
+def _write_scores(config: RunConfig, rows: Mapping[int, Row], folder: RunFolder) -> None:
+    ordered = _ordered(config, rows)
+    folder.write_scores(summary(ordered), ordered)
 
 
 def _log_line(row: Row) -> str:
@@ -157,9 +155,9 @@ def run_jobs(
 
 
 def follow() -> None:
-    """What a process of ``torchrun`` does that is not the first one: train what that one trains.
+    """Train what the first process trains, in each other process of ``torchrun``.
 
-    Its graph is loaded here, too.
+    The graph is loaded here, too.
     """
     graphs: dict[str, Data] = {}
     while (order := next_order()) is not None:

@@ -1,7 +1,7 @@
 """Run jobs in this process, in several local processes, or on Ray.
 
-Every local process has a pipe of its own: in the pools of ``concurrent.futures`` and loky, a
-process that dies fails all jobs that wait, and nobody can tell which job it was running.
+Every local process has a pipe of its own. In the pools of ``concurrent.futures`` and loky, all
+waiting jobs fail when one process dies, and it is not known which job that one was running.
 """
 
 import os
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import connection, get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -24,6 +25,7 @@ from torch_geometric.data import Data
 
 from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import read_tensors, write_tensors
+from argnn.nn import DECODERS, MESSAGE_FORMS, METRIC_SHAPES, METRICS, MODELS
 from argnn.runs.machine import (
     children_ignoring_interrupts,
     leave_when_asked,
@@ -31,6 +33,7 @@ from argnn.runs.machine import (
 )
 from argnn.settings.run_config import RunConfig
 from argnn.train import EpochRecord
+from argnn.train.config import OPTIMIZERS
 
 EXECUTORS = ("local", "ray")
 #: What a graph is made of; it has those of the second row only where the user gave them.
@@ -44,13 +47,18 @@ _POLL_SECONDS = 0.1
 _EPOCH_SECONDS = 3
 _PATIENCE_SECONDS = 10
 _STOP = "stop early"
+#: Where users put classes of their own.
+_TABLES: tuple[Mapping[str, Any], ...] = (
+    *(MODELS, METRICS, METRIC_SHAPES, MESSAGE_FORMS, DECODERS),
+    OPTIMIZERS,
+)
 
 #: Is told a job, its epoch, loss and validation score.
-Tell = Callable[[Any, int, float, float], None]
+TellEpoch = Callable[[Any, int, float, float], None]
 
 
 class StopEarly(Exception):  # noqa: N818 (a request, no error)
-    """A job is to end with what it has; ``tell`` may raise it."""
+    """Raised by ``tell`` where a job is to end with what it has found so far."""
 
 
 class PoolJob(Protocol):
@@ -88,7 +96,7 @@ class Pool(ABC):
         tell: Is told how the jobs are going; not every epoch need be told.
     """
 
-    def __init__(self, workers: int, attempts: int, tell: Tell) -> None:
+    def __init__(self, workers: int, attempts: int, tell: TellEpoch) -> None:
         self.workers, self.attempts, self.tell = workers, attempts, tell
         self.waiting: deque[tuple[PoolJob, int]] = deque()
         self.running: dict[Any, tuple[PoolJob, int]] = {}
@@ -150,7 +158,7 @@ class Pool(ABC):
 def open_executor(
     name: str, workers: int | None, address: str | None = None, threads: int = 1
 ) -> Iterator[int | None]:
-    """Connect to what runs jobs; gives how many run at the same time, None where that is open.
+    """Connect to what runs jobs; gives how many run at the same time, None if that is not fixed.
 
     Without the ``address`` of a Ray cluster, a Ray is started on this machine and ended again.
     """
@@ -179,7 +187,7 @@ def open_pool(
     workers: int = 1,
     executor: str = "local",
     attempts: int = 1,
-    tell: Tell = ignore,
+    tell: TellEpoch = ignore,
 ) -> Iterator[Pool]:
     """A pool; jobs that still run when it is left are ended.
 
@@ -206,7 +214,7 @@ def open_pool(
 class _Here(Pool):
     """One job after the other in this process, each when its result is asked for."""
 
-    def __init__(self, graphs: Mapping[str, Data], tell: Tell) -> None:
+    def __init__(self, graphs: Mapping[str, Data], tell: TellEpoch) -> None:
         super().__init__(1, 1, tell)
         self.graphs = graphs
 
@@ -224,7 +232,7 @@ class _Here(Pool):
         return None, result_of(job, self.graphs, lambda record: self.tell(job, *_course(record)))
 
     def close(self) -> None:
-        """Nothing: there is no other process."""
+        """Do nothing: there is no other process."""
 
 
 def _course(record: EpochRecord) -> tuple[int, float, float]:
@@ -235,7 +243,7 @@ def _course(record: EpochRecord) -> tuple[int, float, float]:
 class _Processes(Pool):
     """Local processes that each run one job after the other; one that dies is replaced."""
 
-    def __init__(self, folder: Path, workers: int, attempts: int, tell: Tell) -> None:
+    def __init__(self, folder: Path, workers: int, attempts: int, tell: TellEpoch) -> None:
         super().__init__(workers, attempts, tell)
         self.folder = folder
         self.idle: list[_Worker] = []
@@ -290,7 +298,7 @@ class _Worker:
         self.told = 0.0
         arguments = (theirs, self.course, folder, os.getpid())
         self.process = context.Process(target=_work, args=arguments, daemon=True)
-        with children_ignoring_interrupts():
+        with children_ignoring_interrupts(), _without_script():
             self.process.start()
         theirs.close()  # or the pipe would not end with the process
 
@@ -300,8 +308,27 @@ class _Worker:
             self.pipe.send(job)
 
 
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Start processes that do not first run the script that started this one, as Python does.
+
+    A script without ``if __name__ == "__main__":`` would begin the same work anew in each of them.
+    A script that puts something of its own into a table has to run there, too.
+    """
+    entries = (entry for table in _TABLES for entry in table.values())
+    if any(entry.__module__.partition(".")[0] not in ("argnn", "torch") for entry in entries):
+        yield
+        return
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
 def _end(workers: Sequence[_Worker]) -> None:
-    """Let workers leave between two epochs, then ask those that are left, then kill them."""
+    """Let workers end between two epochs, then ask the others, and kill those that remain."""
     for worker in workers:
         worker.pipe.close()
     end = time.monotonic() + _EPOCH_SECONDS
@@ -355,7 +382,7 @@ def graphs_for_worker(folder: Path, parent: int) -> dict[str, Data]:
 
 
 def _leave_with_parent(parent: int, folder: Path) -> None:
-    """End this process when its parent was killed, and tidy up: nobody else would."""
+    """End this process when its parent was killed, and remove the files that the parent left."""
     while os.getppid() == parent:
         time.sleep(0.5)
     shutil.rmtree(folder, ignore_errors=True)
@@ -370,7 +397,7 @@ def graph_tensors(graph: Data) -> dict[str, Tensor]:
 
 
 def pack(graph: Data, path: Path) -> None:
-    """Leave a graph where workers find it; sent through a pipe, it would start them in turn."""
+    """Write a graph for all workers; through pipes they would get it one after the other."""
     facts = {name: graph[name] for name in _FACTS if graph.get(name) is not None}
     write_tensors(path, graph_tensors(graph), facts)
 

@@ -22,12 +22,12 @@ from argnn.errors import ConfigError, DataError, RunError
 from argnn.nn import model_class
 from argnn.runs.batch_sources import check_parts
 from argnn.runs.machine import core_count, threads_for
-from argnn.runs.pool import Pool, StopEarly, Tell, graph_tensors, ignore, open_pool
+from argnn.runs.pool import Pool, StopEarly, TellEpoch, graph_tensors, ignore, open_pool
 from argnn.runs.problems import class_names, divided_links, pose_problem
 from argnn.runs.ranks import rank_count
 from argnn.runs.recipes import recipes_of
 from argnn.runs.trial import TrialJob, rounds_for
-from argnn.settings.options import Overrides, parse_overrides, resolve_options, resolve_train
+from argnn.settings.options import Overrides
 from argnn.settings.resolve import (
     AUTO,
     BaseSettings,
@@ -36,6 +36,7 @@ from argnn.settings.resolve import (
     data_name,
     is_directed,
     names_of,
+    requested_changes,
     resolve,
     trial_start,
 )
@@ -66,7 +67,7 @@ class Plan:
 class Draft:
     """A plan whose settings may still need a trial.
 
-    The jobs are the trials of its splits, mostly none; ``settle`` gives the configuration from what
+    The jobs are the trials of its splits, often none; ``settle`` makes the configuration from what
     they found.
     """
 
@@ -87,17 +88,14 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
 
     A ``graph`` that is given is not loaded again.
     """
-    model, preset = names_of(request)
     _check_task(request)
-    _check_weights(request, model)
-    changes = parse_overrides(request.overrides, model)
+    _check_weights(request)
     if request.recipes is not None and request.recipes < 1:
         raise ConfigError(f"--recipes must be at least 1 (got {request.recipes})")
     if not 0 <= request.seed <= _LARGEST_SEED:
         raise ConfigError(f"--seed must be from 0 to {_LARGEST_SEED} (got {request.seed})")
-    # Changes are checked once without the graph, which may take long to load.
-    resolve_options(model, preset, changes.options)
-    resolve_train(model, preset, request.seed, changes.train)
+    # They are checked once without the graph, which may take long to load.
+    changes = requested_changes(request)
     device = resolve_device(request.device, "--device")
     if rank_count() > 1 and ":" in device:
         raise ConfigError("with torchrun each process takes its own GPU: --device cuda")
@@ -128,15 +126,17 @@ def draft(request: Request, graph: Data | None = None) -> Draft:
     check_parts(config)
     if config.link is not None:
         _check_link_splits(graph, splits, config.link)
-    elif config.task != "node":  # what is wrong with targets is refused before anything is written
+    else:  # what is wrong with labels or targets is refused before anything is written
         for split in splits:
-            pose_problem(graph, split, "cpu")
-    jobs = _trial_jobs(config, request, changes) if base is None else []
+            pose_problem(graph, split, "cpu", in_parts=True).task.configured(config.train)
+    jobs = _trial_jobs(config, request, changes, graph) if base is None else []
     return Draft(Plan(config, graph, workers), jobs, settle)
 
 
-def _trial_jobs(config: RunConfig, request: Request, held: Overrides) -> list[TrialJob]:
-    """The trials use all threads: their bits must not depend on the number of workers."""
+def _trial_jobs(
+    config: RunConfig, request: Request, held: Overrides, graph: Data
+) -> list[TrialJob]:
+    """The trials of a draft, with all threads: bits must not depend on the number of workers."""
     config = replace(config, threads=threads_for(1))
     equal: dict[str, Any] = {}
     if (count := request.recipes) is not None:
@@ -144,10 +144,14 @@ def _trial_jobs(config: RunConfig, request: Request, held: Overrides) -> list[Tr
         equal = {"recipes": recipes, "rounds": rounds, "count": count, "vary": False}
         equal["nodes_per_recipe"] = 1  # the user has asked for so many
     directed = is_directed(request)
-    return [TrialJob(config, split, directed, held, **equal) for split in config.splits]
+    sizes = {} if config.link is not None else dict(enumerate(graph.val_mask.sum(0).tolist()))
+    return [
+        TrialJob(config, split, directed, held, validation_size=sizes.get(split), **equal)
+        for split in config.splits
+    ]
 
 
-def prepare(request: Request, tell: Tell = ignore, graph: Data | None = None) -> Plan:
+def prepare(request: Request, tell: TellEpoch = ignore, graph: Data | None = None) -> Plan:
     """Check a request, load its graph, and settle every setting, with a trial where needed.
 
     ``tell`` is told the epochs of the trial; see :class:`argnn.runs.pool.Pool`. It may raise
@@ -161,11 +165,11 @@ def settled(
     workers: int | None = None,
     *,
     executor: str = "local",
-    tell: Tell = ignore,
+    tell: TellEpoch = ignore,
 ) -> list[Plan]:
     """The plans of some drafts; their trials run in one pool.
 
-    Without ``workers`` so many trials run at the same time as splits of the first draft do. The
+    Without ``workers`` as many trials run at the same time as splits of the first draft would. The
     first trial that fails raises its error.
     """
     plans: dict[int, Plan] = {}
@@ -182,7 +186,7 @@ def settling(
     workers: int | None = None,
     *,
     executor: str = "local",
-    tell: Tell = ignore,
+    tell: TellEpoch = ignore,
 ) -> Generator[tuple[Draft, Plan | Exception], None, None]:
     """Each draft with its plan as soon as that is known, or with the error of its first bad trial.
 
@@ -272,13 +276,16 @@ def load_graph(data: str, request: Request) -> Data:
         task="node" if request.task == "link" else request.task,
         **used_columns(request).given(),
     )
-    if request.task != "link" and graph.class_count < 1 and graph.get("targets") is None:
+    if request.task != "link" and graph.class_count < 2 and graph.get("targets") is None:
+        if graph.class_count:
+            [name] = graph.class_names
+            raise DataError(f"{data}: there is only one class, {name}: nothing can be learned")
         raise DataError(f"{data}: the graph has no labels to train on{label_hint(graph)}")
     return graph
 
 
 def used_columns(request: Request) -> Columns:
-    """What the user says about columns, without weights that are to be ignored."""
+    """What the user says about columns, without a column of weights that is to be ignored."""
     return replace(request.columns, weight=None) if request.ignore_weights else request.columns
 
 
@@ -353,7 +360,7 @@ def _check_task(request: Request) -> None:
 
 
 def _check_times(request: Request) -> None:
-    """Times and a split by time belong together."""
+    """Raise unless times and a split by time are given together."""
     check_split_by(request.split_by or SPLITS_BY[0])
     if request.split_by == "time" and request.spanning_forest:
         raise ConfigError("--spanning-forest would put new edges into training: leave it out")
@@ -363,8 +370,9 @@ def _check_times(request: Request) -> None:
         raise ConfigError("--time belongs to --split-by time")
 
 
-def _check_weights(request: Request, model: str) -> None:
-    """Weights that a model would not look at must not seem to matter."""
+def _check_weights(request: Request) -> None:
+    """Raise where the user names weights that the model would not use."""
+    model, _ = names_of(request)
     asked = request.columns.weight is not None and not request.ignore_weights
     if asked and not model_class(model).takes_edge_weight:
         raise ConfigError(
@@ -373,7 +381,7 @@ def _check_weights(request: Request, model: str) -> None:
 
 
 def _check_link_splits(graph: Data, splits: Sequence[int], link: LinkConfig) -> None:
-    """A graph that cannot be divided must be refused before anything is written."""
+    """Raise where links cannot be divided, before anything is written."""
     try:
         for split in splits:
             divided_links(graph, split, link)

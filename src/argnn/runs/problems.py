@@ -37,23 +37,23 @@ from argnn.train.scores import (
     label_scores,
     margin_of,
     multilabel_scores,
+    rare_class,
     regression_scores,
     weighted_f1,
 )
-from argnn.train.selection import rare_class
 from argnn.train.target_tasks import TARGET_TASKS, TargetRule
 
 Scores = dict[str, Any]
 
 
 class Judge(ABC):
-    """Holds what must be predicted, test labels included; training never gets to see it.
+    """Knows the right answers, test labels included, and scores a model; training never sees it.
 
-    A part of it is ``"val"`` or ``"test"``.
+    ``part`` is ``"val"`` or ``"test"``.
     """
 
     def threshold(self, outputs: Tensor, train: TrainConfig) -> float:
-        """From where two classes are told apart, chosen on validation; 0 where nothing was asked.
+        """The threshold between two classes, chosen on validation; 0 if the settings ask for none.
 
         See :func:`argnn.train.decided`.
         """
@@ -74,12 +74,12 @@ class Judge(ABC):
         return {}
 
     def tally(self, outputs: Tensor) -> Scores:
-        """Sums over test nodes that scores of several splits together need beside those above."""
+        """Sums over test nodes, from which scores of all folds together are computed."""
         return {}
 
     @abstractmethod
     def main_test_score(self, model: AbstractNodeModel, outputs: Tensor) -> float | None:
-        """Only the score that the paper's tables lead with, and therefore quickly."""
+        """The score that is first in the paper's tables, without the time that the others take."""
 
     @abstractmethod
     def decisions(
@@ -116,9 +116,8 @@ def pose_problem(
         graph: The graph.
         split: Number of the split, or the seed of a division of links.
         device: Where the model is trained.
-        link: How links are divided, where these are asked for instead of what the graph knows of
-            its nodes.
-        in_parts: Whether the model gets the graph in parts: then the whole stays where it is.
+        link: How links are divided; None where nodes are predicted.
+        in_parts: Whether the model gets the graph in parts: then the whole is not moved.
     """
     if link is not None:
         problem = _link_problem(graph, split, device, link)
@@ -338,10 +337,10 @@ def target_score_values(rule: TargetRule, outputs: Tensor, targets: Tensor) -> S
 
 
 def node_threshold(train: TrainConfig, logits: Tensor, y: Tensor, rare: int) -> float:
-    """The threshold of two classes that some settings ask for, from validation nodes.
+    """The threshold between two classes that the settings ask for, from validation nodes.
 
     Args:
-        train: A number there is a calibrated probability of the rarer class.
+        train: Its ``threshold``, where it is a number, is a probability of the rarer class.
         logits: Raw outputs, ``[M, 2]``.
         y: Labels, ``[M]``.
         rare: The rarer class of the training nodes.

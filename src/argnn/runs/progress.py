@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def say(console: Console, *lines: str) -> None:
-    """Print lines that may quote a file: as they are, and not broken at the edge."""
+    """Print lines as they are, without Rich's markup and without line breaks at the edge."""
     for line in lines:
         console.print(printable(line.replace("\n", " ")), markup=False, soft_wrap=True)
 
 
 def remarks(console: Console) -> Console:
-    """Where to print what is no result: notes, bars, what to do next. Nowhere with ``-q``.
+    """The console for what is no result: notes, bars, what to do next. It is silent with ``-q``.
 
     The level of the logger says how much the user wants to read; ``-q`` leaves only errors.
     """
@@ -50,7 +50,7 @@ def console_for(verbose: bool | None) -> Console:
 
 
 class ProgressPrinter:
-    """Shows live bars to a person; elsewhere a printer says in single lines what is over."""
+    """Shows live bars on a terminal; elsewhere it prints a line for everything that is over."""
 
     def __init__(self, console: Console) -> None:
         self.console = console = remarks(console)
@@ -132,7 +132,7 @@ def _epoch_text(config: "RunConfig", loss: float, val_score: float | None) -> st
 
 
 def live_score(config: "RunConfig", value: float) -> str:
-    """A validation score while training goes on; a loss has a minus there."""
+    """A validation score during training, in words; a loss is told with a minus."""
     from argnn.runs.tables import score_text
     from argnn.train.selection import selection_of
 
@@ -232,7 +232,7 @@ class CountingBar(ProgressPrinter):
         return self
 
     def __call__(self, done: int, total: int) -> None:
-        """So much of it is done."""
+        """Show how much is done."""
         if not self.is_live:
             return
         if not self.progress.task_ids:
@@ -242,12 +242,12 @@ class CountingBar(ProgressPrinter):
 
 
 class StepBar(ProgressPrinter):
-    """What is being done; shown where standard error is a terminal."""
+    """Says what is being done, where standard error is a terminal."""
 
     def __init__(self, title: str = "perf") -> None:
         super().__init__(Console(stderr=True))
         self.bar = self.progress.add_task(title, total=None, state="")
 
     def __call__(self, done: int, total: int, text: str) -> None:
-        """Move on to what ``text`` says."""
+        """Show the next step."""
         self.progress.update(self.bar, completed=done, total=total or None, state=text)

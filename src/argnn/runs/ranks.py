@@ -11,11 +11,16 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple, NoReturn
 
 from argnn.errors import DivergenceError, RunError
 
 logger = logging.getLogger(__name__)
+
+#: For the leader, which reads the graph first, or for a machine that has vanished; torchrun itself
+#: notices a process that has died.
+_LONGEST_WAIT = timedelta(hours=2)
 
 
 class TrainOrder(NamedTuple):
@@ -64,7 +69,9 @@ def meeting() -> Iterator[None]:
     # After a restart the store still has the addresses of processes that are dead.
     attempt = PrefixStore(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
     backend = "nccl" if on_gpu else "gloo"
-    dist.init_process_group(backend, store=attempt, rank=rank, world_size=count)
+    dist.init_process_group(
+        backend, store=attempt, rank=rank, world_size=count, timeout=_LONGEST_WAIT
+    )
     yield
     if is_leader():
         _share(None)
@@ -76,7 +83,7 @@ def leave_process(code: int) -> NoReturn:
 
     Once a process aborted at its end, and a finished run counted as failed. The likely cause: a
     thread of gloo gives back a tensor of an exchange while Python is taken apart
-    (pytorch/pytorch#179291). Without that step it cannot happen.
+    (pytorch/pytorch#179291). Without that step this cannot happen.
     """
     if rank_count() > 1:
         atexit._run_exitfuncs()
@@ -104,7 +111,7 @@ def _share(order: TrainOrder | None) -> TrainOrder | None:
 def leading(order: TrainOrder | None) -> Iterator[None]:
     """Let all processes train what this one is about to train.
 
-    An error that the others do not meet would let them wait for ever: it ends the command, and
+    After an error that the others do not have they would wait for ever. So it ends the command, and
     ``torchrun`` ends the others.
     """
     if rank_count() == 1 or not is_leader():
@@ -115,7 +122,7 @@ def leading(order: TrainOrder | None) -> Iterator[None]:
     _share(order)
     try:
         yield
-    except DivergenceError:  # all processes see the same losses
+    except (DivergenceError, KeyboardInterrupt):  # all see the same losses; Ctrl-C reaches all
         raise
     except BaseException as error:
         logger.error("the training of all processes ends: %s", error)

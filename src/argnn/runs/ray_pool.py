@@ -13,9 +13,9 @@ from typing import Any
 from torch_geometric.data import Data
 
 import argnn
-from argnn.errors import ConfigError, RunError
+from argnn.errors import ConfigError, RunError, package_needed
 from argnn.runs.machine import core_count, handlers_kept
-from argnn.runs.pool import Pool, PoolJob, Tell, result_of
+from argnn.runs.pool import Pool, PoolJob, TellEpoch, result_of
 from argnn.train.devices import on_cuda
 
 #: What a job on Ray must find in its environment as a local one does.
@@ -29,7 +29,9 @@ class RayPool(Pool):
     a local worker with so many.
     """
 
-    def __init__(self, graphs: Mapping[str, Data], workers: int, attempts: int, tell: Tell) -> None:
+    def __init__(
+        self, graphs: Mapping[str, Data], workers: int, attempts: int, tell: TellEpoch
+    ) -> None:
         import ray
 
         super().__init__(workers, attempts, tell)
@@ -77,10 +79,8 @@ def ray_session(workers: int | None, address: str | None) -> Iterator[int]:
 
     A session that this process has already is used, and stays.
     """
-    try:
+    with package_needed("--executor ray needs Ray: pip install 'argnn[bench]'"):
         import ray
-    except ImportError as error:
-        raise ConfigError("--executor ray needs Ray: pip install 'argnn[bench]'") from error
     with ExitStack() as stack:
         if not ray.is_initialized():
             # Paths of sockets must be short.

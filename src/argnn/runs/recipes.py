@@ -1,4 +1,4 @@
-"""What a trial of a graph without stored settings starts with, and what it varies in the end."""
+"""The recipes that a trial on a graph without stored settings compares, and their variations."""
 
 from dataclasses import dataclass, field
 from itertools import islice
@@ -101,14 +101,14 @@ RECIPES: tuple[Recipe, ...] = (
 )
 
 
-#: This one stands where others are hardly better, if it is tried; else the first does.
+#: This one is chosen where others are hardly better; the first, if this one is not tried.
 STANDING = _TEN_STEPS.name
 
 
 def recipes_of(config: RunConfig, held: Overrides, count: int) -> tuple[Recipe, ...]:
-    """Recipes of any method, at least so many where its search space is large enough.
+    """At least so many recipes of any method, if its search space is large enough.
 
-    First those of its own trial, or its usual settings; then draws from its search space.
+    First those of its own trial, or its usual settings; then random ones from its search space.
     """
     kind, model = model_class(config.model), config.model
     options = kind.link_options if config.link is not None else {}
@@ -130,7 +130,7 @@ def recipes_of(config: RunConfig, held: Overrides, count: int) -> tuple[Recipe, 
 
 
 def _words(params: Params, usual: Params) -> str:
-    """What is not usual about some settings."""
+    """The settings that differ from the usual ones, in words."""
     return ", ".join(f"{name} {value}" for name, value in params.items() if value != usual[name])
 
 

@@ -15,7 +15,6 @@ from torch_geometric.data import Data
 
 from argnn.data import split_masks
 from argnn.errors import FORESEEN, ConfigError
-from argnn.files import fingerprint, read_checked, write_checked
 from argnn.nn import AbstractNodeModel
 from argnn.runs.batch_sources import sees_parts
 from argnn.runs.dashboard import Dashboard
@@ -24,7 +23,6 @@ from argnn.runs.problems import Judge, Problem, class_labels, problem_of
 from argnn.runs.summary import selection_of_row
 from argnn.runs.train_one import OnEpoch, TrainedModel, train_one
 from argnn.settings.run_config import RunConfig
-from argnn.store.model_card import model_card
 from argnn.store.model_folder import Checkpoint, read_folder, write_folder
 from argnn.store.results import Row
 from argnn.store.run_folder import RunFolder, read_checkpoint, write_checkpoint
@@ -35,7 +33,6 @@ from argnn.train.devices import on_cuda
 
 #: The share of its best validation score at which a run counts as converged.
 CONVERGED = 0.99
-_ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
 
 
 def run_split(
@@ -55,8 +52,7 @@ def run_split(
     """
     trained, row, problem = _trained(config, graph, split, on_epoch, folder, dashboard=dashboard)
     _write_model(folder.model(split), config, graph, trained, problem, row)
-    write_checked(folder.result(split), row)
-    folder.checkpoint(split).unlink(missing_ok=True)
+    folder.finish(split, row)
     return row
 
 
@@ -90,8 +86,7 @@ def _trained(
 
     With a folder, an unfinished training is stored there, and continued.
     """
-    run = fingerprint(config.to_json())
-    saved = None if folder is None else _saved_state(folder.checkpoint(split), run)
+    saved = None if folder is None else _saved_state(folder.checkpoint(split), config)
     spent = 0.0 if saved is None else float(saved.values.get("seconds", 0.0))
     began = time.perf_counter()
     reset_peak()
@@ -108,7 +103,7 @@ def _trained(
     def save(snapshot: Snapshot) -> None:
         values = {**snapshot.values, "seconds": spent + time.perf_counter() - began}
         if folder is not None:
-            write_checkpoint(folder.checkpoint(split), snapshot.tensors, values, run)
+            write_checkpoint(folder.checkpoint(split), snapshot.tensors, values, config.to_json())
 
     with nullcontext() if board is None else closing(board):
         trained = train_one(
@@ -145,7 +140,7 @@ def _trained(
 
 
 def _course(history: Sequence[Mapping[str, Any]]) -> Row:
-    """The course of a training in three numbers, for tables that do not keep its history."""
+    """Three numbers about the course of a training, for rows that do not keep its history."""
     return {
         "converged_at": convergence_epoch(history),
         "first_loss": history[0]["loss"],
@@ -171,9 +166,9 @@ def convergence_epoch(history: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 class _Oracle:
-    """What the reference code's rule would print: the best test score over all epochs.
+    """Records the best test score over all epochs, by which the authors' code chooses the epoch.
 
-    It only listens. It exists to show how much of a published figure is selection.
+    It has no effect on training. It shows how much of a published figure comes from that choice.
     """
 
     RULE = "best test score over epochs"
@@ -191,8 +186,8 @@ class _Oracle:
             self.best = {"rule": self.RULE, "epoch": epoch, "test": scores}
 
 
-def _saved_state(path: Path, run: str) -> Snapshot | None:
-    return Snapshot(*read_checkpoint(path, run)) if path.exists() else None
+def _saved_state(path: Path, config: RunConfig) -> Snapshot | None:
+    return Snapshot(*read_checkpoint(path, config.to_json())) if path.exists() else None
 
 
 def identity(config: RunConfig, split: int) -> Row:
@@ -242,23 +237,12 @@ def trained_model(folder: RunFolder, split: int) -> AbstractNodeModel:
     return read_folder(folder.model(split))[1].eval()
 
 
-def finished_row(folder: RunFolder, split: int) -> Row | None:
-    """The row of a split that was finished before, or nothing."""
-    path = folder.result(split)
-    return read_checked(path, _ROW_KEYS) if path.exists() else None
-
-
 def failed_row(config: RunConfig, split: int, error: Exception) -> Row:
     """The row of a split that ended with an error; with a traceback only for unexpected errors."""
     row = {**identity(config, split), "error": f"{type(error).__name__}: {error}"}
     if not isinstance(error, FORESEEN):
         row["traceback"] = "".join(traceback.format_exception(error))
     return row
-
-
-def short_row(row: Mapping[str, Any]) -> Row:
-    """A row without what the run folder holds elsewhere: configuration and history."""
-    return {key: value for key, value in row.items() if key not in ("config", "history")}
 
 
 def _write_model(
@@ -291,11 +275,11 @@ def _write_model(
         facts={**_facts(config, row), **calibration, **_seen(config, graph, row["split"])},
     )
     state = trained.model.state_dict()
-    write_folder(path, checkpoint, state, model_card(checkpoint), overwrite=True)
+    write_folder(path, checkpoint, state, overwrite=True)
 
 
 def _seen(config: RunConfig, graph: Data, split: int) -> dict[str, Any]:
-    """The nodes that were learned from; nothing for links."""
+    """The nodes whose labels were used in training; None for links."""
     if config.link is not None:
         return {}
     train, val, _ = split_masks(graph, split)
@@ -304,7 +288,7 @@ def _seen(config: RunConfig, graph: Data, split: int) -> dict[str, Any]:
 
 @torch.no_grad()
 def _calibration(trained: TrainedModel, problem: Problem) -> dict[str, Any]:
-    """The temperature from validation, and what it makes of the test set."""
+    """The temperature from validation, and the calibration errors before and after."""
     model, outputs = trained.model, trained.outputs()
     found = calibrate(*problem.judge.decisions(model, outputs, "val"))
     logits, labels = problem.judge.decisions(model, outputs, "test")

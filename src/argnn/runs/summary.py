@@ -27,14 +27,6 @@ SMALL_GRAPH, LEAST_SEEDS = 1000, 5
 Pair = tuple[int, int]
 _OF_A_CLASS = ("precision", "recall", "f1", "average_precision")
 INTERVAL = "95 % Student-t interval of the mean over splits"
-PROTOCOLS: Mapping[str, str] = {
-    "node": "epoch chosen by validation accuracy; test nodes scored once, after training",
-    "link": "epoch and threshold chosen on validation pairs; test pairs scored once, after "
-    "training; the model sees training edges only",
-    "regression": "epoch chosen by validation r2; test nodes scored once, after training",
-    "multilabel": "epoch chosen by validation average_precision; test nodes scored once, after "
-    "training",
-}
 
 
 def interval_half_width(values: Sequence[float]) -> float | None:
@@ -100,7 +92,12 @@ def selection_of_row(row: Mapping[str, Any]) -> tuple[str, float | None]:
 
 def protocol(task: str, select: str) -> str:
     """How the epoch was chosen and the test set scored, in words."""
-    return PROTOCOLS[task].replace(f"validation {SELECTION[task]}", f"validation {select}")
+    if task == "link":
+        return (
+            "epoch and threshold chosen on validation pairs; test pairs scored once, after "
+            "training; the model sees training edges only"
+        )
+    return f"epoch chosen by validation {select}; test nodes scored once, after training"
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -133,7 +130,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _pooled(finished: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Test scores of several folds together, in which each node is tested once; else nothing.
+    """Test scores of all folds together, where each node is tested once; else nothing.
 
     Scores that rank nodes are left out: each fold has a model of its own, with its own scale.
     """

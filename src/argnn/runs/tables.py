@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from argnn.runs.summary import SCORES, SELECTION, has_twins, without_twins
+from argnn.store.model_card import wilson_interval
 from argnn.tables import rich_table
 from argnn.wording import printable
 
@@ -108,7 +109,7 @@ _RARE = "average precision of {}"
 
 
 def _shown_scores(summary: Mapping[str, Any], part: str) -> list[tuple[str, Any]]:
-    """The scores of a part; for two classes with that of the rarer one, not weighted."""
+    """The scores to show; for two classes also that of the rarer one, not weighted by size."""
     scores = list(summary[part].items())
     classes = summary.get("classes")
     if part == "test" and classes and len(classes["names"]) == 2:
@@ -138,7 +139,7 @@ def class_word(name: str) -> str:
 
 
 def class_table(summary: Mapping[str, Any]) -> Table | None:
-    """Test scores of each class, and for few classes what their nodes were said to be.
+    """Test scores of each class, and for few classes the confusion matrix.
 
     None where there are no classes or no test nodes.
     """
@@ -189,6 +190,23 @@ def pooled_sentence(summary: Mapping[str, Any]) -> str | None:
     return f"Pooled over {count} nodes, each tested once{unit}: {', '.join(said)}."
 
 
+def one_split_sentence(row: Mapping[str, Any]) -> str | None:
+    """How far chance alone moves the test accuracy of one split; None where there are no classes.
+
+    Example:
+        >>> one_split_sentence({"task": "node", "test": {"accuracy": 0.5, "count": 100}})
+        'Interval of the test accuracy: 40.38 to 59.62 (95 % Wilson interval, 100 test nodes).'
+    """
+    if row["task"] != "node" or not row["test"]:
+        return None
+    count = row["test"]["count"]
+    low, high = (per_cent(bound) for bound in wilson_interval(row["test"]["accuracy"], count))
+    return (
+        f"Interval of the test accuracy: {low} to {high} (95 % Wilson interval, "
+        f"{count:,} test nodes)."
+    )
+
+
 def trial_table(trial: Mapping[str, Any]) -> Table:
     """The recipes of a trial that went furthest, best first; the choice is marked."""
     runs = sorted(trial["runs"], key=_place)
@@ -214,7 +232,7 @@ def trial_table(trial: Mapping[str, Any]) -> Table:
 
 
 def unit_of(name: str) -> str:
-    """What stands behind the name of a score.
+    """The unit behind the name of a score.
 
     Example:
         >>> unit_of("accuracy"), unit_of("loss")
@@ -224,7 +242,7 @@ def unit_of(name: str) -> str:
 
 
 def _validation_text(trial: Mapping[str, Any], value: float | None) -> str:
-    """A validation score of a trial, for which a smaller loss is a larger score."""
+    """A validation score of a trial in words; trials store a loss with a minus."""
     name = trial["score"]
     return score_text(name, -value if name == "loss" and value is not None else value)
 
@@ -235,7 +253,7 @@ def _place(run: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def metric_sentence(trial: Mapping[str, Any]) -> str:
-    """Whether a trial chose a learned metric, and what that was worth on validation.
+    """Whether a trial chose a learned metric, and its validation score beside that of the other.
 
     Example:
         >>> metric = {"chosen": "fixed", "learned": 0.71, "fixed": 0.714}
@@ -259,7 +277,7 @@ def metric_sentence(trial: Mapping[str, Any]) -> str:
 
 
 def chosen_table(trials: Sequence[Mapping[str, Any]]) -> Table:
-    """What the trial of each split chose, and the worth of a learned metric there."""
+    """What the trial of each split chose, and how much better a learned metric was there."""
     rows = []
     for trial in trials:
         scores = [r["val_score"] for r in trial["runs"] if r["name"] == trial["chosen"]]

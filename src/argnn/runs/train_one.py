@@ -5,7 +5,6 @@ of a large graph take minutes, so they are kept on disk. The file only saves tim
 checksum of the edges and of the method.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +16,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from argnn.errors import RunError
-from argnn.files import fingerprint, read_tensors, tensors_digest, write_tensors
-from argnn.folders import cache_root
+from argnn.files import cache_file, from_cache, tensors_digest, to_cache
 from argnn.functional.neighborhood import Edges, edges_of, neighborhood
 from argnn.functional.ollivier import (
     MAX_CELLS,
-    OnProgress,
     is_estimated,
     keep_pair_curvature,
     pair_curvature,
@@ -33,8 +29,8 @@ from argnn.runs.batch_sources import batch_source
 from argnn.runs.machine import core_count, step_memory_kept, using_threads
 from argnn.runs.problems import pose_problem
 from argnn.runs.ranks import TrainOrder, leading, rank_count
-from argnn.settings.options import seeded
 from argnn.settings.run_config import RunConfig
+from argnn.telling import TellCount
 from argnn.train import EpochRecord, FitResult, Snapshot, Task, fit, scores_and_metrics
 from argnn.train.batches import BatchSource, WholeGraph
 from argnn.train.devices import current_device
@@ -84,8 +80,7 @@ def train_one(
         observe: Called with the model, the epoch and its outputs at every validation.
         resume_from: What ``save`` got, to continue from there.
     """
-    with seeded(config.seed):
-        model = config.spec.build().to(config.device)
+    model = config.fresh_model().to(config.device)
     curvature = load_curvature(config, visible)
     with (
         current_device(config.device),
@@ -132,15 +127,13 @@ def _outputs(
     return batches.outputs(model.eval(), forward, visible.x, edges_of(visible))
 
 
-logger = logging.getLogger(__name__)
-
 # Raise it when the values of a method change, and files are made anew.
 _FORMAT = 1
 _ALPHA = 0.5
 
 
 def precompute_curvature(
-    config: RunConfig, graph: Data, on_progress: OnProgress | None = None
+    config: RunConfig, graph: Data, on_progress: TellCount | None = None
 ) -> None:
     """Compute what the splits of a run need and is not on disk yet, with all cores."""
     # Splits of nodes share their edges; every split of links has its own.
@@ -153,7 +146,7 @@ def precompute_curvature(
 
 
 def load_curvature(
-    config: RunConfig, visible: Data, on_progress: OnProgress | None = None
+    config: RunConfig, visible: Data, on_progress: TellCount | None = None
 ) -> dict[str, Any] | None:
     """Have the curvatures that a model needs ready with the edges that it sees.
 
@@ -164,7 +157,12 @@ def load_curvature(
     method, nodes = config.options["ricci"], visible.x.size(0)
     edges = neighborhood(edges_of(visible), nodes).wide
     path = curvature_file(edges, nodes, method)
-    facts = _from_file(path, edges, nodes, method)
+
+    def use(tensors: dict[str, Tensor], facts: dict[str, Any]) -> dict[str, Any]:
+        keep_pair_curvature(edges, nodes, tensors["curvature"], _ALPHA, method)
+        return facts
+
+    facts = from_cache(path, use)
     if facts is None:
         began = time.perf_counter()
         values = pair_curvature(edges, nodes, _ALPHA, method, on_progress)
@@ -175,7 +173,7 @@ def load_curvature(
             "estimated": estimated,
             "seconds": time.perf_counter() - began,
         }
-        _to_file(path, values, facts)
+        to_cache(path, {"curvature": values}, facts, "curvatures are")
     return facts
 
 
@@ -192,24 +190,4 @@ def curvature_file(edge_index: Edges, num_nodes: int, method: str) -> Path:
         "method": method,
         "max_cells": MAX_CELLS,
     }
-    return cache_root() / "curvature" / f"{fingerprint(content)[:32]}.safetensors"
-
-
-def _from_file(path: Path, edge_index: Edges, num_nodes: int, method: str) -> dict[str, Any] | None:
-    try:
-        if not path.is_file():
-            return None
-        tensors, facts = read_tensors(path)
-        keep_pair_curvature(edge_index, num_nodes, tensors["curvature"], _ALPHA, method)
-    except (OSError, RunError, KeyError, ValueError) as error:
-        logger.warning("%s is made anew (%s)", path, error)
-        return None
-    return facts
-
-
-def _to_file(path: Path, values: Tensor, facts: dict[str, Any]) -> None:
-    try:
-        write_tensors(path, {"curvature": values}, facts)
-    except RunError as error:
-        # The values are there all the same: the next run will have to compute them again.
-        logger.warning("curvatures are not kept: %s", error)
+    return cache_file("curvature", content)

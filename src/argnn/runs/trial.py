@@ -25,6 +25,7 @@ from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.options import Overrides, resolve_options, resolve_train
 from argnn.settings.resolve import BaseSettings
 from argnn.settings.run_config import RunConfig
+from argnn.telling import TellCount
 from argnn.train import EpochRecord, Snapshot, Task
 from argnn.train.selection import selection_of
 
@@ -93,6 +94,7 @@ class TrialJob:
         count: How many recipes start: the first that fit to graph and user. All, if not given.
         vary: Whether the winner is varied in the end.
         nodes_per_recipe: Fewer recipes are tried where there are fewer validation nodes for each.
+        validation_size: Number of validation nodes, for the budget; None if it is not known yet.
     """
 
     config: RunConfig
@@ -104,18 +106,35 @@ class TrialJob:
     count: int | None = None
     vary: bool = True
     nodes_per_recipe: int = field(default_factory=lambda: NODES_PER_RECIPE)
+    validation_size: int | None = None
 
     def wanted_rounds(self) -> list[tuple[int, int]]:
         """The rounds, with no more epochs than the user wants."""
         most = self.held.train.get("epochs", math.inf)
         return [(min(epochs, most), left) for epochs, left in self.rounds]
 
+    def candidates(self, num_nodes: int, validation_size: int | None) -> list[Recipe]:
+        """Where the halving starts, on a graph with so many nodes."""
+        most = None if validation_size is None else validation_size // self.nodes_per_recipe
+        return _compatible(self, self.recipes, num_nodes)[: self.count][:most]
+
     def most_epochs(self) -> int:
-        """The budget: no trial of this job has more epochs."""
-        total, done, count = 0, 0, len(self.recipes[: self.count])
+        """The budget: no trial has more epochs. Without a self path there are fewer variations."""
+        try:
+            candidates = self.candidates(self.config.graph.get("nodes", 0), self.validation_size)
+        except ConfigError:  # which the trial will raise
+            return 0
+        if len(candidates) < 2:
+            return 0
+        total, done, count = 0, 0, len(candidates)
         for epochs, left in self.wanted_rounds():
-            total, done, count = total + count * (epochs - done), epochs, left
-        return total + (done * (4 if self.directed else 2) if self.vary else 0)
+            total, done, count = total + count * (epochs - done), epochs, min(count, left)
+        varied = (len(self.finalists(recipe)) - 1 for recipe in candidates)
+        return total + (done * max(varied) if self.vary else 0)
+
+    def finalists(self, winner: Recipe) -> list[Recipe]:
+        """The winner and its variations, as far as the user's settings leave them different."""
+        return _compatible(self, [winner, *variations(winner, self.directed)])
 
     def run(self, graph: Data, on_epoch: OnEpoch | None = None) -> BaseSettings:
         """The settings that the trial chooses; it sees no test label.
@@ -145,10 +164,11 @@ class TrialJob:
         best = best_of(trials) if trials else self.recipes[0].holding(self.held)
         spent = sum(trial.epochs for trial in trials)
         source = f"chosen on validation from {len(trials)} recipes in {spent} epochs: {best.name}"
-        if not trials:
-            source = f"{best.name}, without a trial (too few validation nodes, or one recipe)"
         if stopped:
             source = f"{best.name}: the best of {len(trials)} recipes when the user ended the trial"
+        if not trials:
+            why = "ended by the user" if stopped else "too few validation nodes, or one recipe"
+            source = f"{best.name}, without a trial ({why})"
         facts = {
             "split": self.split,
             "epochs": spent,
@@ -165,7 +185,7 @@ class TrialJob:
 class EpochCount:
     """Adds up the epochs of some trials; tells how many of all are over."""
 
-    def __init__(self, jobs: Sequence[TrialJob], tell: Callable[[int, int], None]) -> None:
+    def __init__(self, jobs: Sequence[TrialJob], tell: TellCount) -> None:
         self.tell, self.total = tell, sum(job.most_epochs() for job in jobs)
         self.done: dict[tuple[str, int], int] = {}
 
@@ -186,17 +206,25 @@ def _finite(value: float) -> float | None:
 
 
 def _worth_of_metric(chosen: Recipe, trials: Sequence[Trial]) -> dict[str, Any] | None:
-    """The metric of the choice, and the best scores with a learned and with a fixed one.
+    """The metric of the choice, its score, and that of the same recipe with the other kind.
 
-    None where the recipes name no metric.
+    Several kinds are learned: theirs is the best score. None where the recipes name no metric.
     """
     if "metric" not in chosen.model:
         return None
     best: dict[str, float | None] = {"learned": None, "fixed": None}
-    for trial in sorted(_finalists(trials), key=lambda trial: trial.val_score):
+    alike = [
+        trial for trial in _finalists(trials) if _but_metric(trial.recipe) == _but_metric(chosen)
+    ]
+    # The choice comes last: of several learned kinds, its own score counts.
+    for trial in sorted(alike, key=lambda trial: (trial.recipe == chosen, trial.val_score)):
         kind = "fixed" if trial.recipe.model.get("metric") == "fixed" else "learned"
         best[kind] = _finite(trial.val_score)
     return {"chosen": chosen.model["metric"], **best}
+
+
+def _but_metric(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
+    return ({**recipe.model, "metric": None}, recipe.train)
 
 
 def best_of(trials: Sequence[Trial]) -> Recipe:
@@ -232,10 +260,7 @@ class Halving:
 
     def run(self) -> None:
         """Try everything."""
-        candidates = _compatible(self.job, self.job.recipes, self.visible.x.size(0))
-        left = candidates[: self.job.count][
-            : self.task.validation_size // self.job.nodes_per_recipe
-        ]
+        left = self.job.candidates(self.visible.x.size(0), self.task.validation_size)
         if len(left) < 2:
             return
         names = [recipe.name for recipe in left]
@@ -252,7 +277,7 @@ class Halving:
         winner = left[0]
         self._standing.add(winner.name)
         self._last[winner.name] = self._with_lead(self._last[winner.name])
-        for recipe in _compatible(self.job, [winner, *variations(winner, self.job.directed)]):
+        for recipe in self.job.finalists(winner):
             self._trained(recipe, epochs)
 
     def _with_lead(self, trial: Trial) -> Trial:

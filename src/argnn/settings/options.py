@@ -1,23 +1,26 @@
 """Options of a model and of its training, and the model that they describe."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import torch
 from annotated_types import Ge, Le
 
-from argnn.checked import checked_value
-from argnn.errors import ConfigError
+from argnn.checked import checked, checked_value
+from argnn.errors import ConfigError, error_prefix
 from argnn.nn import MODELS, PRESETS, AbstractNodeModel, LinkModel, model_class
 from argnn.registry import canonical_name, suggestion
 from argnn.train import TrainConfig, train_config
-from argnn.yaml_files import parsed_yaml
+from argnn.yaml_files import parsed_yaml, yaml_content
 
 #: Larger options are refused: no method needs them, and a hostile file could fill the memory.
 MAX_WIDTH = 2**16
 MAX_OPTION = 1024
+_WEIGHTS_FLAG = "--class-weight"
 _Channels = Annotated[int, Ge(1), Le(2**24)]
 #: Classes and specifications that were tried out in this process.
 _TRIED: set[tuple[type[AbstractNodeModel], str]] = set()
@@ -106,7 +109,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 CHECKPOINT_EVERY = 25
-#: Whoever asks for more epochs and names no patience gets this one.
+#: The patience where more epochs are asked for and no patience is given.
 MANY_EPOCHS, PATIENCE = 500, 100
 #: Options that came after results were stored, with the value that changes nothing. At that value
 #: the record leaves them out: fingerprints of finished runs and cells stay what they were.
@@ -210,6 +213,12 @@ def recorded_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def completed_options(model: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """What :func:`recorded_options` was given: defaults may have changed since."""
+    later = _LATER_OPTIONS.get(model, {})
+    return {**recorded, **{name: later[name] for name in later if name not in recorded}}
+
+
 def resolve_train(model: str, preset: str, seed: int, *layers: Mapping[str, Any]) -> TrainConfig:
     """The complete training settings; later layers win over earlier ones and over the preset."""
     types = _train_types()
@@ -221,3 +230,43 @@ def resolve_train(model: str, preset: str, seed: int, *layers: Mapping[str, Any]
     if merged.get("epochs", 0) > MANY_EPOCHS:
         merged.setdefault("patience", PATIENCE)
     return train_config(preset, merged)
+
+
+def parsed_class_weight(text: str) -> str | dict[str, float]:
+    """``"balanced"``, or weights from ``fraud=30,ok=1``, a YAML mapping, or a YAML or JSON file.
+
+    Example:
+        >>> parsed_class_weight("fraud=30,ok=1")
+        {'fraud': 30.0, 'ok': 1.0}
+    """
+    if text == "balanced":
+        return text
+    inline, path = text.lstrip().startswith("{"), Path(text)
+    if not inline and "=" in text and not path.is_file():
+        return _class_weights(text)
+    if not inline and not path.is_file():
+        raise ConfigError(
+            f"{_WEIGHTS_FLAG} must be balanced, class=weight,..., or a file (got '{text:.80}')"
+        )
+    origin = f"{_WEIGHTS_FLAG} {text:.80}"
+    document = parsed_yaml(text if inline else yaml_content(path), origin)
+    if isinstance(document, dict):  # classes may be numbers
+        document = {str(name): weight for name, weight in document.items()}
+    with error_prefix(f"{origin}:"):
+        return checked(document, dict[str, float])
+
+
+def _class_weights(text: str) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, weight = part.rpartition("=")
+        name = name.strip()
+        if name in weights:
+            raise ConfigError(f"{_WEIGHTS_FLAG}: class '{name:.80}' has two weights")
+        try:
+            weights[name] = float(weight)
+            if not math.isfinite(weights[name]):
+                raise ValueError(weight)
+        except ValueError as error:
+            raise ConfigError(f"{_WEIGHTS_FLAG}: '{part:.80}' must read class=weight") from error
+    return weights

@@ -7,10 +7,18 @@ from typing import Any
 from argnn.checked import checked
 from argnn.data.links import SPLITS_BY
 from argnn.errors import ConfigError, RunError, error_prefix, require
-from argnn.settings.options import ModelSpec, recorded_options, resolve_options
+from argnn.nn import AbstractNodeModel
+from argnn.settings.options import (
+    ModelSpec,
+    completed_options,
+    recorded_options,
+    resolve_options,
+    seeded,
+)
 from argnn.train import TrainConfig
+from argnn.train.config import completed_record
 
-#: The tasks, and the score that the paper's tables of each lead with.
+#: The tasks, each with its main score, which is the first in the paper's tables.
 MAIN_SCORES: Mapping[str, str] = {
     "node": "f1",
     "link": "auroc",
@@ -36,7 +44,7 @@ class LinkConfig:
     split_by: str = SPLITS_BY[0]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values; those of random splits are as before there were others."""
+        """As plain JSON values; a random ``split_by`` is left out, as in older versions."""
         by_time = self.split_by != SPLITS_BY[0]
         return {k: v for k, v in asdict(self).items() if by_time or k != "split_by"}
 
@@ -75,7 +83,7 @@ class RunConfig:
         row_normalize: Whether each row of the features was scaled to sum one.
         seed: Seed of weights and dropout.
         device: ``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``.
-        threads: CPU threads of each split; sums, and so bits, may depend on it.
+        threads: CPU threads of each split; the last bits of sums may depend on it.
         splits: The splits to run.
         options: Complete options of the model.
         train: Complete training settings.
@@ -119,12 +127,21 @@ class RunConfig:
             out_channels=self.graph.get("targets") or max(1, self.graph["classes"]),
         )
 
+    def fresh_model(self) -> AbstractNodeModel:
+        """The model with its weights before training; the caller's random numbers stay."""
+        with seeded(self.seed):
+            return self.spec.build()
+
     def for_split(self, split: int) -> "RunConfig":
         """The configuration of one split, complete in itself."""
         own = self.per_split.get(str(split))
         if own is None:
             return self
-        return replace(self, **{**own, "train": TrainConfig(**own["train"])}, per_split={})
+        found = {
+            "options": completed_options(self.model, own["options"]),
+            "train": TrainConfig.from_json(own["train"]),
+        }
+        return replace(self, **{**own, **found}, per_split={})
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -139,12 +156,15 @@ class RunConfig:
     def from_json(cls, values: Mapping[str, Any], origin: str) -> "RunConfig":
         """Rebuild what :meth:`to_json` gave."""
         with error_prefix(f"{origin}: not a configuration of this version:", RunError):
-            config = checked(dict(values), cls)
+            train = values.get("train")
+            known = {"train": completed_record(train)} if isinstance(train, Mapping) else {}
+            config = checked({**values, **known}, cls)
             if (config.link is None) == (config.task == "link"):
                 raise ConfigError(f"link does not fit the task {config.task}")
             if config.link is not None:
                 check_split_by(config.link.split_by)
-            options = resolve_options(config.model, config.preset, config.options)
+            options = completed_options(config.model, config.options)
+            options = resolve_options(config.model, config.preset, options)
             for own in config.per_split.values():
                 checked(own, OwnSettings)
         return replace(config, options=options)

@@ -1,4 +1,4 @@
-"""The search space of a model: its choices, and configurations drawn from them."""
+"""The search space of a model: the values of each setting, and configurations drawn from them."""
 
 import json
 import math
@@ -19,7 +19,7 @@ _MOST_DRAWS = 10_000
 
 
 def search_space(config: RunConfig, fixed: Overrides) -> dict[str, list[Any]]:
-    """The model's own choices, with the value of ``config`` where it is none of them.
+    """The values to search for each setting of the model; that of ``config`` is always among them.
 
     Args:
         config: The usual configuration.

@@ -37,7 +37,7 @@ class ValidationScore:
 
 @dataclass(frozen=True)
 class TrialCounts:
-    """How many trials were asked for, and how many of them ended how."""
+    """How many trials were asked for, and how many were finished, pruned or failed."""
 
     asked: Count
     finished: Count

@@ -1,13 +1,16 @@
 """The model card: what a user has to know about a model that somebody else trained."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from scipy.stats import binomtest
 
 from argnn.nn import model_class
-from argnn.store.model_folder import Checkpoint
 from argnn.train.scores import decision_rule
 from argnn.wording import one_line
+
+if TYPE_CHECKING:
+    from argnn.store.model_folder import Checkpoint
 
 #: The validation score that chooses the epoch unless the user names another.
 SELECTION = {
@@ -22,7 +25,6 @@ _TITLES = {
     "regression": "Predictor of numbers of nodes",
     "multilabel": "Predictor of labels of nodes",
 }
-_Z = 1.959963984540054
 _MAX_NAMED = 20
 
 _LIMITS = {
@@ -51,7 +53,7 @@ _CALIBRATION_LIMIT = (
 )
 
 
-def model_card(checkpoint: Checkpoint) -> str:
+def model_card(checkpoint: "Checkpoint") -> str:
     """Text of the card, in Markdown."""
     facts, spec, task = checkpoint.facts, checkpoint.spec, checkpoint.task
     calibrated = checkpoint.target is None
@@ -76,10 +78,8 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
         >>> [round(bound, 4) for bound in wilson_interval(0.5, 100)]
         [0.4038, 0.5962]
     """
-    shrink = 1 + _Z**2 / count
-    centre = (share + _Z**2 / (2 * count)) / shrink
-    half = _Z / shrink * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    found = binomtest(round(share * count), count).proportion_ci(method="wilson")
+    return float(found.low), float(found.high)
 
 
 def _section(title: str, lines: Sequence[str]) -> str:
@@ -92,7 +92,7 @@ def _inline(text: object) -> str:
     return escaped if len(escaped) <= 300 else escaped[:297] + "..."
 
 
-def _data_lines(checkpoint: Checkpoint, graph: Mapping[str, Any]) -> list[str]:
+def _data_lines(checkpoint: "Checkpoint", graph: Mapping[str, Any]) -> list[str]:
     # Both directions of an undirected edge are listed.
     named = {"nodes": "nodes", "edges": "listed edges", "features": "features"}
     sizes = [f"{graph[name]} {what}" for name, what in named.items() if name in graph]
@@ -147,14 +147,14 @@ def _scores_text(scores: Mapping[str, Any], task: str) -> str:
     return ", ".join(texts) + (f", n = {scores['count']} {what}" if scores.get("count") else "")
 
 
-def _calibration_section(checkpoint: Checkpoint) -> list[str]:
+def _calibration_section(checkpoint: "Checkpoint") -> list[str]:
     if checkpoint.target is not None:
         return []
     lines = [*_calibration_lines(checkpoint), *_decision_lines(checkpoint)]
     return [_section("Calibration", lines)]
 
 
-def _calibration_lines(checkpoint: Checkpoint) -> list[str]:
+def _calibration_lines(checkpoint: "Checkpoint") -> list[str]:
     found = checkpoint.facts.get("calibration")
     if not found:
         return ["probabilities are not calibrated"]
@@ -169,8 +169,8 @@ def _calibration_lines(checkpoint: Checkpoint) -> list[str]:
     return lines
 
 
-def _decision_lines(checkpoint: Checkpoint) -> list[str]:
-    """From where a node is of a class, where that is not the more probable one."""
+def _decision_lines(checkpoint: "Checkpoint") -> list[str]:
+    """The threshold between two classes, where it is not a probability of one half."""
     if checkpoint.task != "node":
         return []
     numbers = checkpoint.threshold, checkpoint.temperature
@@ -180,7 +180,7 @@ def _decision_lines(checkpoint: Checkpoint) -> list[str]:
     return [f"class {_inline(rule['class'])} from probability {rule['from_probability']:.4g}"]
 
 
-def _setting_lines(checkpoint: Checkpoint) -> list[str]:
+def _setting_lines(checkpoint: "Checkpoint") -> list[str]:
     facts, spec = checkpoint.facts, checkpoint.spec
     options = ", ".join(f"{name}={value}" for name, value in spec.options.items())
     train = ", ".join(f"{name}={value}" for name, value in facts.get("train", {}).items())

@@ -7,7 +7,6 @@ a file that claims a huge model does not fill the memory.
 
 import hashlib
 import math
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from argnn.checked import checked
 from argnn.errors import ConfigError, RunError
 from argnn.files import (
     digest_matches,
+    place_folder,
     read_json,
     read_tensors,
     refuse_link,
@@ -33,7 +33,8 @@ from argnn.files import (
 )
 from argnn.nn import DECODERS, AbstractNodeModel, is_model_name
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
-from argnn.settings.options import ModelSpec, check_options, seeded
+from argnn.settings.options import ModelSpec, check_options, completed_options, seeded
+from argnn.store.model_card import model_card
 from argnn.train.devices import PRECISIONS
 from argnn.train.target_tasks import TargetRule
 from argnn.wording import shortened
@@ -90,16 +91,16 @@ def write_folder(
     path: Path,
     checkpoint: Checkpoint,
     state: Mapping[str, Tensor],
-    card: str,
     *,
     overwrite: bool = False,
 ) -> None:
     """Write a checkpoint folder, whole or not at all.
 
-    A crash leaves a whole model at ``path`` or, while an older one is being replaced, at
-    :func:`set_aside`; the error of :func:`require_model_folder` says so.
+    After a crash a whole model is at ``path`` or, while an older one is being replaced, at
+    :func:`set_aside`; :func:`require_model_folder` then says where.
 
-    The folder must not exist, or hold nothing but a checkpoint to ``overwrite``.
+    The folder must not exist, unless it holds nothing but a model that is to be replaced
+    (``overwrite``).
     """
     _require_free(path, overwrite)
     try:
@@ -107,7 +108,7 @@ def write_folder(
         with scratch_folder(path.parent) as scratch:
             new = scratch / "new"
             new.mkdir()
-            _write_files(new, checkpoint, state, card)
+            _write_files(new, checkpoint, state)
             _put_in_place(new, path, overwrite)
     except OSError as error:
         raise RunError(f"cannot write {path} ({error.strerror})") from error
@@ -120,7 +121,7 @@ def set_aside(path: Path) -> Path:
 
 
 def require_model_folder(path: Path) -> None:
-    """Raise unless there is a folder; where saving was interrupted, say where the model is."""
+    """Raise unless there is a folder; after an interrupted saving say where the model is."""
     if path.is_dir():
         return
     older = set_aside(path)
@@ -133,23 +134,14 @@ def require_model_folder(path: Path) -> None:
 
 
 def _put_in_place(new: Path, path: Path, overwrite: bool) -> None:
-    """Rename a whole model to ``path``; an older one goes only when the new one is there."""
+    """Rename a whole model to ``path``; an older one is removed when the new one is there."""
     _require_free(path, overwrite)  # again: writing took a while
     if not path.exists() or not any(path.iterdir()):
         new.replace(path)  # fails where files have come since
         return
     older = set_aside(path)
     _require_free(older, overwrite)
-    # With a model at the path, what an interrupted saving left beside it is not needed.
-    shutil.rmtree(older, ignore_errors=True)
-    path.replace(older)
-    try:
-        new.replace(path)
-    except BaseException:
-        if not path.exists():
-            older.replace(path)
-        raise
-    shutil.rmtree(older, ignore_errors=True)
+    place_folder(new, path, older)
 
 
 def _require_free(path: Path, overwrite: bool) -> None:
@@ -165,11 +157,9 @@ def _require_free(path: Path, overwrite: bool) -> None:
         raise RunError(f"{path}: holds files that are no part of a model, and stays as it is")
 
 
-def _write_files(
-    folder: Path, checkpoint: Checkpoint, state: Mapping[str, Tensor], card: str
-) -> None:
+def _write_files(folder: Path, checkpoint: Checkpoint, state: Mapping[str, Tensor]) -> None:
     write_tensors(folder / WEIGHTS, state, {"format": FORMAT})
-    write_bytes(folder / CARD, card.encode())
+    write_bytes(folder / CARD, model_card(checkpoint).encode())
     try:
         write_checked(folder / DOCUMENT, _document(checkpoint, _file_digest(folder / WEIGHTS)))
     except (TypeError, ValueError) as error:
@@ -241,6 +231,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 def _checkpoint(document: Mapping[str, Any]) -> Checkpoint:
     """The description, if every entry has the right type and they fit together."""
     spec = checked({key: document[key] for key in _SPEC_KEYS}, ModelSpec)
+    spec = replace(spec, options=completed_options(spec.model, spec.options))
     rest = {key: document[key] for key in document if key not in (*_OWN_KEYS, *_SPEC_KEYS)}
     found = replace(checked({"spec": {"model": spec.model}, **rest}, Checkpoint), spec=spec)
     task = checked(document, _OwnEntries)["task"]

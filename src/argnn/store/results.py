@@ -1,7 +1,7 @@
 """The results file: one JSON line per finished or failed cell.
 
-Lines are only ever added, each with a checksum of itself. A line that was cut off by a kill is set
-aside, anything else that is damaged is an error, and a file of another version is left as it is.
+Lines are only added, each with its checksum. A last line that was cut off, by a kill in the middle
+of a write, is moved to another file; any other damage is an error, and so is another version.
 """
 
 import errno
@@ -128,28 +128,22 @@ def latest_rows(rows: list[Row]) -> list[Row]:
     return list(latest.values())
 
 
-def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Add a row to a file, which is made if it is not there."""
-    with ResultsFile(path, wait=True) as file:
-        file.append(row)
-
-
 class ResultsFile:
     """A results file that one process writes to; others may read it meanwhile.
 
-    Opening it sets a last line aside that was cut off, in a file beside it, and puts the last row
-    of every cell into ``rows``. With ``wait`` it waits for another process that writes to it.
+    Opening it moves a last line that was cut off to a file beside it, and puts the last row of
+    every cell into ``rows``.
     """
 
-    def __init__(self, path: Path, *, wait: bool = False) -> None:
-        self.path, self.wait = path, wait
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.rows: list[Row] = []
         self._file = -1
 
     def __enter__(self) -> "ResultsFile":
         self._file = _opened(self.path)
         try:
-            lock(self._file, self.path, wait=self.wait)
+            lock(self._file, self.path)
             content = self.path.read_bytes()
             rows, size = _parsed(content, self.path)
             self.rows = latest_rows(_without_digests(rows, self.path))
@@ -204,7 +198,7 @@ def _opened(path: Path) -> int:
 
 
 def _write_whole(file: int, content: bytes, path: Path) -> None:
-    """Write in one piece; what a full disk takes only in part is taken back."""
+    """Write all or nothing: what a full disk took only in part is removed again."""
     size = os.fstat(file).st_size
     with naming(path):
         if os.write(file, content) < len(content):

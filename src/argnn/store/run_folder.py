@@ -1,14 +1,15 @@
 """The folder of a run: its configuration, log, checkpoints, results and the code that made them."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 from torch import Tensor
+from typing_extensions import TypedDict
 
 from argnn.checked import checked
 from argnn.errors import RunError, error_prefix, naming
@@ -25,30 +26,54 @@ from argnn.files import (
     write_json,
     write_tensors,
 )
+from argnn.store.results import Row
 from argnn.wording import file_stem
 
 logger = logging.getLogger(__name__)
 
+_ROW_KEYS = ("split", "test", "val", "chosen_epoch", "history")
+
 
 def write_checkpoint(
-    path: Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any], run: str
+    path: Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
-    """Write the state of an unfinished training.
+    """Write the state of an unfinished training of a configuration.
 
-    Values are JSON; floats come back exactly, infinity included. ``run`` is the fingerprint of the
-    configuration.
+    Values are JSON; floats come back exactly, infinity included.
     """
-    write_tensors(path, tensors, {"values": values, "run": run})
+    write_tensors(path, tensors, {"values": values, "run": fingerprint(config)})
 
 
-def read_checkpoint(path: Path, run: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_checkpoint(
+    path: Path, config: Mapping[str, Any]
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read tensors and values of a checkpoint, and refuse one of another configuration."""
     tensors, facts = read_tensors(path)
     if not isinstance(facts.get("values"), dict):
         raise RunError(f"{path}: damaged, has no 'values'")
-    if facts.get("run") != run:
+    if facts.get("run") != fingerprint(config):
         raise RunError(f"{path}: belongs to a run with another configuration")
     return tensors, facts["values"]
+
+
+class EpochValues(TypedDict):
+    """Numbers of one epoch, of the training or of the metric."""
+
+    epoch: int
+    loss: NotRequired[float | None]
+    task_loss: NotRequired[float | None]
+    penalty: NotRequired[float | None]
+    gradient_norm: NotRequired[float | None]
+    val_score: NotRequired[float | None]
+    val_loss: NotRequired[float | None]
+    ricci_energy: NotRequired[float | None]
+    smoothness_energy: NotRequired[float | None]
+    metric_change: NotRequired[float | None]
+    lyapunov: NotRequired[float | None]
+
+
+class _GeometryFile(TypedDict):
+    epochs: list[EpochValues]
 
 
 @dataclass(frozen=True)
@@ -74,7 +99,7 @@ class RunFolder:
 
     @property
     def code(self) -> Path:
-        """Which versions of the code ran it, in their order."""
+        """Which versions of the code ran it, in order of time."""
         return self.root / "code.json"
 
     def weights(self, split: int) -> Path:
@@ -93,6 +118,39 @@ class RunFolder:
         """State of an unfinished split."""
         return self.root / f"split-{split}" / "checkpoint.safetensors"
 
+    def geometry(self, split: int) -> Path:
+        """How the metric of a split moved while it was trained."""
+        return self.root / f"split-{split}" / "geometry.json"
+
+    def write_geometry(self, split: int, records: Sequence[Mapping[str, Any]]) -> None:
+        """Write how the metric of a split moved, a record per epoch."""
+        write_checked(self.geometry(split), {"epochs": list(records)})
+
+    def read_geometry(self, split: int) -> list[dict[str, Any]]:
+        """What :meth:`write_geometry` wrote; empty where nothing was kept."""
+        path = self.geometry(split)
+        if not path.exists():
+            return []
+        document = read_checked(path)
+        with error_prefix(f"{path}: damaged,", RunError):
+            checked(document, _GeometryFile)
+        records: list[dict[str, Any]] = document["epochs"]
+        return records
+
+    def finished_row(self, split: int) -> Row | None:
+        """The row of a split that was finished before, or nothing."""
+        path = self.result(split)
+        return read_checked(path, _ROW_KEYS) if path.exists() else None
+
+    def finish(self, split: int, row: Row) -> None:
+        """Write the row of a split, which is finished now and needs no checkpoint any more."""
+        write_checked(self.result(split), row)
+        self.checkpoint(split).unlink(missing_ok=True)
+
+    def write_scores(self, summary: Mapping[str, Any], rows: Sequence[Row]) -> None:
+        """Write ``scores.json``: a summary, and one short row per split."""
+        write_checked(self.scores, {"summary": summary, "splits": [short_row(row) for row in rows]})
+
     def note(self, text: str) -> None:
         """Add a line, or several, to the log."""
         stamp = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -105,6 +163,11 @@ class RunFolder:
         with self.log.open("ab") as file:
             lock(file, self.root)
             yield
+
+
+def short_row(row: Row) -> Row:
+    """A row without what the run folder holds elsewhere: configuration and history."""
+    return {key: value for key, value in row.items() if key not in ("config", "history")}
 
 
 def require_free(path: Path) -> None:
@@ -121,29 +184,43 @@ def require_free(path: Path) -> None:
 
 
 def _is_remainder(entry: Path) -> bool:
-    """Whether a run that could not be created left this behind."""
+    """Whether a folder is what is left of a run that could not be created."""
     empty_log = entry.name == "log.txt" and entry.lstat().st_size == 0
     return empty_log or entry.name.startswith(".writing-")
 
 
-def create_run(path: Path, config: Mapping[str, Any]) -> RunFolder:
-    """Make the folder of a new run, with its configuration in it."""
+def create_run(
+    path: Path, config: Mapping[str, Any], command: Sequence[str] | None = None
+) -> RunFolder:
+    """Make the folder of a new run, with its configuration in it.
+
+    The words of a ``command`` that torchrun may start again are kept, for :func:`is_begun_by`.
+    """
     require_free(path)
     folder = RunFolder(path)
     make_folder(path)
     with folder.held():
         require_free(path)  # another process may have been faster
-        write_config(folder, config)
+        write_config(folder, config, command)
     return folder
 
 
-def write_config(folder: RunFolder, config: Mapping[str, Any]) -> None:
+def write_config(
+    folder: RunFolder, config: Mapping[str, Any], command: Sequence[str] | None = None
+) -> None:
     """Write the configuration of a run, for :func:`open_run`."""
-    write_json(folder.config, {"fingerprint": fingerprint(config), "run": config})
+    said = {} if command is None else {"command": list(command)}
+    write_json(folder.config, {"fingerprint": fingerprint(config), "run": config, **said})
+
+
+def is_begun_by(path: Path, command: Sequence[str]) -> bool:
+    """Whether a folder holds a run that the same words of a command have begun."""
+    folder = RunFolder(path)
+    return folder.config.exists() and read_json(folder.config).get("command") == list(command)
 
 
 def record_code(folder: RunFolder, code: Mapping[str, Any]) -> None:
-    """Keep which code runs a run, and warn where another one began it.
+    """Record the code that runs a run, and warn where other code began it.
 
     No other process may be writing to the run.
     """

@@ -1,4 +1,4 @@
-"""Which nodes of which graph a model has learned from, so that others can be told apart later."""
+"""Which nodes of which graph were used to train a model: later scores leave them out."""
 
 import base64
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class SeenNodes:
         digest: Of the features, edges and weights of the graph.
         train: The nodes that trained it, ``[N]``.
         val: Those that chose the epoch, ``[N]``.
-        ids: Hashes of the ids of all these, where ids are texts: a table in another order, or with
-            some changed rows, is not the same graph, but such nodes are the same ones.
+        ids: Hashes of the ids of all these, where ids are texts. By them the nodes are found
+            again in a table with another order of rows, or with some rows changed.
     """
 
     digest: str
@@ -73,7 +73,7 @@ class SeenNodes:
 def _id_hashes(graph: Data) -> NDArray[np.uint32] | None:
     """A number for the id of each node, ``[N]``; None where ids are numbers, or too many.
 
-    Numbers count the nodes of one graph, and mean other nodes in another one.
+    Ids that are numbers are not used: in another graph the same number may be another node.
     """
     ids = graph.get("node_ids")
     if not ids or len(ids) > _MOST_IDS or not all(isinstance(each, str) for each in ids):

@@ -37,15 +37,14 @@ _CHOICES = {
     "batching": ("whole", "clusters"),
     "partition": ("auto", "metis", "streaming"),
 }
-#: Settings that were added after results had been stored. Records leave them out at their default
-#: value, so that the fingerprints of finished runs stay the same.
-_GROUPS = ("metric", "layers", "encoder_head")
-_JUDGING = ("select", "class_weight", "threshold")
-_BATCHING = ("batching", "parts", "clusters_per_batch", "halo", "partition")
-_ADDED_LATER = (
-    *("optimizer", *(f"{group}_weight_decay" for group in _GROUPS)),
-    *(*_JUDGING, *_BATCHING),
-)
+#: Settings that were added after results had been stored, with the value that changes nothing. At
+#: that value records leave them out, so that the fingerprints of finished runs stay the same.
+_ADDED_LATER: Mapping[str, Any] = {
+    "optimizer": "adam",
+    **dict.fromkeys(f"{group}_weight_decay" for group in ("metric", "layers", "encoder_head")),
+    **dict.fromkeys(("select", "class_weight", "threshold", "clusters_per_batch")),
+    **{"batching": "whole", "parts": 256, "halo": 0, "partition": "auto"},
+}
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,10 @@ class TrainConfig:
         record: On a GPU, record the training step as a CUDA graph and replay it, if the model
             allows it. Small graphs train several times as fast.
         seed: Seed of dropout, and of the weights if a command or estimator builds the model.
-        precision: ``"float32"``, or ``"bfloat16"`` for products in bfloat16, in training and
-            validation; weights, optimiser, losses and energies stay float32.
+        precision: ``"float32"``; ``"tf32"``, which allows a GPU to compute dense products in TF32
+            and changes nothing on a CPU; or ``"bfloat16"`` for products, and the rows that
+            neighbours read, in bfloat16. In training and validation; weights, optimiser, sums,
+            losses and energies stay float32.
         ricci_weight: Weight of the Ricci energy, if ``penalty_weights`` is ``"fixed"``.
         smoothness_weight: The same for the smoothness energy.
         magnitude_weight: Weight of the squared metric, which only the paper's code has.
@@ -94,7 +95,8 @@ class TrainConfig:
             chooses it on validation nodes; None takes the more probable class.
         batching: What a training step sees: the ``"whole"`` graph, or some ``"clusters"`` of it.
         parts: Number of clusters into which the graph is divided.
-        clusters_per_batch: Clusters of each batch, chosen anew in every epoch.
+        clusters_per_batch: Clusters of each batch, chosen anew in every epoch; a quarter of all if
+            not given.
         halo: How many hops around its clusters a batch sees. With 0, edges that lead out of a
             batch are left out; with 1, sums over the neighbours of its nodes are complete.
         partition: How clusters are found: ``"metis"``, ``"streaming"`` or ``"auto"``.
@@ -130,15 +132,16 @@ class TrainConfig:
     class_weight: str | dict[str, float] | None = None
     threshold: str | float | None = None
     batching: str = "whole"
-    parts: int = 16
-    clusters_per_batch: int = 2
+    parts: int = 256
+    clusters_per_batch: int | None = None
     halo: int = 0
     partition: str = "auto"
 
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("epochs", "step_size", "evaluate_every", "parts", "clusters_per_batch"):
-            require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+            value = getattr(self, name)
+            require(value is None or value >= 1, name, "at least 1", value)
         for name in ("lr", "metric_lr", "penalty_lr", "clip_norm", "step_factor"):
             value = getattr(self, name)
             positive = value is None or (value > 0 and math.isfinite(value))
@@ -164,7 +167,7 @@ class TrainConfig:
         """Raise where clusters cannot give what the settings ask for."""
         if self.batching == "whole":
             return
-        if self.clusters_per_batch > self.parts:
+        if self.batch_size > self.parts:
             raise ConfigError(
                 f"clusters_per_batch must be at most parts, {self.parts} "
                 f"(got {self.clusters_per_batch})"
@@ -193,6 +196,11 @@ class TrainConfig:
             require(0 < threshold < 1, "threshold", "between 0 and 1", threshold)
 
     @property
+    def batch_size(self) -> int:
+        """Clusters of each batch."""
+        return self.clusters_per_batch or -(-self.parts // 4)
+
+    @property
     def has_penalties(self) -> bool:
         """Whether the loss has a penalty on metrics."""
         weights = (self.ricci_weight, self.smoothness_weight, self.magnitude_weight)
@@ -204,13 +212,22 @@ class TrainConfig:
         return self.weight_decay if own is None else own
 
     def to_json(self) -> dict[str, Any]:
-        """The settings for a record, without later additions that have their default value."""
-        usual = {field.name: field.default for field in fields(self)}
+        """The settings for a record, without later additions that change nothing."""
         return {
             name: value
             for name, value in asdict(self).items()
-            if name not in _ADDED_LATER or value != usual[name]
+            if name not in _ADDED_LATER or value != _ADDED_LATER[name]
         }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "TrainConfig":
+        """Rebuild what :meth:`to_json` gave."""
+        return cls(**completed_record(record))
+
+
+def completed_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with what :meth:`TrainConfig.to_json` left out: defaults may have changed since."""
+    return {**_ADDED_LATER, **record}
 
 
 #: The optimiser settings that belong to each preset of the model.

@@ -2,7 +2,8 @@
 
 import logging
 import re
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
@@ -51,7 +52,38 @@ def current_device(device: str) -> AbstractContextManager[object]:
     return torch.cuda.device(device) if numbered else nullcontext()
 
 
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "tf32", "bfloat16")
+
+
+@contextmanager
+def products_in(precision: str) -> Iterator[None]:
+    """Let the dense products of a block be computed in TF32, if that is the precision.
+
+    TF32 has the range of float32 and ten bits behind the point; sums stay float32. It is a matter
+    of GPUs of CUDA: on a CPU ``"tf32"`` changes nothing. Afterwards products are what they were.
+
+    Args:
+        precision: One of :data:`PRECISIONS`; the others change nothing here.
+
+    Example:
+        >>> with products_in("tf32"):
+        ...     torch.backends.cuda.matmul.allow_tf32
+        True
+        >>> torch.backends.cuda.matmul.allow_tf32
+        False
+    """
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    if precision != "tf32" or before == "tf32":
+        yield
+        return
+    # The older of torch's two switches sets both, so that whoever reads the other finds the same.
+    matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        matmul.allow_tf32 = False
+        matmul.fp32_precision = before
 
 
 def scores_and_metrics(
@@ -61,15 +93,18 @@ def scores_and_metrics(
 
     With ``"bfloat16"`` the network runs under :class:`torch.autocast`: weights keep their type, and
     products are computed in bfloat16. Results are float32 again, and so are losses and energies.
+    With ``"tf32"`` a GPU computes dense products in TF32; those of the gradient are up to the
+    caller.
 
     Args:
         model: The model.
         x: Node features, ``[N, in_channels]``.
         edge_index: Source and target of each edge, ``[2, E]``, or prepared with their weights.
-        precision: ``"float32"``, which changes no type, or ``"bfloat16"``.
+        precision: ``"float32"`` and ``"tf32"``, which change no type, or ``"bfloat16"``.
     """
-    if precision == "float32":
-        return model.forward_with_metric(x, edge_index)
+    if precision != "bfloat16":
+        with products_in(precision):
+            return model.forward_with_metric(x, edge_index)
     with torch.autocast(x.device.type, torch.bfloat16):
         scores, metrics = model.forward_with_metric(x, edge_index)
     scores, *metrics = (part.to(accumulation_dtype(part.dtype)) for part in (scores, *metrics))

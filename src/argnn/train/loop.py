@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from argnn.errors import DivergenceError, RunError
+from argnn.errors import ConfigError, DivergenceError, RunError
 from argnn.functional.neighborhood import Edges, edges_of, unchanged
 from argnn.nn import AbstractNodeModel, Regularizer, total_penalty
 from argnn.nn.models.base import require_weights_taken
@@ -22,7 +22,7 @@ from argnn.train.config import (
     learning_rate_factor,
     optimizer_groups,
 )
-from argnn.train.devices import scores_and_metrics
+from argnn.train.devices import products_in, scores_and_metrics
 from argnn.train.penalties import build_penalties
 from argnn.train.recording import WARM_UP, RecordedStep
 from argnn.train.tasks import Task, Validation
@@ -244,7 +244,8 @@ class _Loop:
         if self.penalties:
             penalty = total_penalty(self.penalties, metrics, batch.edge_index)
             loss = loss + batch.penalty_factor * penalty
-        loss.backward()
+        with products_in(self.config.precision):
+            loss.backward()
         self._sum_gradients()
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         gradient_norm = nn.utils.clip_grad_norm_(self._parameters(), limit)
@@ -308,6 +309,11 @@ class _Loop:
         outputs = self._outputs()
         validation = self.task.validate(self.model, outputs)
         self._require_finite("validation loss", validation.loss, self.epoch)
+        if not math.isfinite(validation.score):
+            raise ConfigError(
+                "the validation nodes do not define the score that chooses the epoch: choose by "
+                'loss (scoring="loss", --select loss)'
+            )
         if self.observe is not None:
             # Random numbers that the observer draws do not change those of the training.
             with _own_random_state(outputs.device):
@@ -395,7 +401,8 @@ class _Loop:
         if self.device.type != "cpu":
             state = tensors[f"rng/{self.device.type}"]
             torch.get_device_module(self.device).set_rng_state(state, self.device)
-        if self.batches.generator is not None:
+        # One process that saw the whole graph has none; several may go on from there.
+        if self.batches.generator is not None and "rng/batches" in tensors:
             self.batches.generator.set_state(tensors["rng/batches"])
 
     def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:

@@ -55,7 +55,7 @@ class RankExchange:
 
     def gathered(self, own: Tensor) -> Tensor:
         """Rows of all nodes of the graph, ``[N, D]``, from own rows ``[N_own, D]``."""
-        rows: Tensor = _Gathered.apply(own, self)
+        rows: Tensor = _AllGather.apply(own, self)
         return rows.index_select(0, self._row)
 
     def swap(self, rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
@@ -92,7 +92,7 @@ class _Total(torch.autograd.Function):
         return grad
 
 
-class _Gathered(torch.autograd.Function):
+class _AllGather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, own: Tensor, exchange: RankExchange) -> Tensor:
         ctx.exchange = exchange

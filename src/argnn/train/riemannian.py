@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from argnn.errors import ConfigError
+from argnn.errors import package_needed
 
 if TYPE_CHECKING:
     from geoopt import Manifold
@@ -25,12 +25,10 @@ def riemannian_adam(groups: Sequence[dict[str, Any]], **unused: Any) -> Optimize
         groups: Parameter groups with the entry ``positive``.
         **unused: ``fused`` and ``capturable``, which geoopt does not have.
     """
-    try:
+    with package_needed(
+        "optimizer 'riemannian-adam' needs geoopt: pip install 'argnn[riemannian]'"
+    ):
         import geoopt
-    except ImportError:
-        raise ConfigError(
-            "optimizer 'riemannian-adam' needs geoopt: pip install 'argnn[riemannian]'"
-        ) from None
 
     class RiemannianAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]
         """Takes the manifold from the parameter group, and counts steps in a tensor.

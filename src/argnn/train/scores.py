@@ -127,7 +127,7 @@ def class_scores(logits: Tensor, y: Tensor, threshold: float = 0.0) -> ClassScor
         precision=precision.tolist(),
         recall=recall.tolist(),
         f1=f1.tolist(),
-        support=support.tolist(),
+        support=support.astype(int).tolist(),  # scikit-learn has floats where no node is right
         average_precision=[
             float(average_precision_score(label == c, probability[:, c]))
             if 0 < support[c] < len(label)
@@ -367,3 +367,14 @@ def _mean_reciprocal_rank(positive: np.ndarray, negative: np.ndarray) -> float:
     above = len(negative) - np.searchsorted(negative, positive, side="right")
     equal = np.searchsorted(negative, positive, side="right") - np.searchsorted(negative, positive)
     return float((1 / (1 + above + equal / 2)).mean())
+
+
+def rare_class(labels: Tensor, num_classes: int) -> int:
+    """The class with the fewest labels ``[M]``; of several, the last.
+
+    Example:
+        >>> rare_class(torch.tensor([0, 0, 0, 1]), 2), rare_class(torch.tensor([0, 1]), 2)
+        (1, 1)
+    """
+    counts = torch.bincount(labels.cpu(), minlength=num_classes).tolist()
+    return max(range(num_classes), key=lambda label: (-counts[label], label))

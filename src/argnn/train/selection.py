@@ -22,12 +22,12 @@ SELECTION_NAMES = tuple(dict.fromkeys(name for names in SELECTIONS.values() for 
 _RANKINGS = ("auroc", "average_precision")
 
 
-def selection_of(task: str, select: str | None) -> str:
+def selection_of(task: str, select: str | None, option: str = "select") -> str:
     """The score that chooses the epoch of a task; the usual one if none is named."""
     known = SELECTIONS[task]
     if select is not None and select not in known:
         raise ConfigError(
-            f"select must be one of {', '.join(known)} for task {task} (got {select})"
+            f"{option} must be one of {', '.join(known)} for task {task} (got {select})"
         )
     return select or known[0]
 
@@ -119,17 +119,6 @@ def ranking_mean(select: str, scores: Tensor, positive: Tensor) -> Tensor:
     score = {"auroc": area_under_curve, "average_precision": average_precision}[select]
     values = score(scores.t().contiguous(), positive.t().contiguous())
     return values.nanmean()
-
-
-def rare_class(labels: Tensor, num_classes: int) -> int:
-    """The class with the fewest labels ``[M]``; of several, the last.
-
-    Example:
-        >>> rare_class(torch.tensor([0, 0, 0, 1]), 2), rare_class(torch.tensor([0, 1]), 2)
-        (1, 1)
-    """
-    counts = torch.bincount(labels.cpu(), minlength=num_classes).tolist()
-    return max(range(num_classes), key=lambda label: (-counts[label], label))
 
 
 def require_classes(select: str, labels: Tensor) -> None:

@@ -104,6 +104,7 @@ class NodeRegression(TargetTask):
         scale = targets.std(dim=0, correction=0)
         for name, deviation, value in zip(names, scale.tolist(), targets[0].tolist(), strict=True):
             if not deviation:
+                name = name.removeprefix("target ")
                 raise ConfigError(
                     f"target {name} is {value:g} for all training nodes: nothing can be learned"
                 )
@@ -119,13 +120,7 @@ class NodeRegression(TargetTask):
         """Squared errors."""
         return (outputs - labels).square()
 
-    def configured(self, config: TrainConfig) -> Self:
-        """The task with another score."""
-        task = super().configured(config)
-        task.require_spread()
-        return task
-
-    def require_spread(self) -> None:
+    def require_score(self) -> None:
         """Raise where R² is not defined on the validation nodes."""
         if self.select == "r2" and bool((self.val_labels == self.val_labels[0]).all(0).any()):
             raise ConfigError(
@@ -153,6 +148,14 @@ class MultiLabel(TargetTask):
     def as_outputs(self, targets: Tensor) -> Tensor:
         """The labels, 0 or 1."""
         return targets.clone()
+
+    def require_score(self) -> None:
+        """Raise where no label has an average precision."""
+        if self.select == "average_precision" and not bool(self.val_labels.any()):
+            raise ConfigError(
+                "no validation node has any of the labels, so that there is no average precision: "
+                "choose by loss (--select loss)"
+            )
 
     def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy of each label."""

@@ -21,11 +21,10 @@ from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.registry import suggestion
 from argnn.train.config import TrainConfig
 from argnn.train.negatives import NegativeSampler
-from argnn.train.scores import area_under_roc
+from argnn.train.scores import area_under_roc, rare_class
 from argnn.train.selection import (
     average_precision,
     class_score,
-    rare_class,
     require_classes,
     selection_of,
 )
@@ -102,6 +101,8 @@ class NodeTask(ABC):
         self.weights = None
         if sample_weight is not None:
             self.weights = node_weights(sample_weight, y)[self.train_nodes]
+            if not bool(self.weights.any()):
+                raise ConfigError("sample_weight is 0 for all training nodes")
 
     @abstractmethod
     def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
@@ -119,7 +120,12 @@ class NodeTask(ABC):
         """The task with another score."""
         task = copy(self)
         task.select = selection_of(self.kind, config.select)
+        task.require_score()
         return task
+
+    @abstractmethod
+    def require_score(self) -> None:
+        """Raise where the validation nodes do not define the chosen score."""
 
     def loss(self, model: AbstractNodeModel, outputs: Tensor) -> Tensor:
         """Mean loss of the training nodes; with weights, the weighted mean."""
@@ -182,13 +188,16 @@ class NodeClassification(NodeTask):
     def configured(self, config: TrainConfig) -> Self:
         """The task with another score, and with classes weighted in the training loss."""
         task = super().configured(config)
-        require_classes(task.select, self.val_labels)
         if config.class_weight is not None:
             check_class_weight(config.class_weight, self.classes)
             found = _label_weights(config.class_weight, self.train_labels, self.classes)
             single = self.sample_weights
             task.weights = found if single is None else found * single
         return task
+
+    def require_score(self) -> None:
+        """Raise where a ranking needs another class."""
+        require_classes(self.select, self.val_labels)
 
     def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy of each node."""
@@ -266,12 +275,13 @@ def node_weights(weight: Tensor, y: Tensor) -> Tensor:
         raise ConfigError(
             f"sample_weight must have shape {list(y.shape)} (got {list(weight.shape)})"
         )
-    wrong = (~weight.isfinite() | (weight < 0)).nonzero()
+    single = weight.float()  # in which a huge number is infinite
+    wrong = (~single.isfinite() | (single < 0)).nonzero()
     if len(wrong):
         node = int(wrong[0])
         value = weight[node].item()
         raise ConfigError(f"sample_weight must be finite and not negative (got {value} at {node})")
-    return weight.to(device=y.device, dtype=torch.float32)
+    return single.to(y.device)
 
 
 class LinkPrediction:

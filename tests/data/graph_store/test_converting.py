@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -249,3 +250,34 @@ def test_what_a_killed_conversion_left_is_removed_by_the_next(tmp_path, small_np
     (left / "x.npy").write_bytes(b"half")
     convert(small_npz(), tmp_path / "store")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["small.npz", "store"]
+
+
+def test_ctrl_c_while_a_store_is_replaced_keeps_the_old_one(tmp_path, monkeypatch):
+    store, replace = tmp_path / "store", Path.replace
+    convert("digits", store)
+    stops = iter([True])
+
+    def interrupted(path, target):
+        if path.name == ".store.writing" and next(stops, False):
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        convert("mixed", store, force=True)
+    assert load(store).name == "digits"
+    assert list(tmp_path.iterdir()) == [store]
+
+
+def test_a_store_that_a_kill_left_without_its_name_gets_it_back(tmp_path):
+    store = tmp_path / "store"
+    convert("digits", store)
+    store.rename(tmp_path / ".store.replaced")  # and here came the kill
+    with pytest.raises(RunError, match="store: is there already; --force replaces it"):
+        convert("mixed", store)
+    assert load(store).name == "digits"
+    assert list(tmp_path.iterdir()) == [store]
+    store.rename(tmp_path / ".store.replaced")
+    convert("mixed", store, force=True)
+    assert load(store).name == "mixed"
+    assert list(tmp_path.iterdir()) == [store]

@@ -3,14 +3,16 @@
 import json
 import os
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from argnn.data import load, open_store
-from argnn.data.graph_store import opening
+from argnn.data.graph_store import array_files, opening
 from argnn.data.graph_store.converting import convert
+from argnn.data.graph_store.generating import GraphRecipe, generate
 from argnn.data.graph_store.header import HEADER
 from argnn.data.graph_store.opening import check_store
 from argnn.errors import DataError
@@ -152,6 +154,18 @@ def test_numbers_that_would_lead_outside_of_an_array(store, name, place, value, 
         read()
 
 
+def test_training_nodes_without_labels(store):
+    np.save(store / "y.npy", np.full(5, -1))
+    with pytest.raises(DataError, match="damaged, train_mask selects a node without a label"):
+        open_store(store).graph()
+
+
+def test_array_of_columns(store):
+    np.save(store / "x.npy", np.asfortranarray(np.load(store / "x.npy")))
+    with pytest.raises(DataError, match=r"x.npy: damaged, its rows must follow one another"):
+        load(store)
+
+
 def test_ids_that_are_no_ids(store):
     text = (store / "node_ids.json").read_bytes()
     for changed in (text.replace(b'"ann"', b"[1.5]"), text.replace(b'"ann",', b'"ann":')):
@@ -171,3 +185,30 @@ def test_many_edges_are_on_the_disk_and_the_same(tmp_path, monkeypatch):
     found[0, 0] = 7  # may be changed, like any other
     assert int(found[0, 0]) == 7
     assert torch.equal(open_store(tmp_path / "store").edge_index(), usual)
+
+
+def in_memory(path: Path) -> int:
+    """Bytes of a mapped file that are in the memory of this process."""
+    found, size = 0, 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if line.endswith(f"/{path.name}"):
+            found = 1
+        elif found and line.startswith("Rss:"):
+            size, found = size + int(line.split()[1]) * 1024, 0
+    return size
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
+def test_edges_that_were_read_leave_memory(tmp_path, monkeypatch):
+    generate(tmp_path / "store", GraphRecipe(20_000, 300_000, features=2))
+    opened = open_store(tmp_path / "store")
+    rows, file = opened.adjacency.into, tmp_path / "store" / "into_other.npy"
+    assert rows.other.sum() > 0
+    assert in_memory(file) == pytest.approx(file.stat().st_size, abs=5000)  # so it is measured
+    for module in (opening, array_files):
+        monkeypatch.setattr(module, "CHUNK", 1 << 14)
+    monkeypatch.setattr(array_files.row_chunks, "__defaults__", (1 << 14,))
+    opened.check_rows(rows)
+    assert in_memory(file) < file.stat().st_size / 8
+    opening.content_digest(opened.path, ["y"], rows)
+    assert in_memory(file) < file.stat().st_size / 8

@@ -35,10 +35,10 @@ from argnn.analysis.variation import (
     metric_variation,
     peak,
 )
-from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.functional.factored import is_factored
 from argnn.functional.neighborhood import edges_of, neighborhood
 from argnn.nn import AbstractNodeModel
+from argnn.telling import Tell, be_silent
 
 # Metric entries of all layers together; one byte each keeps the page small.
 _MOST_METRIC_ENTRIES = 7_000_000

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from argnn.analysis.figures.style import PALETTE, new_figure, plain, styled
@@ -45,8 +46,13 @@ def ablation_figure(bars: Sequence[Bar], score: str, interval: str) -> "Figure":
     methods = list(dict.fromkeys(bar.method for bar in bars))
     columns = min(len(data), _COLUMNS)
     rows = -(-len(data) // columns)
-    height = 0.75 + rows * (0.65 + 0.26 * len(methods))
-    figure = new_figure(1.4 + 2.6 * columns, max(height, 2.0))
+    counts = sorted({bar.n for bar in bars})
+    runs = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
+    width = 1.4 + 2.6 * columns
+    # About 16 letters of this size fit into an inch.
+    below = wrap(f"{score}, per cent. Whiskers: {interval}, {runs}.", int(14 * width))
+    height = 0.6 + 0.15 * len(below) + rows * (0.65 + 0.26 * len(methods))
+    figure = new_figure(width, max(height, 2.0))
     panels = figure.subplots(rows, columns, squeeze=False, sharey=True, sharex=True).flatten()
     for ax, name in zip(panels, data, strict=False):
         _panel([bar for bar in bars if bar.data == name], methods, ax)
@@ -55,9 +61,7 @@ def ablation_figure(bars: Sequence[Bar], score: str, interval: str) -> "Figure":
         ax.set_visible(False)
     for ax in panels[max(len(data) - columns, 0) : len(data)]:  # the lowest of each column
         ax.tick_params(labelbottom=True)
-    counts = sorted({bar.n for bar in bars})
-    runs = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-    figure.supxlabel(f"{score}, per cent. Whiskers: {interval}, {runs}.", fontsize=8)
+    figure.supxlabel("\n".join(below), fontsize=8)
     return figure
 
 
@@ -73,5 +77,5 @@ def _panel(bars: Sequence[Bar], methods: Sequence[str], ax: "Axes") -> None:
         ax.text(where, place, f"{mean:.1f}", va="center", fontsize=8, bbox=box, zorder=2)
         if place == 0:
             ax.axvline(mean, color="#555555", linestyle=":", linewidth=0.9, zorder=1)
-    ax.set_yticks(range(len(methods)), [plain(name, 30) for name in methods])
+    ax.set_yticks(range(len(methods)), [plain(name, 32) for name in methods])
     ax.set(xlim=(0, 112), ylim=(len(methods) - 0.5, -0.5), xticks=range(0, 101, 20))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Values = NDArray[np.float64]
+_Numbers = NDArray[np.float64]
 
 _EDGE_COLOR = "#7f7f7f"
 _NEAREST = 20
@@ -140,7 +140,7 @@ def _title(method: str, shown: int, count: int, has_hull: bool, constant: bool) 
     return words if has_hull else f"{words}; too few for a hull"
 
 
-def _draw_hull(points: Points, kappa: Values, ax: Any, colors: Any) -> bool:
+def _draw_hull(points: Points, kappa: _Numbers, ax: Any, colors: Any) -> bool:
     """Add the hull to a panel if there is one; returns whether there is."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Records = Sequence[Mapping[str, Any]]
+_Records = Sequence[Mapping[str, Any]]
 
 #: The values of every run's history that are drawn.
 CURVES = ("loss", "task_loss", "penalty", "gradient_norm", "val_score", "val_loss")
@@ -31,7 +31,7 @@ _ABSENT = "Not stored in this run:\ntrain with --dashboard to record it."
 
 @styled
 def training_figure(
-    history: Records, geometry: Records = (), *, best_epoch: int | None = None
+    history: _Records, geometry: _Records = (), *, best_epoch: int | None = None
 ) -> "Figure":
     """Six panels over the epochs; a panel without stored values says so.
 
@@ -77,7 +77,7 @@ def training_figure(
 
 
 def _lines(
-    ax: "Axes", title: str, records: Records, names: Mapping[str, str], log: bool = False
+    ax: "Axes", title: str, records: _Records, names: Mapping[str, str], log: bool = False
 ) -> None:
     """Draw the columns that have values; a logarithmic axis leaves out zeros."""
     columns = {

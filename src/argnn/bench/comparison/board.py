@@ -223,8 +223,9 @@ def difference_sentence(first: MethodRun, second: MethodRun) -> str:
 def budget_sentence(budget: Mapping[str, Any]) -> str:
     """What each method was given."""
     patience = f", patience {budget['patience']}" if budget["patience"] else ""
+    recipes = f"{budget['recipes']} recipe{'s' if budget['recipes'] > 1 else ''}"
     return (
-        f"Budget of each method on each split: {budget['recipes']} recipes in at most "
+        f"Budget of each method on each split: {recipes} in at most "
         f"{budget['trial_epochs']} epochs, then the best of them for at most {budget['epochs']} "
         f"epochs{patience}."
     )

@@ -27,7 +27,7 @@ from argnn.data import load as load_data
 from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError
 from argnn.estimators import load as load_model
-from argnn.files import scratch_folder
+from argnn.files import place_folder, scratch_folder
 from argnn.registry import suggestion
 from argnn.runs.progress import ComparisonProgress, console_for
 from argnn.settings.resolve import AUTO, IN_MEMORY, Request, data_name
@@ -268,6 +268,4 @@ def _copy(run: Path, path: Path) -> None:
     with scratch_folder(path.parent) as scratch:
         new = scratch / "new"
         shutil.copytree(run, new)
-        if path.exists():
-            shutil.rmtree(path)
-        new.replace(path)
+        place_folder(new, path, scratch / "older")

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
+from argnn.bench.experiments.files import packaged_experiments
 from argnn.bench.leaderboard.compare import (
     LEVEL,
     alike,
@@ -49,7 +50,7 @@ SHOWN = {
 #: Costs that the paper prints.
 _PUBLISHED_COSTS = ("seconds_per_epoch", "memory_gb")
 
-Values = Mapping[tuple[str, Column], Mapping[Pair, float]]
+_ScoresByCell = Mapping[tuple[str, Column], Mapping[Pair, float]]
 
 #: Two means that are printed alike are equal: digits of the share behind two of the per cent.
 PRINTED_DIGITS = 4
@@ -65,8 +66,8 @@ def leaderboard(
 ) -> dict[str, Any]:
     """Tables of every task and score.
 
-    Without names all tasks are shown, with their main scores, and rivals are tested against argnn
-    if it is there.
+    Without names all tasks are shown, with their main scores, and rivals are tested against the
+    reference of the experiment, or against argnn, if it is there.
     """
     check_names(task, scores)
     tasks = _tasks(rows, task, scores)
@@ -74,7 +75,7 @@ def leaderboard(
     if reference is not None and reference not in methods:
         hint = suggestion(reference, methods)
         raise ConfigError(f"--reference '{reference}' has no rows; {hint}")
-    wanted = reference or REFERENCE
+    wanted = reference or _usual_reference(rows)
     boards = [
         board(results, score, wanted if wanted in results.models else None, published)
         for results in tasks
@@ -88,6 +89,13 @@ def leaderboard(
         "boards": boards,
         "efficiency": [_efficiency(results, published) for results in tasks],
     }
+
+
+def _usual_reference(rows: Sequence[ResultRow]) -> str:
+    """What the experiment of the package that all rows are of compares with; else argnn."""
+    names, known = {row["experiment"] for row in rows}, packaged_experiments()
+    found = known.get(names.pop()) if len(names) == 1 else None
+    return (found and found.reference) or REFERENCE
 
 
 def _shown(task: str, scores: Sequence[str]) -> Sequence[str]:
@@ -230,7 +238,7 @@ def _keys(results: Results) -> list[tuple[str, Column]]:
     return [(method, column) for column in results.shown for method in results.models]
 
 
-def _values(results: Results, score: str) -> Values:
+def _values(results: Results, score: str) -> _ScoresByCell:
     return {key: run_scores(results.runs(*key).values(), score) for key in _keys(results)}
 
 
@@ -280,7 +288,7 @@ def _mark(cells: Sequence[dict[str, Any]]) -> None:
                 cell["mark"] = marks.get(value)
 
 
-def _paired(results: Results, values: Values, reference: str) -> list[dict[str, Any]]:
+def _paired(results: Results, values: _ScoresByCell, reference: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for column in results.shown:
         ours = values[reference, column]

@@ -180,9 +180,9 @@ def _paired_grid(board: Mapping[str, Any]) -> Grid:
     """The reference method against every rival on every data set."""
     title = f"{board_title(board)}: paired tests"
     if not board["paired"]:
-        reference = board["reference"]
-        no_rows = reference is None
-        reason = "the reference method has no rows" if no_rows else f"{reference} has no rival here"
+        reason = "there is no reference; --reference names one"
+        if board["reference"] is not None:
+            reason = f"{board['reference']} has no rival here"
         return Grid(title, notes=(f"No paired tests: {reason}.",), level=2)
     found = {(entry["rival"], entry["column"]): entry for entry in board["paired"]}
     columns = list(dict.fromkeys(column for _, column in found))

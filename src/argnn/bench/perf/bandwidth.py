@@ -125,9 +125,10 @@ def _actions(config: PerfConfig, work: Workload) -> dict[str, tuple[Callable[[],
     """What is timed, by name, with its useful bytes."""
     device = work.x.device
     edge_index = neighborhood(work.edge_index, config.nodes)  # prepared, as in training
-    generator = torch.Generator().manual_seed(config.seed)
+    generator = torch.Generator(device).manual_seed(config.seed)
     shape = (config.nodes, config.channels)
-    drawn = torch.rand(3, *shape, generator=generator).to(device, getattr(torch, config.dtype))
+    drawn = torch.rand(3, *shape, generator=generator, device=device)
+    drawn = drawn.bfloat16() if config.dtype == "bfloat16" else drawn
     h, g, grad = (drawn[0] - 0.5), drawn[1] + 0.5, drawn[2]
     h_, g_ = h.clone().requires_grad_(), g.clone().requires_grad_()
     saved: list[Tensor] = []

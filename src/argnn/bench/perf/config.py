@@ -7,13 +7,13 @@ from typing import Any
 
 from argnn.errors import require
 from argnn.registry import canonical_name
+from argnn.train.devices import PRECISIONS, on_cuda
 
 #: Classes of the random labels.
 CLASSES = 10
 #: Degree of node 0 of a power-law graph, where there are that many nodes.
 HUB_DEGREE = 100_000
 GRAPHS = ("random", "power-law")
-DTYPES = ("float32", "bfloat16")
 #: Factors on nodes and edges that ``--scaling`` goes through.
 SCALES = (1, 2, 4, 8)
 
@@ -29,24 +29,26 @@ class RowSpec:
         preset: Preset of ARGNN; None for a rival.
         mode: Which kernels ARGNN uses, ``"fused"`` or ``"plain"``; None for a rival.
         metric: Where the metric of ARGNN comes from; None as the preset has it.
+        recordable: Whether its step never waits for the device, so that a CUDA graph can hold it.
     """
 
     label: str
     preset: str | None = None
     mode: str | None = None
     metric: str | None = None
+    recordable: bool = True
 
 
 ROWS: Mapping[str, RowSpec] = {
     "paper": RowSpec("argnn paper, fused", "paper", "fused"),
-    "paper-plain": RowSpec("argnn paper, plain", "paper", "plain"),
+    "paper-plain": RowSpec("argnn paper, plain", "paper", "plain", recordable=False),
     "default": RowSpec("argnn default, fused", "default", "fused"),
-    "default-plain": RowSpec("argnn default, plain", "default", "plain"),
+    "default-plain": RowSpec("argnn default, plain", "default", "plain", recordable=False),
     "message": RowSpec("argnn metric=message, fused", "default", "fused", "message"),
     "structure": RowSpec("argnn metric=structure, fused", "default", "fused", "structure"),
     "gcn-best": RowSpec("argnn gcn, fused"),
     "gcn-pyg": RowSpec("PyG GCN"),
-    "gat": RowSpec("PyG GAT"),
+    "gat": RowSpec("PyG GAT", recordable=False),
 }
 #: The rows of ``--scaling``.
 SCALING_ROWS = ("paper", "default", "gcn-best", "gcn-pyg")
@@ -68,7 +70,7 @@ class PerfConfig:
         graph: ``"random"`` or ``"power-law"``.
         models: Names of the rows, in their order.
         device: ``"cpu"``, ``"cuda"``, one GPU such as ``"cuda:1"``, or ``"mps"``.
-        dtype: ``"float32"``, or ``"bfloat16"`` for autocast.
+        dtype: ``"float32"``, ``"tf32"``, or ``"bfloat16"`` for autocast, as in training.
         dropout: Dropout of every model.
         penalties: Whether the steps of ARGNN have both penalties.
         repeats: Most measured steps of a row.
@@ -76,6 +78,7 @@ class PerfConfig:
         threads: CPU threads.
         seed: Seed of graph, features and weights.
         memory: Whether peak memory is measured.
+        record: Whether steps are also measured as recorded CUDA graphs, as training replays them.
         scaling: Whether to go through several sizes instead of one.
     """
 
@@ -95,6 +98,7 @@ class PerfConfig:
     threads: int
     seed: int
     memory: bool
+    record: bool
     scaling: bool
 
     def __post_init__(self) -> None:
@@ -106,10 +110,14 @@ class PerfConfig:
         require(0 < self.budget < math.inf, "--budget", "positive and finite", self.budget)
         require(0 <= self.dropout < 1, "--dropout", "in [0, 1)", self.dropout)
         require(0 <= self.seed < 2**63, "--seed", f"from 0 to {2**63 - 1}", self.seed)
-        for name, choices in (("graph", GRAPHS), ("dtype", DTYPES)):
+        for name, choices in (("graph", GRAPHS), ("dtype", PRECISIONS)):
             value = getattr(self, name)
             require(value in choices, f"--{name}", f"one of {', '.join(choices)}", f"'{value}'")
         require(bool(self.models), "--models", f"some of {', '.join(ROWS)}", "none")
+        if self.record:
+            fits = on_cuda(self.device) and not self.scaling
+            expected = "left out with --scaling and without a GPU of CUDA, which replays the steps"
+            require(fits, "--record", expected, f"--device {self.device}")
         if self.scaling:
             self._check_scaling()
         for size in self.sizes():

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from argnn.bench.perf.config import CLASSES, PerfConfig, hub_degree
+from argnn.functional.precision import is_wide
 
 #: Exponent of the degree distribution of a power-law graph.
 EXPONENT = 2.5
@@ -29,38 +30,47 @@ class Workload:
     edge_index: Tensor
     y: Tensor
 
-    def to(self, device: torch.device) -> "Workload":
-        """The same on a device."""
-        return Workload(self.x.to(device), self.edge_index.to(device), self.y.to(device))
-
 
 def workload(config: PerfConfig) -> Workload:
-    """Graph, features and labels; the same seed gives the same everywhere."""
-    generator = torch.Generator().manual_seed(config.seed)
+    """Graph, features and labels on the device; the same seed gives the same everywhere.
+
+    Random numbers come from the CPU. They are sorted and compared on the device, where a hundred
+    million edges take no longer than their numbers.
+    """
+    generator, device = torch.Generator().manual_seed(config.seed), torch.device(config.device)
     draw = power_law_graph if config.graph == "power-law" else random_graph
+    place = device if is_wide(device) else torch.device("cpu")
     return Workload(
-        edge_index=draw(config.nodes, config.edges, generator),
-        x=torch.randn(config.nodes, config.input_channels, generator=generator),
-        y=torch.randint(CLASSES, (config.nodes,), generator=generator),
+        edge_index=draw(config.nodes, config.edges, generator, place).to(device),
+        x=torch.randn(config.nodes, config.input_channels, generator=generator).to(device),
+        y=torch.randint(CLASSES, (config.nodes,), generator=generator).to(device),
     )
 
 
-def random_graph(nodes: int, edges: int, generator: torch.Generator) -> Tensor:
+_CPU = torch.device("cpu")
+
+
+def random_graph(
+    nodes: int, edges: int, generator: torch.Generator, device: torch.device = _CPU
+) -> Tensor:
     """Pairs of nodes drawn evenly, ``[2, edges // 2 * 2]``.
 
     Args:
         nodes: Number of nodes.
         edges: Number of listed edges.
-        generator: Source of randomness.
+        generator: Source of randomness, on the CPU.
+        device: Where the graph is put together.
     """
 
     def draw(count: int) -> Tensor:
-        return torch.randint(nodes, (count,), generator=generator)
+        return torch.randint(nodes, (count,), generator=generator).to(device)
 
     return _both_directions(_distinct_pairs(draw, draw, nodes, edges // 2, generator), nodes)
 
 
-def power_law_graph(nodes: int, edges: int, generator: torch.Generator) -> Tensor:
+def power_law_graph(
+    nodes: int, edges: int, generator: torch.Generator, device: torch.device = _CPU
+) -> Tensor:
     r"""One hub, and pairs of nodes drawn with power-law weights, ``[2, edges // 2 * 2]``.
 
     Node 0 has degree :func:`~argnn.bench.perf.config.hub_degree`. The ends of the other edges
@@ -70,20 +80,22 @@ def power_law_graph(nodes: int, edges: int, generator: torch.Generator) -> Tenso
     Args:
         nodes: Number of nodes.
         edges: Number of listed edges, at least twice the degree of the hub.
-        generator: Source of randomness.
+        generator: Source of randomness, on the CPU.
+        device: Where the graph is put together.
     """
     hub = hub_degree(nodes)
-    spokes = 1 + torch.randperm(nodes - 1, generator=generator)[:hub]
+    spokes = 1 + torch.randperm(nodes - 1, generator=generator)[:hub].to(device)
     rank = torch.arange(1, nodes, dtype=torch.float64)
-    cumulated = rank.pow(-1 / (EXPONENT - 1)).cumsum(0)
-    label = 1 + torch.randperm(nodes - 1, generator=generator)
+    cumulated = rank.pow(-1 / (EXPONENT - 1)).cumsum(0).to(device)
+    label = 1 + torch.randperm(nodes - 1, generator=generator).to(device)
 
     def draw(count: int) -> Tensor:
-        place = cumulated[-1] * torch.rand(count, generator=generator, dtype=torch.float64)
-        return label[torch.searchsorted(cumulated, place).clamp_max(nodes - 2)]
+        drawn = torch.rand(count, generator=generator, dtype=torch.float64).to(device)
+        place = torch.searchsorted(cumulated, cumulated[-1] * drawn)
+        return label[place.clamp_max(nodes - 2)]
 
     def draw_evenly(count: int) -> Tensor:
-        return torch.randint(1, nodes, (count,), generator=generator)
+        return torch.randint(1, nodes, (count,), generator=generator).to(device)
 
     others = _distinct_pairs(draw, draw_evenly, nodes, edges // 2 - hub, generator)
     # Node 0 is the smaller end of its pairs, so that their keys are the numbers of the spokes.
@@ -98,14 +110,14 @@ def _distinct_pairs(
     generator: torch.Generator,
 ) -> Tensor:
     """Keys ``smaller end * nodes + larger end`` of distinct pairs, ``[count]``."""
-    keys, draws = torch.empty(0, dtype=torch.int64), 0
+    keys, draws = draw(0), 0
     while keys.numel() < count:
         source = draw if draws < _MAX_DRAWS else draw_evenly
         wanted = (count - keys.numel()) * 5 // 4 + 8
         a, b = source(wanted), source(wanted)
         fresh = (torch.minimum(a, b) * nodes + torch.maximum(a, b))[a != b]
         keys, draws = torch.unique(torch.cat([keys, fresh])), draws + 1
-    return keys[torch.randperm(keys.numel(), generator=generator)[:count]]
+    return keys[torch.randperm(keys.numel(), generator=generator)[:count].to(keys.device)]
 
 
 def _both_directions(keys: Tensor, nodes: int) -> Tensor:

@@ -12,6 +12,8 @@ import argnn
 from argnn.bench.perf.config import CLASSES, ROWS, PerfConfig
 from argnn.bench.perf.graphs import Workload
 from argnn.nn import ARGNN, MODELS, RicciRegularizer, SmoothnessRegularizer, total_penalty
+from argnn.train.devices import products_in
+from argnn.train.recording import RecordedStep
 
 #: Weight of both penalties.
 PENALTY = 0.01
@@ -40,28 +42,38 @@ class PerfRow:
         if self.spec.preset is not None and config.penalties:
             regularizers = (RicciRegularizer, SmoothnessRegularizer)
             self.penalties = [kind(PENALTY, reduction="mean").to(device) for kind in regularizers]
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=LEARNING_RATE)
+        on_gpu = device.type == "cuda"
+        # As in training.
+        options: dict[str, Any] = {"fused": on_gpu, "capturable": on_gpu and config.record}
+        self.optimizer = torch.optim.Adam(self.model.parameters(), LEARNING_RATE, **options)
+        #: A step as a CUDA graph, once :meth:`record` was called.
+        self.recorded: RecordedStep | None = None
 
     @property
     def num_parameters(self) -> int:
         """Number of trained numbers."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
-    def step(self) -> None:
+    def step(self) -> Tensor:
         """One training step on all nodes: forward, loss, penalties if asked for, backward, Adam."""
         self.model.train()
-        with kernels(self.spec.mode):
+        with kernels(self.spec.mode), products_in(self.config.dtype):
             self.optimizer.zero_grad(set_to_none=True)
             with self._autocast():
                 loss = self._loss()
             loss.backward()
             self.optimizer.step()
+        return loss.detach()
+
+    def record(self) -> None:
+        """Record a step; those before it have prepared the graph and the optimiser."""
+        self.recorded = RecordedStep(self.step)
 
     @torch.no_grad()
     def forward(self) -> None:
         """The scores of all nodes, in evaluation mode."""
         self.model.eval()
-        with kernels(self.spec.mode), self._autocast():
+        with kernels(self.spec.mode), products_in(self.config.dtype), self._autocast():
             self.model(self.work.x, self.work.edge_index)
 
     def _loss(self) -> Tensor:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -15,16 +15,14 @@ from typing import Any
 from argnn.bench.perf.config import ROWS, YARDSTICKS, PerfConfig
 from argnn.errors import RunError
 from argnn.runs.machine import git_state, versions
-
-#: Called with the number of finished turns, that of all turns (0: unknown), and what comes next.
-OnProgress = Callable[[int, int, str], None]
+from argnn.telling import Tell, be_silent
 
 _KERNEL_PACKAGES = ("numba", "llvmlite", "triton")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def run_perf(
-    config: PerfConfig, on_progress: OnProgress | None = None, wait_policy: str | None = None
+    config: PerfConfig, tell: Tell = be_silent, wait_policy: str | None = None
 ) -> dict[str, Any]:
     """Measure, and return the whole result as plain JSON values.
 
@@ -33,14 +31,13 @@ def run_perf(
 
     Args:
         config: What to measure.
-        on_progress: Is told how far it is.
+        tell: Is told how far it is.
         wait_policy: ``OMP_WAIT_POLICY`` as the user had set it. The package sets a policy
             of its own that suits training beside other processes, under which PyG's layers are
             up to twice as slow on small graphs: it must not decide this comparison.
     """
     started = datetime.now().astimezone()
     environment = child_environment(os.environ, config.threads, wait_policy)
-    tell = on_progress or _ignore
     measurements = [_measurement(size, environment, tell) for size in config.sizes()]
     finished = datetime.now().astimezone()
     return {
@@ -58,10 +55,6 @@ def run_perf(
     }
 
 
-def _ignore(done: int, total: int, text: str) -> None:
-    pass
-
-
 def child_environment(
     environment: Mapping[str, str], threads: int, wait_policy: str | None
 ) -> dict[str, str]:
@@ -72,9 +65,7 @@ def child_environment(
     return {**child, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
 
 
-def _measurement(
-    config: PerfConfig, environment: Mapping[str, str], tell: OnProgress
-) -> dict[str, Any]:
+def _measurement(config: PerfConfig, environment: Mapping[str, str], tell: Tell) -> dict[str, Any]:
     """All that is known about one graph."""
     found = _child(config, None, environment, tell)
     rows = found["rows"]
@@ -89,7 +80,7 @@ def _measurement(
 
 def _host_memory(config: PerfConfig, name: str, environment: Mapping[str, str]) -> dict[str, Any]:
     try:
-        return _child(config, name, environment, _ignore)
+        return _child(config, name, environment, be_silent)
     except RunError as error:  # killed, most likely for want of memory
         return {"extra_peak_mib": None, "error": str(error)}
 
@@ -104,13 +95,16 @@ def add_ratios(rows: list[dict[str, Any]], edges: int) -> None:
         row["ns_per_edge"] = None if step is None else 1e6 * step / edges
         row["step_vs_gcn"] = _ratio(step, _median(gcn, "step"))
         row["step_vs_best_gcn"] = _ratio(step, _median(best, "step"))
+        replay = _median(row, "recorded")
+        row["recorded_vs_gcn"] = _ratio(replay, _median(gcn, "recorded"))
+        row["recorded_vs_best_gcn"] = _ratio(replay, _median(best, "recorded"))
         row["forward_vs_gcn"] = _ratio(_median(row, "forward"), _median(gcn, "forward"))
         row["memory_vs_gcn"] = _ratio(_memory(row), _memory(gcn))
         row["speedup_over_plain"] = _ratio(_median(plain, "step"), step)
 
 
 def _median(row: Mapping[str, Any] | None, part: str) -> float | None:
-    return row[part]["median_ms"] if row and row[part] else None
+    return row[part].get("median_ms") if row and row[part] else None
 
 
 def _memory(row: Mapping[str, Any] | None) -> float | None:
@@ -122,7 +116,7 @@ def _ratio(value: float | None, unit: float | None) -> float | None:
 
 
 def _child(
-    config: PerfConfig, memory_of: str | None, environment: Mapping[str, str], tell: OnProgress
+    config: PerfConfig, memory_of: str | None, environment: Mapping[str, str], tell: Tell
 ) -> dict[str, Any]:
     """Run a measuring process to its end, and return its result."""
     spec = json.dumps({"config": config.to_json(), "memory_of": memory_of})

@@ -7,6 +7,8 @@ from rich.table import Table
 
 from argnn.tables import rich_table
 
+_RECORDED = ("recorded step ms\n[10 %, 90 %]", "recorded x\nPyG GCN", "recorded x\nbest GCN")
+
 
 def number(value: float | None) -> str:
     """Three digits that matter, without an exponent.
@@ -26,7 +28,7 @@ def number(value: float | None) -> str:
 
 def with_spread(found: Mapping[str, Any] | None) -> str:
     """Median and quantiles, in milliseconds."""
-    if found is None:
+    if found is None or "error" in found:
         return "-"
     return f"{number(found['median_ms'])} [{number(found['q10_ms'])}, {number(found['q90_ms'])}]"
 
@@ -41,6 +43,7 @@ def graph_title(graph: Mapping[str, Any]) -> str:
 
 def row_table(measurement: Mapping[str, Any]) -> Table:
     """Time and memory of every row; in brackets the 10 % and 90 % quantiles."""
+    recorded = any(row.get("recorded") for row in measurement["rows"])
     header = (
         "model",
         "forward ms\n[10 %, 90 %]",
@@ -51,6 +54,7 @@ def row_table(measurement: Mapping[str, Any]) -> Table:
         "extra peak\nMiB",
         "memory x\nPyG GCN",
         "repeats",
+        *(_RECORDED if recorded else ()),
     )
     rows = [
         (
@@ -63,10 +67,16 @@ def row_table(measurement: Mapping[str, Any]) -> Table:
             number(row["memory"]["extra_peak_mib"]) if row["memory"] else "-",
             number(row["memory_vs_gcn"]),
             str(row["step"]["repeats"]) if row["step"] else "-",
+            *(_recorded_cells(row) if recorded else ()),
         )
         for row in measurement["rows"]
     ]
     return rich_table(header, rows, left=header[:1], title=graph_title(measurement["graph"]))
+
+
+def _recorded_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    ratios = (number(row[f"recorded_vs_{which}"]) for which in ("gcn", "best_gcn"))
+    return with_spread(row["recorded"]), *ratios
 
 
 def _failure(row: Mapping[str, Any]) -> str:
@@ -129,6 +139,7 @@ def failures(measurements: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mappi
         for row in measurement["rows"]:
             if "error" in row:
                 found.append((row["label"], row))
-            elif row["memory"] and "error" in row["memory"]:
-                found.append((f"memory of {row['label']}", row["memory"]))
+            for what, part in (("memory", row["memory"]), ("recorded step", row.get("recorded"))):
+                if part and "error" in part:
+                    found.append((f"{what} of {row['label']}", part))
     return found

@@ -15,14 +15,12 @@ from argnn.bench.perf.memory import cuda_peak_mib, free_memory
 from argnn.bench.perf.rows import PerfRow
 from argnn.bench.perf.timing import repeats_for, seconds_of, spread, turns
 from argnn.runs.machine import device_name, using_threads
+from argnn.telling import Tell
 from argnn.train.devices import current_device
 from argnn.wording import one_line
 
 # Of libraries below torch's own allocator, and of the host's.
 _NO_MEMORY = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "can't allocate memory")
-
-#: Called with the number of finished turns, the number of all turns, and what comes next.
-Tell = Callable[[int, int, str], None]
 
 
 class _RowMeasurement:
@@ -38,6 +36,8 @@ class _RowMeasurement:
         self.error: dict[str, Any] = {}
         self.steps: list[float] = []
         self.forwards: list[float] = []
+        self.replays: list[float] = []
+        self.record_error: dict[str, Any] | None = None
 
     def guarded(self, action: Callable[[], None]) -> None:
         """Do something with the row; a failure is noted, and the row dropped with all it holds."""
@@ -73,13 +73,28 @@ class _RowMeasurement:
             step()
         forward = [seconds_of(row.forward, self.device) for _ in range(2)][-1]
         self.first_step_seconds = seconds[0]
-        self.repeats = repeats_for(seconds[1], seconds[1] + forward, self.config)
+        self._record(row)
+        visit = seconds[1] * (1 if row.recorded is None else 2) + forward
+        self.repeats = repeats_for(seconds[1], visit, self.config)
+
+    def _record(self, row: PerfRow) -> None:
+        """Record a step, if that is asked for; without it, the row is measured all the same."""
+        if not (self.config.record and row.spec.recordable):
+            return
+        try:
+            row.record()
+        except Exception as error:
+            self.record_error = error_fields(error)
+            error.__traceback__ = None
+            free_memory(self.device)
 
     def visit(self) -> None:
-        """Time one step and one forward."""
+        """Time one step, one forward, and one recorded step if there is one."""
         assert self.row is not None
         self.steps.append(seconds_of(self.row.step, self.device))
         self.forwards.append(seconds_of(self.row.forward, self.device))
+        if self.row.recorded is not None:
+            self.replays.append(seconds_of(self.row.recorded, self.device))
 
     def to_json(self) -> dict[str, Any]:
         """What is known of the row."""
@@ -93,6 +108,7 @@ class _RowMeasurement:
             "first_step_seconds": self.first_step_seconds,
             "forward": spread(self.forwards) if whole else None,
             "step": spread(self.steps) if whole else None,
+            "recorded": spread(self.replays) if whole and self.replays else self.record_error,
             "memory": self.memory,
             **self.error,
         }
@@ -127,7 +143,7 @@ def measure(
         tell(0, 0, "copy bandwidth")
         copy = copy_bandwidth(device)
         tell(0, 0, "graph")
-        work = workload(config).to(device)
+        work = workload(config)
         rows = _rows(config, work, tell, step_done)
         parts = _edge_part(config, work, copy["gb_per_s"], tell)
     return {

@@ -15,7 +15,7 @@ from argnn.bench.perf.rows import kernels
 from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
 from argnn.bench.theory.graphs import random_graph
 from argnn.bench.theory.panels import Panel, Series
-from argnn.bench.theory.rows import Rows, column, grouped
+from argnn.bench.theory.rows import MeasuredRows, column, grouped
 from argnn.functional.neighborhood import neighborhood
 from argnn.nn import ARGNN, ARConv
 from argnn.settings.options import seeded
@@ -100,7 +100,7 @@ def _kept_numbers() -> Iterator[dict[int, int]]:
         yield found
 
 
-def fitted_terms(rows: Rows) -> tuple[dict[str, float], list[float]]:
+def fitted_terms(rows: MeasuredRows) -> tuple[dict[str, float], list[float]]:
     """Share of each term in the fit at the largest size, and the fit of every row.
 
     Not-negative least squares on relative errors, from nodes, edges, channels and operations.
@@ -114,7 +114,7 @@ def fitted_terms(rows: Rows) -> tuple[dict[str, float], list[float]]:
     return dict(zip(TERMS, shares.tolist(), strict=True)), fit.tolist()
 
 
-def kept_per_edge(rows: Rows, mode: str) -> list[float]:
+def kept_per_edge(rows: MeasuredRows, mode: str) -> list[float]:
     """Numbers kept for one more edge of the largest graph, in the narrowest and widest layer."""
     widths = grouped(grouped(rows, "nodes")[rows[-1]["nodes"]], "channels")
     found = []
@@ -155,7 +155,7 @@ def parameter_order(growth: Sequence[int]) -> Statement:
     return stated("parameters", graded(network > 0, free > 0), network=network, free=free)
 
 
-def _panels(rows: Rows) -> list[Panel]:
+def _panels(rows: MeasuredRows) -> list[Panel]:
     operations, kept = [], []
     for width, own in grouped(rows, "channels").items():
         over_width = [row["operations"] / width for row in own]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from argnn.bench.theory.finding import Effort, Finding, Statement, Verdict, graded, stated
 from argnn.bench.theory.graphs import random_graph
 from argnn.bench.theory.panels import Panel, Series
-from argnn.bench.theory.rows import Rows, slope
+from argnn.bench.theory.rows import MeasuredRows, slope
 from argnn.bench.theory.training import descent, network_descent, penalty, planted_graph
 from argnn.functional.neighborhood import neighborhood
 
@@ -88,7 +88,7 @@ def _residual(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(np.sqrt(np.mean((y - line(x)) ** 2)))
 
 
-def falls_as_stated(rows: Rows, convex: bool) -> Statement:
+def falls_as_stated(rows: MeasuredRows, convex: bool) -> Statement:
     """Verdict from the fits of the settings.
 
     A network is not refuted: the rate is a limit, and a finite run may end before it.

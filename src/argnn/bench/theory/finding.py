@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 import yaml
 
 from argnn.bench.theory.panels import Panel
-from argnn.bench.theory.rows import Rows
+from argnn.bench.theory.rows import MeasuredRows
 
 T = TypeVar("T")
 Verdict = Literal["verified", "holds with changes", "not reproduced", "refuted"]
@@ -62,7 +62,7 @@ class FoundTable:
     """Rows of plain values; the first cell, or the first two, name a row."""
 
     name: str
-    records: Rows
+    records: MeasuredRows
 
     @property
     def header(self) -> list[str]:
@@ -96,7 +96,7 @@ class Finding:
         cls,
         claim: str,
         statements: Sequence[Statement],
-        tables: Mapping[str, Rows],
+        tables: Mapping[str, MeasuredRows],
         panels: Sequence[Panel],
         **figures: Any,
     ) -> Self:

@@ -11,7 +11,7 @@ from argnn import functional as AF
 from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
 from argnn.bench.theory.graphs import EdgesAndNodes, adjacency, laplacian_matrix, small_graphs
 from argnn.bench.theory.panels import Panel, Series
-from argnn.bench.theory.rows import Rows, column
+from argnn.bench.theory.rows import MeasuredRows, column
 
 STEP = 0.1
 #: A rise smaller than this share of the start is a rounding error.
@@ -108,13 +108,13 @@ def _energies(start: Tensor, edge_index: Tensor, steps: int = 60) -> dict[str, l
     }
 
 
-def converges(rows: Rows) -> Statement:
+def converges(rows: MeasuredRows) -> Statement:
     """Verdict on the limit, from the spread of the metric at the end."""
     off = max(column(rows, "off the weighted mean at the end"))
     return stated("limit of the Ricci flow", graded(off < 1e-7), graphs=len(rows), off=off)
 
 
-def lowers(energy: str, rows: Rows) -> Statement:
+def lowers(energy: str, rows: MeasuredRows) -> Statement:
     """Verdict on an energy, from its largest rise on each graph."""
     rises = {row["graph"]: row[f"{energy}, largest rise %"] for row in rows}
     rising = [name for name, rise in rises.items() if rise > 100 * ROUNDING]
@@ -125,13 +125,13 @@ def lowers(energy: str, rows: Rows) -> Statement:
     return stated(f"flow lowers the {energy}", graded(not rising), found=found)
 
 
-def minimizes_curvature(rows: Rows) -> Statement:
+def minimizes_curvature(rows: MeasuredRows) -> Statement:
     """Verdict on the total curvature, which is zero at the end of the flow."""
     lowest = min(column(rows, "total curvature at the start"))
     return stated("flow minimises the total curvature", graded(lowest > -1e-9), lowest=lowest)
 
 
-def has_rate(rows: Rows) -> Statement:
+def has_rate(rows: MeasuredRows) -> Statement:
     """Verdict on the rate, beside the spectral gap."""
     ratios = [row["rate of the flow"] / row["lambda_2"] for row in rows]
     low, high = min(ratios), max(ratios)

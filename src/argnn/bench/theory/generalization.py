@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from argnn import functional as AF
 from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
 from argnn.bench.theory.panels import Panel, Series
-from argnn.bench.theory.rows import Rows, column, grouped, power
+from argnn.bench.theory.rows import MeasuredRows, column, grouped, power
 from argnn.data import load, split_masks
 from argnn.data.synthetic import mixed
 from argnn.errors import ArgnnError
@@ -102,7 +102,7 @@ def stated_bound(
     return complexity + alpha * math.sqrt(nodes) + beta * math.sqrt(edges)
 
 
-def bound_says_something(rows: Rows) -> Statement:
+def bound_says_something(rows: MeasuredRows) -> Statement:
     """Verdict on the bound for the share of wrong answers, which is never above 1."""
     bounds, gaps = column(rows, "bound"), column(rows, "accuracy gap")
     useful = sum(bound < 1 for bound in bounds)
@@ -114,11 +114,12 @@ def bound_says_something(rows: Rows) -> Statement:
         gaps=(min(gaps), max(gaps)),
         bounds=(min(bounds), max(bounds)),
         useful=useful,
+        above=sum(row["loss gap"] > row["bound"] for row in rows),
         count=len(rows),
     )
 
 
-def falls_with_size(graph: str, rows: Rows) -> Statement:
+def falls_with_size(graph: str, rows: MeasuredRows) -> Statement:
     """Verdict on how the accuracy gap of one graph depends on the training size."""
     gaps = [{**row, "accuracy gap": max(row["accuracy gap"], 1e-3)} for row in rows]
     exponent, width = power(gaps, "training nodes", "accuracy gap")

@@ -10,7 +10,7 @@ from torch import Tensor
 from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
 from argnn.bench.theory.graphs import laplacian_matrix
 from argnn.bench.theory.panels import Panel, Series
-from argnn.bench.theory.rows import Rows, column, grouped
+from argnn.bench.theory.rows import MeasuredRows, column, grouped
 from argnn.bench.theory.training import network_descent, paper_weights, planted_graph
 from argnn.data.synthetic import clique
 
@@ -72,7 +72,7 @@ def _minimizer(edge_index: Tensor, target: Tensor, beta: float) -> Tensor:
     return solution
 
 
-def _trained(effort: Effort, steps: int) -> Rows:
+def _trained(effort: Effort, steps: int) -> MeasuredRows:
     graph = planted_graph(effort.seed)
     beta = paper_weights(graph)[1]
     once = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
@@ -114,7 +114,7 @@ def _replaced(once: Tensor, count: int, nodes: int, seed: int) -> Tensor:
     return torch.cat([once[:, kept], torch.stack([first, second])], dim=1)
 
 
-def fitted_powers(rows: Rows) -> dict[str, tuple[float, float]]:
+def fitted_powers(rows: MeasuredRows) -> dict[str, tuple[float, float]]:
     """Exponents of k, beta and degree in the change, with half the width of their 95 % intervals.
 
     Least squares on logarithms.
@@ -131,7 +131,7 @@ def fitted_powers(rows: Rows) -> dict[str, tuple[float, float]]:
     return dict(zip(("k", "beta", "degree"), pairs, strict=True))
 
 
-def bounded_at_bridge(rows: Rows) -> Statement:
+def bounded_at_bridge(rows: MeasuredRows) -> Statement:
     """Verdict on the solvable case, from the constant that the bound needs."""
     first, last = rows[0], rows[-1]
     growth = last["C it needs"] / first["C it needs"] / (last["beta"] / first["beta"])

@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 #: Rows of a table, each with its cells by the names of their columns.
-Rows = Sequence[Mapping[str, Any]]
+MeasuredRows = Sequence[Mapping[str, Any]]
 
 
-def column(rows: Rows, name: str) -> list[Any]:
+def column(rows: MeasuredRows, name: str) -> list[Any]:
     """The cells of one column."""
     return [row[name] for row in rows]
 
 
-def grouped(rows: Rows, name: str) -> dict[Any, list[Mapping[str, Any]]]:
+def grouped(rows: MeasuredRows, name: str) -> dict[Any, list[Mapping[str, Any]]]:
     """The rows by their cells in one column."""
     return {value: [row for row in rows if row[name] == value] for value in column(rows, name)}
 
@@ -32,6 +32,6 @@ def slope(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     return float(fit.slope), float(stats.t.ppf(0.975, np.size(x) - 2) * fit.stderr)
 
 
-def power(rows: Rows, x: str, y: str) -> tuple[float, float]:
+def power(rows: MeasuredRows, x: str, y: str) -> tuple[float, float]:
     """The exponent p in y ~ x^p for two columns, and half the width of its 95 % interval."""
     return slope(np.log(column(rows, x)), np.log(column(rows, y)))

@@ -11,7 +11,7 @@ from argnn import functional as AF
 from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
 from argnn.bench.theory.graphs import random_graph
 from argnn.bench.theory.panels import Panel, Series
-from argnn.bench.theory.rows import Rows, column
+from argnn.bench.theory.rows import MeasuredRows, column
 from argnn.bench.theory.training import adam_fit
 from argnn.functional.neighborhood import neighborhood
 from argnn.functional.stereographic import expmap0, squared_distance
@@ -25,7 +25,7 @@ CONSTANTS = {"hyperbolic": 0.5, "Euclidean": 1.0, "spherical": 2.0}
 CLOSE, ROUGH = 0.01, 0.1
 _NODES, _CHANNELS = 40, 8
 _SPACES = {"hyperbolic": -1.0, "spherical": 1.0, "Euclidean": 0.0}
-Layer = Callable[[Tensor, Any], Tensor]
+LayerFunction = Callable[[Tensor, Any], Tensor]
 
 
 def measured_special_cases(effort: Effort) -> Finding:
@@ -93,12 +93,12 @@ def _distance_row(name: str, curvature: float, generator: torch.Generator) -> di
     }
 
 
-def _hyperbolic(curvature: float) -> Layer:
+def _hyperbolic(curvature: float) -> LayerFunction:
     conv, k = HGCNConv(_CHANNELS, _CHANNELS), torch.tensor(curvature)
     return lambda x, edges: conv(x, edges, k)
 
 
-_LAYERS: dict[str, Callable[[], Layer]] = {
+_LAYERS: dict[str, Callable[[], LayerFunction]] = {
     "GCN": lambda: GCNConv(_CHANNELS, _CHANNELS),
     "GAT": lambda: GATConv(_CHANNELS, _CHANNELS),
     "hyperbolic, curvature -1": lambda: _hyperbolic(-1.0),
@@ -157,14 +157,14 @@ def euclidean_messages(size: float, with_baseline: float) -> Statement:
     return stated(name, verdict, size=size, with_baseline=with_baseline)
 
 
-def proportional_distances(rows: Rows) -> Statement:
+def proportional_distances(rows: MeasuredRows) -> Statement:
     """Verdict on the lemma, from how much the ratio of distances varies."""
     varied = {row["space"]: row["largest over smallest"] for row in rows}
     found = ", ".join(f"{name} {ratio:.3g}" for name, ratio in varied.items())
     return stated("distances of curved spaces", graded(max(varied.values()) <= 1.01), found=found)
 
 
-def approximated_layers(rows: Rows) -> Statement:
+def approximated_layers(rows: MeasuredRows) -> Statement:
     """Verdict on the layers, from their test errors."""
     errors = {row["layer"]: row["error, free metrics"] for row in rows}
     worst = max(errors.values())

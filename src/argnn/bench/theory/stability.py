@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import shortest_path
 from argnn.bench.theory.finding import Effort, Finding, Statement, graded, stated
 from argnn.bench.theory.graphs import laplacian_matrix, small_graphs
 from argnn.bench.theory.panels import Panel, Series
-from argnn.bench.theory.rows import Rows, column, grouped, power
+from argnn.bench.theory.rows import MeasuredRows, column, grouped, power
 from argnn.bench.theory.training import network_descent, paper_weights, planted_graph
 from argnn.functional.closed_forms import ricci_energy_hessian
 
@@ -55,7 +55,7 @@ def measured_stability(effort: Effort) -> Finding:
     )
 
 
-def _spectra(effort: Effort) -> Rows:
+def _spectra(effort: Effort) -> MeasuredRows:
     """Eigenvalues of the Hessian of both penalties beside min(mu_Ricci, mu_smooth)."""
     graphs = small_graphs(effort.of(8, 30, 100), torch.Generator().manual_seed(effort.seed))
     rows = []
@@ -75,14 +75,14 @@ def _spectra(effort: Effort) -> Rows:
     return rows
 
 
-def grows_with_step(rows: Rows) -> Statement:
+def grows_with_step(rows: MeasuredRows) -> Statement:
     """Verdict on the dependence on the step size."""
     exponent, width = power(rows, "eta", "largest change")
     verdict = graded(exponent + width >= 0.9, exponent + width >= 0.5)
     return stated("metric change against step size", verdict, exponent=exponent, width=width)
 
 
-def falls_with_weights(rows: Rows) -> Statement:
+def falls_with_weights(rows: MeasuredRows) -> Statement:
     """Verdict on the dependence on the weights of the penalties."""
     exponent, width = power(rows, "alpha + beta", "largest change")
     needed = column(rows, "C it needs")
@@ -96,7 +96,7 @@ def falls_with_weights(rows: Rows) -> Statement:
     )
 
 
-def strongly_convex(rows: Rows) -> Statement:
+def strongly_convex(rows: MeasuredRows) -> Statement:
     """Verdict on the smallest eigenvalues of the penalties' Hessian."""
     lowest = min(column(rows, "smallest eigenvalue"))
     everywhere = all(row["smallest eigenvalue"] >= row["stated bound"] for row in rows)
@@ -106,7 +106,7 @@ def strongly_convex(rows: Rows) -> Statement:
     return stated("penalties are strongly convex", verdict, lowest=lowest, often=often)
 
 
-def _panel(rows: Rows, name: str, sign: int) -> Panel:
+def _panel(rows: MeasuredRows, name: str, sign: int) -> Panel:
     x, y = column(rows, name), column(rows, "largest change")
     stated_line = [y[0] * (v / x[0]) ** sign for v in x]
     series = [Series("measured", x, y, "o-"), Series("stated", x, stated_line, ":")]

@@ -14,7 +14,9 @@ with the same versions and number of threads. With several the proposals depend 
 first, and two searches may differ.
 """
 
+import math
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
@@ -24,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch_geometric.data import Data
 
-from argnn.bench.tuning.jobs import Outcome, SplitJob
 from argnn.bench.tuning.study import SearchStudy, TrialRecord, open_study
 from argnn.data import features_and_edges
 from argnn.data.graph_store.opening import graph_digest
@@ -35,8 +36,10 @@ from argnn.files import require_writable
 from argnn.runs.machine import git_state, threads_for
 from argnn.runs.pool import Pool, graph_tensors, open_executor, open_pool
 from argnn.runs.prepare import Request, prepare
-from argnn.runs.problems import pose_problem
+from argnn.runs.problems import pose_problem, problem_of
+from argnn.runs.run import failed_row
 from argnn.runs.tables import SCORE_NAMES
+from argnn.runs.train_one import OnEpoch, train_one
 from argnn.settings.options import (
     parse_overrides,
     recorded_options,
@@ -73,6 +76,43 @@ _USUAL = ("default", "node")
 _OF_THE_REQUEST = ("data", "task", "directed", "row_normalize", "model", "preset")
 #: Training settings that belong to a run, not to a method.
 _OF_THE_RUN = ("seed", "checkpoint_every")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a job: a validation score and its epoch, or an error."""
+
+    score: float = math.nan
+    epoch: int = 0
+    seconds: float = 0.0
+    error: str | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True)
+class SplitJob:
+    """One split of a trial."""
+
+    config: RunConfig
+    trial: int
+    params: Params
+    split: int
+
+    def run(self, graph: Data, on_epoch: OnEpoch | None = None) -> Outcome:
+        """Train as ``argnn train`` does, but score nothing on the test set."""
+        began = time.perf_counter()
+        config = changed_config(self.config, self.params)
+        problem = problem_of(config, graph, self.split)
+        posed = (problem.visible, problem.task)
+        result = train_one(config, *posed, split=self.split, on_epoch=on_epoch).result
+        if not math.isfinite(result.val_score):
+            raise RunError(f"the validation score of split {self.split} is {result.val_score}")
+        return Outcome(result.val_score, result.best_epoch, time.perf_counter() - began)
+
+    def failed(self, error: Exception, seconds: float) -> Outcome:
+        """The error; with its traceback if it is one of the program."""
+        row = failed_row(self.config, self.split, error)
+        return Outcome(seconds=seconds, error=row["error"], traceback=row.get("traceback"))
 
 
 @dataclass(frozen=True)

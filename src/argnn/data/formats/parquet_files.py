@@ -9,7 +9,7 @@ import numpy as np
 
 from argnn.data.formats.plain_files import check_expansion, check_regular
 from argnn.data.tables import Cells, Table, check_unique, object_cells, plain_cells, too_large
-from argnn.errors import DataError
+from argnn.errors import DataError, package_needed
 
 #: Most bytes of all columns after decompression, as the file itself declares them.
 _LARGEST = 4 << 30
@@ -79,12 +79,9 @@ def write_texts(path: Path, tables: Iterable[Table]) -> Table:
 
 
 def _library(path: Path, what: str) -> Any:
-    try:
+    advice = f"{path}: {what} needs pyarrow; install it with pip install pyarrow"
+    with package_needed(advice, DataError):
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise DataError(
-            f"{path}: {what} needs pyarrow; install it with pip install pyarrow"
-        ) from error
     return pq
 
 

@@ -96,4 +96,5 @@ def _check_nul(content: bytes, path: Path, before: int) -> None:
     at = content.find(b"\0")
     if at >= 0:
         line = before + content.count(b"\n", 0, at) + 1
-        raise DataError(f"{path}, line {line}: holds a NUL byte, so it is not text")
+        problem = "holds a NUL byte, so it is not UTF-8 text: save it as CSV UTF-8"
+        raise DataError(f"{path}, line {line}: {problem}")

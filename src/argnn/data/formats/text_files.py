@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from argnn.csv_cells import is_number, plain_cell
 from argnn.data.formats.plain_files import read_text, read_text_parts
 from argnn.data.node_ids import NoIntegersError, shown
-from argnn.data.tables import GraphTables, Table, object_cells
+from argnn.data.tables import GIVE_FOLDER, GraphTables, Table, object_cells
 from argnn.errors import DataError
 
 #: Endings of the names of edge lists.
@@ -24,6 +24,8 @@ _COMMENT = re.compile(r"^\s*[#%].*$", re.MULTILINE)
 _HEADER_WORDS = {"source", "target", "src", "dst", "from", "to", "fromnodeid", "tonodeid"}
 _BEGINNING = 100
 _COLUMNS = ("source", "target", "weight")
+#: Columns of lists of edges in the wild: two ids, weight and time.
+_MOST_EDGE_COLUMNS = 4
 
 _NumberedLine = tuple[int, list[str]]
 
@@ -122,10 +124,14 @@ def _csv_rows(text: str, delimiter: str, path: Path, before: int = 0) -> Iterato
 
 def _check_header(header: list[str], path: Path, line: int) -> None:
     """Raise unless every column has a name of its own."""
+    if header[0].lower() == "sep=":
+        raise DataError(f"{path}, line {line}: delete this line, which only spreadsheets read")
     seen: set[str] = set()
     for number, name in enumerate(header, start=1):
         if not name:
-            raise DataError(f"{path}, line {line}: column {number} has no name")
+            hint = " (pandas writes one unless index=False)" if number == 1 else ""
+            unnamed = f"column {number} has no name: name it or delete it{hint}"
+            raise DataError(f"{path}, line {line}: {unnamed}")
         if name in seen:
             raise DataError(f"{path}, line {line}: there are two columns {shown(name)}")
         seen.add(name)
@@ -154,6 +160,7 @@ def _table(rows: Iterator[_NumberedLine], header: list[str], path: Path) -> Tabl
 def read_edge_list(path: Path) -> GraphTables:
     """Two columns of node ids, then perhaps a weight and others; a header is optional."""
     text = _without_comments(read_text(path))
+    _refuse_matrix(text, path)
     edges = _integer_pairs(text, path)
     if edges is None:
         (edges,) = _edge_tables(path, [(0, text)])
@@ -199,7 +206,26 @@ def _without_comments(text: str) -> str:
 def edge_list_notes(path: Path) -> tuple[str, ...]:
     """What to know about a list of edges."""
     beside = path.parent / "nodes.csv"
-    return (f"{beside} was not read: give the folder to read both",) if beside.exists() else ()
+    if path.name == beside.name:
+        raise DataError(f"{path}: a table of nodes; give the folder, with edges.csv in it")
+    return (f"{beside} was not read: {GIVE_FOLDER}",) if beside.exists() else ()
+
+
+def _refuse_matrix(text: str, path: Path) -> None:
+    """Raise where a square of numbers would be read as a list of edges between 0 and 1."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    cells = re.split("[,;|]" if re.search("[,;|]", first) else r"\s+", first.strip())
+    is_wide = len(cells) > _MOST_EDGE_COLUMNS and not _is_header(cells)
+    lines = sum(1 for line in text.split("\n") if line.strip()) if is_wide else 0
+    if is_wide and lines in (len(cells), len(cells) + 1):
+        raise DataError(
+            f"{path}: {lines} lines of {len(cells)} columns look like an adjacency matrix: write a "
+            "line for each edge, or give (A, X) in Python"
+        )
+
+
+def _is_header(cells: list[str]) -> bool:
+    return {cell.lower() for cell in cells[:2]} <= _HEADER_WORDS
 
 
 def _integer_pairs(text: str, path: Path) -> Table | None:
@@ -239,7 +265,10 @@ def _edge_header(
     """The names of the columns, and the rows below them."""
     if len(first) < 2:
         raise DataError(f"{path}, line {line}: an edge needs two node ids (got {len(first)} cells)")
-    if {cell.lower() for cell in first[:2]} <= _HEADER_WORDS:
+    second = next(rows, None)
+    rows = rows if second is None else chain([second], rows)
+    are_numbers = [cell.isdecimal() for cell in [*first[:2], *(second or (0, []))[1][:2]]]
+    if _is_header(first) or are_numbers == [False, False, True, True]:
         header = [cell.lower() for cell in first]
         if len(set(header)) < len(header):
             raise DataError(f"{path}, line {line}: there are two columns of one name")

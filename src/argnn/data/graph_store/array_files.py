@@ -18,15 +18,9 @@ from argnn.data.graph_store.header import FileFacts, file_of, plain_size
 from argnn.errors import DataError, naming
 from argnn.folders import cache_root
 
-#: Is told how much is done, of how much, and what is done.
-Tell = Callable[[int, int, str], None]
 #: Entries that are read or written at once.
 CHUNK = 1 << 20
 _BLOCK = 8 << 20
-
-
-def be_silent(done: int, total: int, text: str) -> None:
-    """Tell nobody."""
 
 
 class ArrayWriter:
@@ -104,6 +98,8 @@ def read_array(folder: Path, name: str, facts: FileFacts | None = None) -> NDArr
         values = np.load(path, mmap_mode="c", allow_pickle=False)
     except (ValueError, EOFError, SyntaxError) as error:
         raise DataError(f"{path}: damaged, not an array") from error
+    if not values.flags.c_contiguous:
+        raise DataError(f"{path}: damaged, its rows must follow one another")
     if facts is not None and (str(values.dtype), values.shape) != (facts.dtype, facts.shape):
         found = f"{values.dtype} {list(values.shape)}"
         raise DataError(

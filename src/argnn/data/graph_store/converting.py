@@ -1,16 +1,15 @@
 """Convert a graph of any supported kind to a store."""
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.data.graph_store.new_folder import new_folder, require_free
 from argnn.data.graph_store.opening import GraphStore, open_store
 from argnn.data.graph_store.streaming import StreamedSource, streamed_source, write_streamed
 from argnn.data.graph_store.writing import MEMORY, write_graph
 from argnn.data.import_options import ImportOptions
 from argnn.data.loading import as_path, load_with_or_without_split
+from argnn.telling import Tell, be_silent
 
 #: Bytes of tables from which on they are read in parts: as Python objects they take many times
 #: as much memory.
@@ -47,7 +46,7 @@ def convert(
     tables = _streamed(source, options)
     if tables is not None:
         with new_folder(path, force=force) as folder:
-            write_streamed(tables, folder, _import_options(options), memory, tell)
+            write_streamed(tables, folder, ImportOptions.among(options), memory, tell)
         return open_store(path)
     graph = load_with_or_without_split(source, **options)
     with new_folder(path, force=force) as folder:
@@ -60,9 +59,3 @@ def _streamed(source: Any, options: dict[str, Any]) -> StreamedSource | None:
     path = as_path(source) if isinstance(source, str | Path) else None
     tables = None if path is None or "schema" in options else streamed_source(path)
     return tables if tables is not None and tables.size >= STREAMED_FROM else None
-
-
-def _import_options(options: dict[str, Any]) -> ImportOptions:
-    known = {field.name for field in fields(ImportOptions)}
-    given = {name: value for name, value in options.items() if name in known}
-    return ImportOptions(**given | {"drop": tuple(given.get("drop", ()))})

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from argnn.data.assemble import edge_rule
-from argnn.data.graph_store.array_files import Tell, be_silent
 from argnn.data.graph_store.header import GraphFacts
 from argnn.data.graph_store.new_folder import new_folder
 from argnn.data.graph_store.opening import GraphStore, open_store
@@ -26,6 +25,7 @@ from argnn.data.graph_store.writing import MEMORY, StoreWriter
 from argnn.data.import_graph import written_schema
 from argnn.data.import_options import ImportOptions
 from argnn.errors import ConfigError, require
+from argnn.telling import Tell, be_silent
 
 KINDS = ("communities", "rmat")
 #: Probabilities of the four quarters of the adjacency matrix, as of the Graph 500 benchmark.
@@ -185,12 +185,12 @@ def _node_rows(recipe: GraphRecipe, tell: Tell) -> Iterator[dict[str, NDArray[An
 
 def _pairs(recipe: GraphRecipe, folder: Path, memory: int, tell: Tell) -> Iterator[Ends]:
     """As many different pairs of nodes as asked for."""
-    with closing(_Found(recipe, folder, memory)) as found:
+    with closing(_DistinctPairs(recipe, folder, memory)) as found:
         _draw(found, tell)
         yield from found.chosen()
 
 
-def _draw(found: "_Found", tell: Tell) -> None:
+def _draw(found: "_DistinctPairs", tell: Tell) -> None:
     """Draw until there are enough."""
     recipe, block = found.recipe, 0
     for round_number in range(2 * _ROUNDS):
@@ -206,7 +206,7 @@ def _draw(found: "_Found", tell: Tell) -> None:
         raise ConfigError(f"so many different edges cannot be drawn (got {recipe.edges})")
 
 
-class _Found:
+class _DistinctPairs:
     """Different pairs of nodes on the disk, the smaller node first."""
 
     def __init__(self, recipe: GraphRecipe, folder: Path, memory: int) -> None:

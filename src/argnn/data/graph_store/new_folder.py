@@ -9,7 +9,7 @@ from pathlib import Path
 
 from argnn.data.graph_store.header import is_store
 from argnn.errors import RunError
-from argnn.files import lock, make_folder, refuse_link, require_place
+from argnn.files import lock, make_folder, place_folder, refuse_link, require_place
 
 
 def require_free(path: Path, force: bool) -> None:
@@ -35,6 +35,8 @@ def new_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
     working = path.parent / f".{path.name}.writing"
     with _locked(working):
         try:
+            _put_back(path)
+            require_free(path, force)
             _empty(working)
             yield working
             for file in [*working.iterdir(), working]:
@@ -83,16 +85,24 @@ def _sync(path: Path) -> None:
 
 
 def _place(working: Path, path: Path, force: bool) -> None:
-    """Give the finished folder its name."""
+    """Give the finished folder its name; the store that has it comes back if that fails."""
     require_free(path, force)
-    old = path.parent / f".{path.name}.replaced"
-    shutil.rmtree(old, ignore_errors=True)
-    if path.exists():
-        path.rename(old)
+    refuse_link(_replaced(path))
     try:
-        working.rename(path)
+        place_folder(working, path, _replaced(path))
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             raise RunError(f"{path}: is there already; --force replaces it") from error
         raise
-    shutil.rmtree(old, ignore_errors=True)
+
+
+def _replaced(path: Path) -> Path:
+    """Where a store is for the moment in which a new one takes its name."""
+    return path.parent / f".{path.name}.replaced"
+
+
+def _put_back(path: Path) -> None:
+    """Give a store its name again that a killed command lost in that moment."""
+    old = _replaced(path)
+    if not os.path.lexists(path) and old.is_dir() and not old.is_symlink():
+        old.rename(path)

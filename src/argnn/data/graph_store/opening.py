@@ -17,9 +17,7 @@ from torch_geometric.data import Data
 from argnn.data.adjacency import Adjacency, Rows
 from argnn.data.graph_store.array_files import (
     CHUNK,
-    Tell,
     array_beside_memory,
-    be_silent,
     leave_memory,
     read_array,
     read_chunks,
@@ -31,6 +29,7 @@ from argnn.data.node_ids import NodeId
 from argnn.data.splits import MASK_NAMES
 from argnn.errors import DataError
 from argnn.files import pieces_digest, tensors_digest
+from argnn.telling import Tell, be_silent
 
 #: An edge list of fewer edges is in memory, 2 GiB at most.
 EDGES_IN_MEMORY = 2**27
@@ -113,8 +112,7 @@ class GraphStore:
         for begin, source, target in _pieces(rows):
             edges[0, begin : begin + len(source)] = source
             edges[1, begin : begin + len(target)] = target
-        for array in (edges, rows.other):
-            leave_memory(array)
+        leave_memory(edges)
         return torch.from_numpy(edges)
 
     def check_rows(self, rows: Rows) -> None:
@@ -122,7 +120,7 @@ class GraphStore:
         start, other = np.asarray(rows.start), rows.other
         if start[0] != 0 or start[-1] != len(other) or bool((np.diff(start) < 0).any()):
             raise DataError(f"{self.path}: damaged, the edges of the nodes do not fit together")
-        for part in row_chunks(other):
+        for part in _passed(other):
             if part.min() < 0 or part.max() >= self.num_nodes:
                 raise DataError(f"{self.path}: damaged, an edge ends at a node that is not there")
 
@@ -145,6 +143,9 @@ class GraphStore:
         y, count = tensors["y"], len(said.class_names)
         if len(y) and not -1 <= int(y.min()) <= int(y.max()) < max(1, count):
             raise DataError(f"{self.path}: damaged, y must hold numbers from -1 to {count - 1}")
+        for name in () if "targets" in tensors else MASK_NAMES:
+            if bool((tensors[name] & (y < 0).unsqueeze(1)).any()):
+                raise DataError(f"{self.path}: damaged, {name} selects a node without a label")
         for name, tensor in tensors.items():
             _GIVEN[tensor] = self, name
         # Copies: what is done to a graph does not change its store.
@@ -238,8 +239,15 @@ def content_digest(folder: Path, names: Iterable[str], rows: Rows) -> str:
     edges = (piece for side in (1, 2) for piece in (part[side] for part in _pieces(rows)))
     parts["edge_index"] = torch.int64, (2, len(rows.other)), edges
     if rows.weight is not None:
-        parts["edge_weight"] = torch.float32, rows.weight.shape, row_chunks(rows.weight)
+        parts["edge_weight"] = torch.float32, rows.weight.shape, _passed(rows.weight)
     return pieces_digest(parts)
+
+
+def _passed(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """A mapped array part by part; parts do not stay in memory."""
+    for part in row_chunks(values):
+        yield part
+        leave_memory(values)
 
 
 def _pieces(rows: Rows) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
@@ -252,6 +260,7 @@ def _pieces(rows: Rows) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int
         within = np.clip(rows.start[first : last + 1], begin, end)
         nodes = np.repeat(np.arange(first, last, dtype=np.int64), np.diff(within))
         yield begin, nodes, np.asarray(rows.other[begin:end], dtype=np.int64)
+        leave_memory(rows.other)
         begin, first = end, max(0, last - 1)
 
 

@@ -19,13 +19,11 @@ from argnn.data.assemble import (
 )
 from argnn.data.columns import is_standardized
 from argnn.data.graph_store.opening import GraphStore
-from argnn.data.import_options import ImportOptions
+from argnn.data.import_options import WEIGHT_NAMES, ImportOptions
 from argnn.data.schema import Schema
 from argnn.data.splits import MASK_NAMES, Folds
 from argnn.errors import ConfigError, DataError, error_prefix
 
-_WEIGHT_NAMES = ("weight", "edge_weight")
-_TIME_NAMES = ("time", "edge_time")
 #: The parts of a schema by which features are made.
 _FEATURE_RULES = (
     *("num_features", "columns", "center", "scale", "structure"),
@@ -118,7 +116,7 @@ def _asked_weight(store: GraphStore, options: ImportOptions, schema: Schema | No
     asked = options.weight
     if asked is None:
         return False
-    known = {*_WEIGHT_NAMES, store.header.graph.schema.get("weight"), (schema or {}).get("weight")}
+    known = {*WEIGHT_NAMES, store.header.graph.schema.get("weight"), (schema or {}).get("weight")}
     if store.by_source.weight is None or asked not in known:
         raise DataError(f"{store.path}: no edge weights '{asked}'; convert with --weight")
     return True

@@ -40,7 +40,7 @@ from argnn.data.formats.text_files import (
     read_csv_parts,
     read_edge_list_parts,
 )
-from argnn.data.graph_store.array_files import Tell, array_beside_memory, read_array, write_array
+from argnn.data.graph_store.array_files import array_beside_memory, read_array, write_array
 from argnn.data.graph_store.header import GraphFacts
 from argnn.data.graph_store.opening import NODE_ARRAYS
 from argnn.data.graph_store.writing import StoreWriter
@@ -59,6 +59,7 @@ from argnn.data.splits import Folds
 from argnn.data.structural_features import Structure, degree_features, structural_features
 from argnn.data.tables import GraphTables, Table
 from argnn.errors import DataError, error_prefix, naming
+from argnn.telling import Tell
 
 #: Features from the edges that can be made of a graph that is not in memory.
 _STREAMED_FEATURES = ("degree", "random")

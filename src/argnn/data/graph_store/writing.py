@@ -13,9 +13,7 @@ from torch_geometric.data import Data
 from argnn.data.adjacency import Adjacency, Rows
 from argnn.data.graph_store.array_files import (
     ArrayWriter,
-    Tell,
     array_facts,
-    be_silent,
     read_array,
     row_chunks,
     sha256_of,
@@ -35,6 +33,7 @@ from argnn.data.graph_store.opening import NODE_ARRAYS, content_digest, known_ar
 from argnn.data.graph_store.sorting import EdgeSorter, Records
 from argnn.data.node_ids import Ids
 from argnn.errors import naming
+from argnn.telling import Tell, be_silent
 
 #: Bytes of memory for edges that wait to be sorted.
 MEMORY = 256 << 20

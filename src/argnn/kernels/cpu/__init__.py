@@ -4,6 +4,7 @@ Every kernel loops over the rows of a :class:`~argnn.kernels.csr.Csr` and writes
 the result does not depend on the number of threads.
 """
 
+from argnn.kernels.cpu.activation import norm_relu_dropout, norm_relu_dropout_backward
 from argnn.kernels.cpu.energies import energy_gradient, laplacian
 from argnn.kernels.cpu.gather import gather_sum
 from argnn.kernels.cpu.moments import moments, moments_backward
@@ -20,6 +21,8 @@ __all__ = [
     "modulate_backward",
     "moments",
     "moments_backward",
+    "norm_relu_dropout",
+    "norm_relu_dropout_backward",
     "propagate",
     "propagate_backward",
 ]

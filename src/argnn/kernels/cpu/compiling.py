@@ -4,7 +4,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from numba import extending, njit, prange
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import extending, njit
 from numba.core import cgutils, types
 from numba.np.arrayobj import make_array
 
@@ -19,11 +20,17 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "nogil": True,
 }
+# Python calls none of the functions inside of a kernel: numba need not compile an entry for it.
+_CALLED: dict[str, Any] = {
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 def jit(function: Callable[..., Any]) -> Any:
     """For what a loop over edges calls: without inlining, the calls take as long as the sums."""
-    return njit(forceinline=True, **_OPTIONS)(function)
+    return njit(**_OPTIONS, **_CALLED)(function)
 
 
 def exact_jit(function: Callable[..., Any]) -> Any:
@@ -31,7 +38,7 @@ def exact_jit(function: Callable[..., Any]) -> Any:
 
     ``fastmath`` is said: numba takes an option that is not from the function that calls.
     """
-    return njit(forceinline=True, **(_OPTIONS | {"fastmath": False}))(function)
+    return njit(**(_OPTIONS | {"fastmath": False}), **_CALLED)(function)
 
 
 def over_rows(rows: Callable[..., Any]) -> Any:
@@ -46,27 +53,78 @@ def over_rows(rows: Callable[..., Any]) -> Any:
     compute = jit(rows)
 
     def kernel(bounds, *arguments):
-        for part in prange(bounds.shape[0] - 1):
-            compute(bounds[part], bounds[part + 1], *_borrowed(*arguments))
+        _share_out(compute, bounds, arguments)
 
     kernel.__name__ = rows.__name__
-    return kept_jit(kernel, parallel=True, **_OPTIONS)
+    return kept_jit(kernel, **_OPTIONS)
 
 
 @intrinsic
-def _borrowed(typing_context, *arguments):
-    """The same, arrays without their reference counts, which every view of a row would raise."""
+def _share_out(typing_context, compute, bounds, arguments):
+    """Call ``compute`` once for each part, in the threads of numba.
+
+    This is ``for part in prange(...)``, for which numba compiles the same code four times. Of what
+    can go wrong in a part only memory is left: bounds are not checked, divisions do not raise.
+    """
+    of_compute = compute.get_call_type(typing_context, (types.intp,) * 2 + arguments.types, {})
 
     def generate(context, builder, signature, values):
-        borrowed = []
-        unpacked = cgutils.unpack_tuple(builder, values[0])
-        for kind, value in zip(signature.args[0], unpacked, strict=True):
-            if isinstance(kind, types.Array):
-                array = make_array(kind)(context, builder, value)
-                for name in ("meminfo", "parent"):
-                    setattr(array, name, cgutils.get_null_value(getattr(array, name).type))
-                value = array._getvalue()
-            borrowed.append(value)
-        return context.make_tuple(builder, signature.return_type, borrowed)
+        compiled = compute.dispatcher.get_compile_result(of_compute)
+        context.active_code_library.add_linking_library(compiled.library)
+        size, address = context.get_value_type(types.intp), cgutils.voidptr_t
+        to_size, to_address = size.as_pointer(), address.as_pointer()
 
-    return types.Tuple(arguments)(types.StarArgTuple(arguments)), generate
+        # What a thread calls: places in the arrays, number of places, steps, other arguments.
+        kind = ir.FunctionType(ir.VoidType(), [to_address, to_size, to_size, address])
+        part = ir.Function(builder.module, kind, f"{builder.function.name}.part")
+        part.linkage = "internal"
+        inside = ir.IRBuilder(part.append_basic_block())
+        failed = cgutils.alloca_once_value(builder, cgutils.false_byte)
+        both = cgutils.pack_struct(builder, [values[2], failed])
+        shared = cgutils.alloca_once_value(builder, both)
+        both = inside.load(inside.bitcast(part.args[3], shared.type))
+        given = _borrowed(context, inside, arguments.types, inside.extract_value(both, 0))
+        bound = inside.bitcast(inside.load(part.args[0]), to_size)
+        with cgutils.for_range(inside, inside.load(part.args[1])) as loop:
+            first = inside.gep(bound, [loop.index])
+            last = inside.gep(first, [size(1)])
+            rows = context.declare_function(builder.module, compiled.fndesc)
+            status, _ = context.call_conv.call_function(
+                *(inside, rows, types.none, of_compute.args),
+                [inside.load(first), inside.load(last), *given],
+            )
+            with cgutils.if_unlikely(inside, status.is_error):
+                inside.store(cgutils.true_byte, inside.extract_value(both, 1))
+        inside.ret_void()
+
+        array = make_array(bounds)(context, builder, values[1])
+        count = builder.sub(cgutils.unpack_tuple(builder, array.shape)[0], size(1))
+        places = cgutils.alloca_once_value(builder, builder.bitcast(array.data, address))
+        counts, steps = (cgutils.alloca_once_value(builder, v) for v in (count, size(8)))
+        get_threads = ir.FunctionType(size, [])
+        threads = cgutils.get_or_insert_function(builder.module, get_threads, "get_num_threads")
+        kind = ir.FunctionType(
+            ir.VoidType(), [address, to_address, to_size, to_size, address, size, size, size]
+        )
+        run = cgutils.get_or_insert_function(builder.module, kind, "numba_parallel_for")
+        function, data = builder.bitcast(part, address), builder.bitcast(shared, address)
+        one_array = [size(0), size(1), builder.call(threads, [])]
+        builder.call(run, [function, places, counts, steps, data, *one_array])
+        with cgutils.if_unlikely(builder, cgutils.is_true(builder, builder.load(failed))):
+            message = "there is not enough memory for the sums over edges"
+            context.call_conv.return_user_exc(builder, MemoryError, (message,))
+        return context.get_dummy_value()
+
+    return types.void(compute, bounds, arguments), generate
+
+
+def _borrowed(context, builder, kinds, values):
+    """The same, arrays without their reference counts, which every view of a row would raise."""
+    borrowed = cgutils.unpack_tuple(builder, values)
+    for place, kind in enumerate(kinds):
+        if isinstance(kind, types.Array):
+            array = make_array(kind)(context, builder, borrowed[place])
+            for name in ("meminfo", "parent"):
+                setattr(array, name, cgutils.get_null_value(getattr(array, name).type))
+            borrowed[place] = array._getvalue()
+    return borrowed

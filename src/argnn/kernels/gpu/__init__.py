@@ -5,6 +5,7 @@ graph, once the segments of the graph's matrices are there. No atomics: equal bi
 """
 
 from argnn.kernels.compiler_folders import find_triton_folder
+from argnn.kernels.gpu.activation import norm_relu_dropout, norm_relu_dropout_backward
 from argnn.kernels.gpu.launch import LAUNCH
 from argnn.kernels.gpu.pointwise import (
     metric_norm,
@@ -33,6 +34,8 @@ __all__ = [
     "modulate_backward",
     "moments",
     "moments_backward",
+    "norm_relu_dropout",
+    "norm_relu_dropout_backward",
     "propagate",
     "propagate_backward",
     "softplus_diagonal",

@@ -14,7 +14,7 @@ LAUNCH: dict[tuple[str, int], tuple[int, int, int]] = {}
 
 #: Elements of a gathered tile, as measured on an H200: more of them are in flight where a kernel
 #: needs few registers.
-_TILE = {"gather_sum": 1024, "laplacian": 512, "moments": 512}
+_TILE = {"gather_sum": 1024, "laplacian": 512, "moments": 512, "moments_backward": 512}
 _DEFAULT_TILE = 256
 #: Bytes that the 32 threads of a warp load at once.
 _WARP_BYTES = 512

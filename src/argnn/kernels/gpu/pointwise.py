@@ -23,7 +23,7 @@ def metric_norm(h: Tensor, g: Tensor) -> Tensor:
         g: Metric diagonals, ``[N, D]``.
     """
     norm = floats(h, h.size(0))
-    _over_nodes(norm_kernel, h, h=h, g=g, norm=norm)
+    over_nodes(norm_kernel, h, h=h, g=g, norm=norm)
     return norm
 
 
@@ -48,7 +48,7 @@ def modulate(z: Tensor, g: Tensor, eps0: Tensor, added: Tensor | None = None) ->
         added: What to add, ``[N, D]``; nothing where None.
     """
     out = torch.empty_like(z)
-    _over_nodes(modulate_kernel, z, z=z, g=g, eps0=eps0, added=added, out=out)
+    over_nodes(modulate_kernel, z, z=z, g=g, eps0=eps0, added=added, out=out)
     return out
 
 
@@ -89,7 +89,7 @@ def modulate_backward(
     """
     grad_z, grad_g = torch.empty_like(z), torch.empty_like(g)
     grad_eps0 = floats(z, z.size(0)) if need_eps0 else None
-    _over_nodes(
+    over_nodes(
         modulate_backward_kernel,
         z,
         z=z,
@@ -132,6 +132,47 @@ def modulate_backward_kernel(
         tl.store(grad_eps0 + row, tl.sum(pushed * x * (1 - t), axis=1), mask=row < num_nodes)
 
 
+def moment_terms(share: Tensor, h: Tensor, grad_mean: Tensor, grad_dispersion: Tensor) -> Tensor:
+    r"""What the sources gather of a node for the gradient of the moments, ``[N, 2 D]``.
+
+    The rows :math:`\mathbf{p}_i = s_i (\bar{\mathbf{a}}_i - 2 \bar{\mathbf{v}}_i \mathbf{h}_i)` and
+    :math:`\mathbf{q}_i = 2 s_i \bar{\mathbf{v}}_i`, side by side.
+
+    Args:
+        share: One over the weighted degree of each node or 0, ``[N]`` float32.
+        h: Node values, ``[N, D]``.
+        grad_mean: Gradient at the mean of the neighbours, ``[N, D]``.
+        grad_dispersion: Gradient at their dispersion, ``[N, D]``.
+    """
+    packed = h.new_empty(h.size(0), 2 * h.size(1))
+    gradients = {"grad_mean": grad_mean, "grad_dispersion": grad_dispersion}
+    over_nodes(moment_terms_kernel, h, share=share, h=h, **gradients, packed=packed)
+    return packed
+
+
+@triton.jit
+def moment_terms_kernel(
+    share,
+    h,
+    grad_mean,
+    grad_dispersion,
+    packed,
+    num_nodes,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    """Rows of the constant terms, and of the factors of the source's own values."""
+    row, at, mask = row_block(num_nodes, D, BLOCK_D, BLOCK_N)
+    weight = tl.load(share + row, mask=row < num_nodes, other=0.0)[:, None]
+    x = tl.load(h + at, mask=mask, other=0.0).to(tl.float32)
+    pull = tl.load(grad_mean + at, mask=mask, other=0.0).to(tl.float32)
+    double = 2 * weight * tl.load(grad_dispersion + at, mask=mask, other=0.0).to(tl.float32)
+    first = packed + at + row[:, None] * D
+    tl.store(first, (weight * pull - double * x).to(packed.dtype.element_ty), mask=mask)
+    tl.store(first + D, double.to(packed.dtype.element_ty), mask=mask)
+
+
 @triton.jit
 def row_block(num_nodes, D: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_N: tl.constexpr):
     """This program's rows, the places of their elements, and which of those exist."""
@@ -140,17 +181,30 @@ def row_block(num_nodes, D: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_N: tl.con
     return row, row[:, None] * D + d[None, :], (row < num_nodes)[:, None] & d_mask[None, :]
 
 
-def _over_nodes(kernel: Any, like: Tensor, **arguments: Any) -> None:
+def over_nodes(kernel: Any, like: Tensor, **arguments: Any) -> None:
+    """Run a kernel on all rows, in programs of some of them, see :func:`row_block`."""
     check_storage(like)
     num_nodes, num_channels = like.shape
     if num_nodes == 0:
         return
     block_d = padded(num_channels)
-    block_n = max(_BLOCK // block_d, 1)
     with on_device(like):
-        kernel[(-(-num_nodes // block_n),)](
-            **arguments, num_nodes=num_nodes, D=num_channels, BLOCK_D=block_d, BLOCK_N=block_n
+        kernel[(programs(like),)](
+            **arguments,
+            num_nodes=num_nodes,
+            D=num_channels,
+            BLOCK_D=block_d,
+            BLOCK_N=_block_n(block_d),
         )
+
+
+def programs(like: Tensor) -> int:
+    """How many programs :func:`over_nodes` starts."""
+    return -(-like.size(0) // _block_n(padded(like.size(1))))
+
+
+def _block_n(block_d: int) -> int:
+    return max(_BLOCK // block_d, 1)
 
 
 def softplus_diagonal(

@@ -44,8 +44,10 @@ def propagate_backward(
     grad_out: Tensor,
     need_h: bool,
     need_eps0: bool,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+) -> tuple[Tensor | None, Tensor, Tensor | None, Tensor | None]:
     """Gradients of :func:`argnn.kernels.gpu.propagate`.
+
+    Without that of the features, as in a first layer, no source has to gather rows.
 
     Args:
         csr: Who hears from whom.
@@ -56,19 +58,20 @@ def propagate_backward(
         weights: As in the forward pass.
         saved: What the forward pass kept.
         grad_out: Gradient at the sums, ``[N, C]``.
-        need_h: Whether the gradient of ``h`` is wanted; here it is always computed.
+        need_h: Whether the gradient of ``h`` is wanted.
         need_eps0: Whether the gradient of ``eps0`` is wanted.
 
     Returns:
-        Gradients of ``h``, ``g`` and ``m``, the last None where ``m`` is; and the part of each
-        node in the gradient of ``eps0``, ``[N]`` float32, or None.
+        Gradients of ``h`` or None, of ``g``, and of ``m``, None where ``m`` is; and the part of
+        each node in the gradient of ``eps0``, ``[N]`` float32, or None.
     """
+    need_h = need_h or m is not None  # messages of their own come by the same pass
     attention = weights.attention
     target_norm = attention and weights.target_norm
     own_norm = attention and not target_norm
     num_nodes, num_channels = h.shape
     # The target side of sums that the source pass finishes stays in float32 until then.
-    part_h = floats(h, num_nodes, num_channels)
+    part_h = floats(h, num_nodes, num_channels) if need_h else None
     part_g = floats(g, num_nodes, num_channels) if own_norm else torch.empty_like(g)
     part_norm = floats(h, num_nodes) if own_norm else None
     grad_eps0 = floats(h, num_nodes) if need_eps0 else None
@@ -99,7 +102,9 @@ def propagate_backward(
         **both,
         **terms,
     )
-    grad_h = part_h if h.dtype == torch.float32 else torch.empty_like(h)
+    if not (need_h or own_norm):
+        return None, part_g, None, grad_eps0
+    grad_h = part_h if h.dtype == torch.float32 or not need_h else torch.empty_like(h)
     grad_g = part_g if g.dtype == part_g.dtype else torch.empty_like(g)
     grad_m = None if m is None else torch.empty_like(m)
     shapes = {name: value for name, value in terms.items() if name.isupper()}
@@ -247,7 +252,8 @@ def target_kernel(
             tl.store(force + 4 * place + 1, b, mask=mask)
             tl.store(force + 4 * place + 3, constant * weight, mask=mask)
             delta = tile - own[None, :]
-            pull = add_tile(pull, (b[:, None] - a[:, None] * t[None, :]) * delta, FOLD)
+            if part_h is not None:
+                pull = add_tile(pull, (b[:, None] - a[:, None] * t[None, :]) * delta, FOLD)
             twist = add_tile(twist, 0.5 * a[:, None] * delta * delta, FOLD)
             place = ahead
             index = following
@@ -286,7 +292,8 @@ def target_kernel(
         tl.store(part_norm + row, own_norm_total, mask=is_whole)
     if grad_eps0 is not None:
         tl.store(grad_eps0 + row, eps0_total, mask=is_whole)
-    tl.store(part_h + row * D + d, to_h, mask=d_mask)
+    if part_h is not None:
+        tl.store(part_h + row * D + d, to_h, mask=d_mask)
     tl.store(part_g + row * D + d, to_g.to(part_g.dtype.element_ty), mask=d_mask)
 
 
@@ -323,7 +330,10 @@ def source_kernel(
     WIDTH: tl.constexpr,
     COMBINE: tl.constexpr,
 ):
-    """Source side of the gradient, added to what the target pass left."""
+    """Source side of the gradient, added to what the target pass left.
+
+    Without the gradient of the features this is one number per edge, that of the source's norm.
+    """
     row, start, stop, program = segment(rows, starts, stops)
     d, d_mask = channels(D, BLOCK_D)
     c, c_mask = channels(C, BLOCK_C)
@@ -350,28 +360,31 @@ def source_kernel(
             ahead = place + BLOCK_E
             following = tl.load(column + ahead, mask=ahead < stop, other=0)
             following_entry = tl.load(edge + ahead, mask=ahead < stop, other=0)
-            pushed = gather(grad_out, index, c, mask, c_mask, C)
-            tile = gather(h, index, d, mask, d_mask, D)
-            metric = gather(g, index, d, mask, d_mask, D)
-            at = force + 4 * entry
-            a = tl.load(at, mask=mask, other=0.0)[:, None]
-            b = tl.load(at + 1, mask=mask, other=0.0)[:, None]
-            weight = tl.load(at + 3, mask=mask, other=0.0)[:, None]
-            pulled = (a * modulation(metric) - b) * (own[None, :] - tile)
+            d_own_norm = tl.zeros((BLOCK_E,), tl.float32)
             if ATTENTION:
-                d_product = tl.load(at + 2, mask=mask, other=0.0)[:, None]
                 d_own_norm = tl.load(stretch + entry, mask=mask, other=0.0)
-                if TARGET_NORM:
-                    both = d_product * tile + 2 * d_own_norm[:, None] * own[None, :]
-                    pulled += both * metric
-                else:
-                    pulled += d_product * tile * metric
+                if not TARGET_NORM:
                     d_norm += d_own_norm
-            if grad_m is None:
-                pulled += weight * pushed
-            else:
-                received = add_tile(received, weight * pushed, FOLD)
-            total = add_tile(total, pulled, FOLD)
+            if grad_h is not None:
+                pushed = gather(grad_out, index, c, mask, c_mask, C)
+                tile = gather(h, index, d, mask, d_mask, D)
+                metric = gather(g, index, d, mask, d_mask, D)
+                at = force + 4 * entry
+                a = tl.load(at, mask=mask, other=0.0)[:, None]
+                b = tl.load(at + 1, mask=mask, other=0.0)[:, None]
+                weight = tl.load(at + 3, mask=mask, other=0.0)[:, None]
+                pulled = (a * modulation(metric) - b) * (own[None, :] - tile)
+                if ATTENTION:
+                    d_product = tl.load(at + 2, mask=mask, other=0.0)[:, None]
+                    both = d_product * tile
+                    if TARGET_NORM:
+                        both += 2 * d_own_norm[:, None] * own[None, :]
+                    pulled += both * metric
+                if grad_m is None:
+                    pulled += weight * pushed
+                else:
+                    received = add_tile(received, weight * pushed, FOLD)
+                total = add_tile(total, pulled, FOLD)
             place = ahead
             index = following
             entry = following_entry
@@ -388,7 +401,8 @@ def source_kernel(
         tl.store(at + D, norm_total, mask=is_part)
         if grad_m is not None:
             tl.store(at + (D + 1) + c, received, mask=c_part_mask)
-    result += load_row(part_h, row, d, d_mask, D)
+    if part_h is not None:
+        result += load_row(part_h, row, d, d_mask, D)
     if norm is not None:
         metric = load_row(g, row, d, d_mask, D)
         length = tl.load(norm + row)
@@ -397,6 +411,7 @@ def source_kernel(
         result += share * metric * own
         to_g = load_row(part_g, row, d, d_mask, D) + 0.5 * share * own * own
         tl.store(grad_g + row * D + d, to_g.to(grad_g.dtype.element_ty), mask=d_mask)
-    tl.store(grad_h + row * D + d, result.to(grad_h.dtype.element_ty), mask=d_mask)
+    if grad_h is not None:
+        tl.store(grad_h + row * D + d, result.to(grad_h.dtype.element_ty), mask=d_mask)
     if grad_m is not None:
         tl.store(grad_m + row * C + c, received.to(grad_m.dtype.element_ty), mask=c_mask)

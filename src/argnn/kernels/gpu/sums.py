@@ -8,6 +8,7 @@ from torch import Tensor
 
 from argnn.kernels.csr import Csr
 from argnn.kernels.gpu.launch import edge_weight, floats, over_rows
+from argnn.kernels.gpu.pointwise import moment_terms
 from argnn.kernels.gpu.tiles import (
     add_tile,
     channels,
@@ -376,6 +377,10 @@ def moments_backward(
 ) -> Tensor:
     r"""Gradient of :func:`moments`, ``[N, D]``.
 
+    With the rows :math:`\mathbf{p}_i` and :math:`\mathbf{q}_i` of
+    :func:`~argnn.kernels.gpu.pointwise.moment_terms` the sources get
+    :math:`\sum_i \mathbf{p}_i + \mathbf{h}_j \sum_i \mathbf{q}_i`.
+
     Args:
         transpose: The transpose of what :func:`moments` was given.
         share: One over the weighted degree of each node, 0 where it has no neighbour, ``[N]``
@@ -391,11 +396,12 @@ def moments_backward(
         moments_backward_kernel,
         transpose,
         h,
+        width=2 * h.size(1),
+        packed=moment_terms(share, h, grad_mean, grad_dispersion),
         edge_weight=edge_weight(transpose),
         share=share,
         h=h,
         mean=mean,
-        grad_mean=grad_mean,
         grad_dispersion=grad_dispersion,
         grad_h=grad_h,
     )
@@ -410,11 +416,11 @@ def moments_backward_kernel(
     slots,
     partial,
     column,
+    packed,
     edge_weight,
     share,
     h,
     mean,
-    grad_mean,
     grad_dispersion,
     grad_h,
     D: tl.constexpr,
@@ -427,14 +433,16 @@ def moments_backward_kernel(
     """What a node gets back from those it sent to, and from its own dispersion."""
     row, start, stop, program = segment(rows, starts, stops)
     d, d_mask = channels(D, BLOCK_D)
-    own = load_row(h, row, d, d_mask, D)
-    total = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+    constant = empty_sum(BLOCK_E, BLOCK_D, FOLD)
+    factor = empty_sum(BLOCK_E, BLOCK_D, FOLD)
     place = start + tl.arange(0, BLOCK_E)
     tiles = tile_count(start, stop, BLOCK_E)
     if COMBINE:
         for _ in tl.range(0, tiles, num_stages=STAGES):
-            part = load_tile(partial + place.to(tl.int64) * D, d, place < stop, d_mask)
-            total = add_tile(total, part, FOLD)
+            mask = place < stop
+            at = partial + place.to(tl.int64) * (2 * D)
+            constant = add_tile(constant, load_tile(at, d, mask, d_mask), FOLD)
+            factor = add_tile(factor, load_tile(at + D, d, mask, d_mask), FOLD)
             place += BLOCK_E
     else:
         index = tl.load(column + place, mask=place < stop, other=0)
@@ -442,21 +450,28 @@ def moments_backward_kernel(
             mask = place < stop
             ahead = place + BLOCK_E
             following = tl.load(column + ahead, mask=ahead < stop, other=0)
-            weight = tl.load(share + index, mask=mask, other=0.0)
+            at = packed + index.to(tl.int64) * (2 * D)
+            first = load_tile(at, d, mask, d_mask)
+            second = load_tile(at + D, d, mask, d_mask)
             if edge_weight is not None:
-                weight *= tl.load(edge_weight + place, mask=mask, other=0.0)
-            spread = gather(grad_dispersion, index, d, mask, d_mask, D)
-            delta = own[None, :] - gather(h, index, d, mask, d_mask, D)
-            pull = gather(grad_mean, index, d, mask, d_mask, D) + 2 * spread * delta
-            total = add_tile(total, weight[:, None] * pull, FOLD)
+                weight = tl.load(edge_weight + place, mask=mask, other=0.0)[:, None]
+                first *= weight
+                second *= weight
+            constant = add_tile(constant, first, FOLD)
+            factor = add_tile(factor, second, FOLD)
             place = ahead
             index = following
-    result = finish_sum(total, FOLD)
+    constant = finish_sum(constant, FOLD)
+    factor = finish_sum(factor, FOLD)
     if slots is not None:
         slot = tl.load(slots + program).to(tl.int64)
         part_mask, d_mask = part_or_whole(slot, d, d_mask)
-        tl.store(partial + slot * D + d, result, mask=part_mask)
+        at = partial + slot * (2 * D) + d
+        tl.store(at, constant, mask=part_mask)
+        tl.store(at + D, factor, mask=part_mask)
+    own = load_row(h, row, d, d_mask, D)
     spread = load_row(grad_dispersion, row, d, d_mask, D)
     drift = load_row(mean, row, d, d_mask, D) - own
+    result = constant + own * factor
     result -= tl.where(tl.load(share + row) > 0, 2 * spread * drift, 0.0)
     tl.store(grad_h + row * D + d, result.to(grad_h.dtype.element_ty), mask=d_mask)

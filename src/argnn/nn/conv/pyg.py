@@ -24,6 +24,7 @@ from argnn.functional.edge_values import (
     weighted_aggregate,
 )
 from argnn.functional.neighborhood import Edges, neighbor_mean, neighborhood
+from argnn.functional.precision import in_autocast_dtype
 from argnn.functional.self_loops import closed_aggregate
 
 
@@ -32,7 +33,7 @@ class GCNConv(gnn.GCNConv):
 
     def forward(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The new features, ``[N, out_channels]``."""
-        return closed_aggregate(self.lin(x), edge_index) + self.bias
+        return closed_aggregate(self.lin(x), edge_index) + in_autocast_dtype(self.bias)
 
     def with_weights(self, x: Tensor, weight: Tensor, edges: OrderedEdges) -> Tensor:
         r"""The same with given weights of the edges, ``[E]``, in place of :math:`\hat A`."""
@@ -54,7 +55,7 @@ class SAGEConv(gnn.SAGEConv):
         mean = neighbor_mean(self.lin_l(x), edge_index)
         # The bias is a part of the mean; nodes without neighbours have no mean.
         has_neighbors = neighborhood(edge_index, x.size(0)).weighted_degree.unsqueeze(-1) > 0
-        out = self.lin_r(x) + torch.where(has_neighbors, mean, self.lin_l.bias)
+        out = self.lin_r(x) + torch.where(has_neighbors, mean, in_autocast_dtype(self.lin_l.bias))
         return F.normalize(out, dim=-1) if self.normalize else out
 
 
@@ -73,7 +74,8 @@ class GATConv(gnn.GATConv):
         edges = ordered_edges(edge_index, x.size(0), closed=True)
         alpha = drop(self.attention(sent, edges), self.dropout, self.training)
         heads = weighted_aggregate(sent, alpha, edges)
-        return (heads.flatten(1) if self.concat else heads.mean(1)) + self.bias
+        out = heads.flatten(1) if self.concat else heads.mean(1)
+        return out + in_autocast_dtype(self.bias)
 
     def attention(self, sent: Tensor, edges: OrderedEdges) -> Tensor:
         """Attention of each head on each edge, ``[N, heads, out_channels] -> [E, heads]``."""

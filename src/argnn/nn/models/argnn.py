@@ -13,6 +13,7 @@ from argnn.functional.dropout import dropout
 from argnn.functional.features import input_linear
 from argnn.functional.graph_part import computed_rows, with_halo_metrics
 from argnn.functional.neighborhood import Edges
+from argnn.functional.precision import in_autocast_dtype
 from argnn.functional.structure import NUM_DESCRIPTORS
 from argnn.nn.adjacency_linear import AdjacencyLinear
 from argnn.nn.conv.ar_conv import ARConv, prepared_edges
@@ -20,7 +21,7 @@ from argnn.nn.conv.message_forms import MESSAGE_FORMS
 from argnn.nn.metric import Metric
 from argnn.nn.models.formulation import Formulation, formulation
 from argnn.nn.models.stack import AbstractStack
-from argnn.nn.part_norm import normalized
+from argnn.nn.part_norm import activated, normalized
 from argnn.nn.structure_features import StructureFeatures
 
 
@@ -266,13 +267,13 @@ class ARGNN(AbstractStack):
         sums: Sequence[Tensor] = (),
     ) -> Tensor:
         """State after a layer, ``[N, D]``, from the state before it and the layer's metrics."""
+        form, norm = self.formulation, self.norms[depth]
         h = self.convs[depth](h, edge_index, g=g, s=s, sums=sums)
-        h = normalized(self.norms[depth], h, edge_index)
         if self.head is None and depth == self.num_layers - 1:
-            return h
-        if MESSAGE_FORMS[self.formulation.modulation].has_weights:
-            h = h.relu_()
-        return dropout(h, self.formulation.dropout, self.training)
+            return normalized(norm, h, edge_index)
+        if MESSAGE_FORMS[form.modulation].has_weights:
+            return activated(norm, h, edge_index, form.dropout, self.training)
+        return dropout(normalized(norm, h, edge_index), form.dropout, self.training)
 
     def encoded(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The state before the first layer, ``[N, D]``."""
@@ -280,7 +281,7 @@ class ARGNN(AbstractStack):
         hood = prepared_edges(edge_index, x.size(0))
         x = computed_rows(x, hood)
         if encoder is None:
-            h = dropout(x, form.input_dropout, self.training)
+            h = in_autocast_dtype(dropout(x, form.input_dropout, self.training))
         else:
             h = input_linear(x, encoder.weight, encoder.bias, form.input_dropout, self.training)
         if self.structure is not None:
@@ -289,8 +290,7 @@ class ARGNN(AbstractStack):
             h = h + computed_rows(self.rows(hood, x.size(0)), hood)
         if encoder is None:
             return h
-        h = normalized(self.encoder_norm, h, hood)
-        return dropout(h.relu_(), form.dropout, self.training)
+        return activated(self.encoder_norm, h, hood, form.dropout, self.training)
 
 
 def _norm(kind: str, channels: int) -> nn.Module:
