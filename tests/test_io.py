@@ -396,20 +396,23 @@ def test_no_file_of_a_split_lies_outside_its_folder(tmp_path):
         assert tmp_path / "split-3" in path.parents
 
 
-@pytest.mark.parametrize("name", ["mkdir", "rmtree"])
-def test_ctrl_c_at_the_worst_moment_leaves_no_scratch_folder(tmp_path, monkeypatch, name):
-    """Right after the folder was made, or when it is about to be removed."""
-    owner = Path if name == "mkdir" else shutil
+@pytest.mark.parametrize(
+    ("owner", "name", "late"),
+    [(Path, "mkdir", True), (shutil, "rmtree", False), (shutil, "rmtree", True)],
+)
+def test_ctrl_c_at_the_worst_moment_leaves_no_scratch_folder(
+    tmp_path, monkeypatch, owner, name, late
+):
+    """Right after the folder was made, when it is about to be removed, or right after that."""
     real, came = getattr(owner, name), []
 
     def interrupted(path, **options):
-        if name == "mkdir":
+        if came:
+            return real(path, **options)
+        came.append(path)
+        if late:
             real(path, **options)
-        if not came:
-            came.append(path)
-            raise KeyboardInterrupt
-        if name == "rmtree":
-            real(path, **options)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(owner, name, interrupted)
     with pytest.raises(KeyboardInterrupt), scratch_folder(tmp_path):

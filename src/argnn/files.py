@@ -13,7 +13,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -75,12 +75,13 @@ def scratch_folder(parent: Path) -> Iterator[Path]:
         folder.mkdir(mode=0o700)
         yield folder
     finally:
-        with suppress(FileNotFoundError):
-            try:
-                shutil.rmtree(folder)
-            except KeyboardInterrupt:
-                shutil.rmtree(folder)
-                raise
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            pass
+        except KeyboardInterrupt:  # it may be gone already, which must not hide the interrupt
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def _write(path: Path, content: bytes, place: Callable[[Path, Path], object]) -> None:

@@ -87,7 +87,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path):
 
 def test_ctrl_c_and_after_it_a_restart_and_a_continued_run(tmp_path):
     options = ("--checkpoint-every", "1", "--set", "patience=0", "--out", "run")
-    words = (*COMMAND, "--epochs", "40", *options)
+    words = (*COMMAND, "--epochs", "120", *options)
     checkpoint = tmp_path / "run" / "split-0" / "checkpoint.safetensors"
     with as_torchrun_starts_them(tmp_path, *words) as ranks:
         while not checkpoint.exists():
@@ -101,7 +101,7 @@ def test_ctrl_c_and_after_it_a_restart_and_a_continued_run(tmp_path):
         ]
         assert [rank.returncode for rank in ranks] == [130, 130]
     # torchrun starts a command that has failed again: it must not go on with another one's run.
-    other = (*COMMAND, "--epochs", "50", *options)
+    other = (*COMMAND, "--epochs", "130", *options)
     for restart in (0, 1):
         line = refused_in_one_line(tmp_path, *other, restart=restart)
         assert line == "argnn: error: run: holds a run already; continue it with --resume run"
@@ -113,7 +113,7 @@ def test_ctrl_c_and_after_it_a_restart_and_a_continued_run(tmp_path):
     with as_torchrun_starts_them(tmp_path, "train", "--resume", "run", "--json") as (leader, _):
         assert leader.communicate() == (out, "")  # it is finished
     (row,) = json.loads(out)["splits"]
-    assert row["epochs_run"] == 40
+    assert row["epochs_run"] == 120
     assert row["resumed_from_epoch"] >= 1
 
 

@@ -17,6 +17,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile
@@ -117,8 +118,9 @@ def _run_child(work: Callable[[], None]) -> int:
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     except BaseException:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        with suppress(ProcessLookupError, ChildProcessError):  # it had just ended
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
         raise
 
 
