@@ -4,7 +4,8 @@ from torch.autograd import gradcheck
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_dense_adj
 
-from argnn.functional.self_loops import closed_aggregate, closed_row_sum
+from argnn.functional.neighborhood import neighborhood
+from argnn.functional.self_loops import closed_aggregate, closed_feature_sum, closed_row_sum
 
 EDGES = torch.tensor([[0, 1, 1, 2, 0, 3, 3, 4], [1, 0, 2, 1, 2, 3, 4, 4]])
 NODES = 6
@@ -53,3 +54,40 @@ def test_isolated_node_keeps_its_features(normalization):
 def test_unknown_normalization_is_refused():
     with pytest.raises(ValueError, match="normalization must be one of"):
         closed_aggregate(features(), EDGES, "sum")
+
+
+def test_sums_of_features_are_kept_until_something_changes():
+    x, edges = features(), EDGES.clone()
+    found = closed_feature_sum(x, edges, 3)
+    assert torch.equal(found, closed_aggregate(x, edges))
+    assert closed_feature_sum(x, edges, 4) is found
+    x.numpy()[0] += 1.0  # which torch does not count
+    changed = closed_feature_sum(x, edges, 3)
+    assert torch.equal(changed, closed_aggregate(x, edges))
+    fewer = edges[:, 2:].clone()
+    assert torch.equal(closed_feature_sum(x, fewer, 3), closed_aggregate(x, fewer))
+    assert closed_feature_sum(x, edges, 3) is changed
+
+
+def test_sums_made_without_gradients_or_in_bfloat16_serve_training():
+    x = features()
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        closed_feature_sum(x, EDGES, 3)
+    found = closed_feature_sum(x, EDGES, 3)
+    assert torch.equal(found, closed_aggregate(x, EDGES))
+    weight = torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
+    (found @ weight).sum().backward()
+    assert weight.grad is not None
+
+
+@pytest.mark.parametrize("why", ["wide", "gradient", "sparse", "learned weights"])
+def test_sums_of_features_come_after_the_linear_map(why):
+    x, edges = features(), EDGES
+    if why == "gradient":
+        x.requires_grad_()
+    if why == "sparse":
+        x = torch.eye(400)
+    if why == "learned weights":
+        weight = torch.ones(EDGES.size(1), dtype=torch.float64, requires_grad=True)
+        edges = neighborhood(EDGES, NODES, weight)
+    assert closed_feature_sum(x, edges, 2 if why == "wide" else 400) is None

@@ -1,15 +1,22 @@
 """Sums over a node and its neighbours, as in graph convolutional networks."""
 
+from weakref import WeakKeyDictionary
+
 import torch
 from torch import Tensor
 
 from argnn.errors import require
+from argnn.functional.features import sparse_features
 from argnn.functional.neighborhood import Edges, aggregate, neighborhood
 from argnn.functional.precision import accumulation_dtype, in_autocast_dtype
 from argnn.kernels import fused
 from argnn.kernels.choice import is_fused
+from argnn.kernels.contents import ContentCache
+from argnn.kernels.neighborhood import Neighborhood
 
 CLOSED_NORMALIZATIONS = ("sym", "rw")
+
+_SUMS: ContentCache[WeakKeyDictionary[Neighborhood, Tensor]] = ContentCache()
 
 
 def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -> Tensor:
@@ -42,6 +49,27 @@ def closed_aggregate(x: Tensor, edge_index: Edges, normalization: str = "sym") -
     scale = size.rsqrt()
     own = (scale * x).to(x.dtype)
     return (scale * (aggregate(own, hood) + own)).to(of_result)
+
+
+def closed_feature_sum(x: Tensor, edge_index: Edges, out_channels: int) -> Tensor | None:
+    r""":func:`closed_aggregate` of constant node features, kept for all steps, ``[N, F]``.
+
+    None where it is better to sum after the linear map to ``out_channels``: for wider features, for
+    features that are mostly zeros, and on a GPU, where nothing is kept. Do not write to the result.
+    """
+    if x.requires_grad or x.device.type != "cpu" or torch.compiler.is_compiling():
+        return None
+    if x.size(-1) > out_channels or sparse_features(x) is not None:
+        return None
+    hood = neighborhood(edge_index, x.size(0))
+    if hood.learns_weight:
+        return None
+    sums = _SUMS.of(x, WeakKeyDictionary)
+    if hood not in sums:
+        # Kept for later steps, which may need gradients and may be in another precision.
+        with torch.inference_mode(False), torch.no_grad(), torch.autocast("cpu", enabled=False):
+            sums[hood] = closed_aggregate(x, hood)
+    return sums[hood]
 
 
 def closed_row_sum(edge_index: Edges, num_nodes: int, dtype: torch.dtype) -> Tensor:

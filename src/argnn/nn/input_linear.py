@@ -46,7 +46,15 @@ class InputLinear(Linear):
             weight_initializer=lin.weight_initializer,
         )
 
+    @property
+    def drops(self) -> bool:
+        """Whether dropout changes the features in each call."""
+        return self.training and self.dropout > 0
+
+    def rows(self, x: Tensor) -> Tensor:
+        """The features that the map reads, before dropout."""
+        return normalized_rows(x) if self.normalize else x
+
     def forward(self, x: Tensor) -> Tensor:
         """The result ``[N, D]`` from features ``[N, F]``."""
-        rows = normalized_rows(x) if self.normalize else x
-        return input_linear(rows, self.weight, self.bias, self.dropout, self.training)
+        return input_linear(self.rows(x), self.weight, self.bias, self.dropout, self.training)

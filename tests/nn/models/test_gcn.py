@@ -5,6 +5,7 @@ import torch
 from torch_geometric.nn import GCN as PyGGCN
 
 from argnn.functional.row_normalization import normalized_rows
+from argnn.nn.conv import pyg
 from argnn.nn.models import GCN
 
 from ..cases import EDGES, NUM_NODES, edge_tensor, features, perturbed
@@ -68,6 +69,19 @@ def test_input_is_normalized_where_asked_for():
     x = features(NUM_NODES, 4)
     assert torch.equal(normal(x, GRAPH), plain(normalized_rows(x), GRAPH))
     assert not torch.allclose(normal(x, GRAPH), plain(x, GRAPH))
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize_input": True}])
+def test_features_are_summed_once(monkeypatch, options):
+    """No wider than the layers, and without dropout: only the layer after the first one sums."""
+    sums, real = [], pyg.closed_aggregate
+    monkeypatch.setattr(pyg, "closed_aggregate", lambda x, edges: sums.append(x) or real(x, edges))
+    model, x = GCN(4, 5, 3, dropout=0.0, **options).double(), features(NUM_NODES, 4)
+    first, _ = model(x, GRAPH), sums.clear()
+    assert torch.equal(model(x, GRAPH), first)
+    assert [h.size(1) for h in sums] == [3]
+    first.sum().backward()
+    assert model.convs[0].lin.weight.grad.abs().sum() > 0
 
 
 def test_input_dropout_acts_in_training_only():

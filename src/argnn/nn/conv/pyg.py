@@ -25,14 +25,22 @@ from argnn.functional.edge_values import (
 )
 from argnn.functional.neighborhood import Edges, neighbor_mean, neighborhood
 from argnn.functional.precision import in_autocast_dtype
-from argnn.functional.self_loops import closed_aggregate
+from argnn.functional.self_loops import closed_aggregate, closed_feature_sum
+from argnn.nn.input_linear import InputLinear
 
 
 class GCNConv(gnn.GCNConv):
-    r"""The layer of graph convolutional networks, :math:`\hat A X W + \mathbf{b}`."""
+    r"""The layer of graph convolutional networks, :math:`\hat A X W + \mathbf{b}`.
+
+    :math:`\hat A X` of node features that are no wider than the result is computed once.
+    """
 
     def forward(self, x: Tensor, edge_index: Edges) -> Tensor:
         """The new features, ``[N, out_channels]``."""
+        if isinstance(self.lin, InputLinear) and not self.lin.drops:
+            summed = closed_feature_sum(self.lin.rows(x), edge_index, self.out_channels)
+            if summed is not None:
+                return F.linear(summed, self.lin.weight, self.bias)
         return closed_aggregate(self.lin(x), edge_index) + in_autocast_dtype(self.bias)
 
     def with_weights(self, x: Tensor, weight: Tensor, edges: OrderedEdges) -> Tensor:
