@@ -20,24 +20,24 @@ from result_rows import failed, finished, write_rows
 #: The studies that the contract of the command names.
 NAMED = {"regularizers", "geometry", "depth", "width", "lr", "metric-net", "dropout"}
 NAMED |= {"weight-decay", "init", "theory"}
-PLANTED = replace(
-    find_study("depth", DataChoice("cora")),
-    methods=find_study("depth").methods[1:3],  # 2 layers, 3 layers
-)
+#: Reading them all takes half a second.
+STUDIES = studies()
+DEPTH = find_study("depth", DataChoice("cora"))
+PLANTED = replace(DEPTH, methods=DEPTH.methods[1:3])  # 2 layers, 3 layers
 
 
 def test_the_studies_of_the_contract_are_there():
-    assert set(studies()) >= NAMED
-    for study in studies().values():
+    assert set(STUDIES) >= NAMED
+    for study in STUDIES.values():
         assert [choice.name for choice in study.data] == ["cora", "actor", "wisconsin"]
         assert study.reference in [method.label for method in study.methods]
         assert not study.trial
 
 
-@pytest.mark.parametrize("name", list(studies()))
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_level_fits_the_settings_of_every_graph(name):
     entries = [e for e in stored_settings() if e.key[:2] == ("argnn", "node")]
-    changes = [parse_overrides(method.overrides, "argnn") for method in studies()[name].methods]
+    changes = [parse_overrides(method.overrides, "argnn") for method in STUDIES[name].methods]
     for entry in [e for e in entries if e.preset == "default"]:
         complete = []
         for own in changes:
@@ -48,8 +48,8 @@ def test_every_level_fits_the_settings_of_every_graph(name):
 
 
 def test_published_rows_have_the_labels_of_levels():
-    labels = {method.label for study in studies().values() for method in study.methods}
-    sources = {table for study in studies().values() for table in study.tables}
+    labels = {method.label for study in STUDIES.values() for method in study.methods}
+    sources = {table for study in STUDIES.values() for table in study.tables}
     printed = [v for v in published_values() if v.source.split("tab:")[-1] in
                {table.removeprefix("tab:") for table in sources}]  # fmt: skip
     assert {value.method for value in printed} <= labels
