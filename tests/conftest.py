@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import packaged
 from argnn.folders import cache_root
 from forked import forked_workers  # noqa: F401 - a fixture
 
@@ -87,6 +88,13 @@ def small_npz(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def packaged_once(monkeypatch) -> None:
+    """The package's own experiments are read once for all tests, not by every table."""
+    monkeypatch.setattr("argnn.bench.experiments.files.packaged_experiments", packaged.experiments)
+    monkeypatch.setattr("argnn.bench.leaderboard.board.packaged_experiments", packaged.experiments)
 
 
 @pytest.fixture

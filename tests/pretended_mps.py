@@ -11,7 +11,6 @@ Call :func:`set_up` in a process of its own: torch has one name to give away, an
 import json
 import sys
 from contextlib import chdir, nullcontext
-from functools import cache
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -30,6 +29,8 @@ NAME = "pretended"
 #: Copies from one device to another.
 _COPIES = ("aten::copy_", "aten::_to_copy", "aten::_copy_from_and_resize")
 _WIDE = (torch.float64, torch.complex128)
+#: The operations of the device.
+_THERE: set[str] = set()
 
 
 class RefusedError(Exception):
@@ -111,7 +112,7 @@ def _run(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _check(name: str, own: list[Any], given: list[Any], *, is_copy: bool) -> None:
-    if name.startswith("aten::") and not _is_there(name.removeprefix("aten::")):
+    if name.startswith("aten::") and name.removeprefix("aten::") not in _THERE:
         raise RefusedError(f"{name}: torch has none for mps")
     others = [
         value
@@ -136,22 +137,19 @@ def _unwrapped(values: Any) -> Any:
     return tree_map(lambda value: value.inner if isinstance(value, _Tensor) else value, values)
 
 
-@cache
-def _functions() -> tuple[dict[str, Any], Any]:
+def operations_of_mps() -> list[str]:
+    """The operations that torch has for ``mps``, or makes of others; read in a second."""
     folder = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
     found = parse_native_yaml(str(folder / "native_functions.yaml"), str(folder / "tags.yaml"))
     by_name = {str(function.func.name): function for function in found.native_functions}
-    return by_name, found.backend_indices[DispatchKey.MPS]
+    on_mps = found.backend_indices[DispatchKey.MPS]
 
+    def is_there(function: Any) -> bool:
+        if function.structured_delegate is not None:
+            function = by_name[str(function.structured_delegate)]
+        return bool(function.has_composite_kernel or on_mps.has_kernel(function))
 
-@cache
-def _is_there(name: str) -> bool:
-    """Whether torch has an operation for ``mps``, or makes it of others."""
-    by_name, on_mps = _functions()
-    function = by_name[name]
-    if function.structured_delegate is not None:
-        function = by_name[str(function.structured_delegate)]
-    return bool(function.has_composite_kernel or on_mps.has_kernel(function))
+    return [name for name, function in by_name.items() if is_there(function)]
 
 
 class _Module:
@@ -177,16 +175,22 @@ class _Module:
         torch.set_rng_state(state)
 
 
-def set_up() -> TorchDispatchMode:
-    """Make the device; what uses it runs inside of the mode that is returned."""
+def set_up(operations: Path) -> TorchDispatchMode:
+    """Make the device; what uses it runs inside of the mode that is returned.
+
+    Args:
+        operations: A file with :func:`operations_of_mps`, as JSON.
+    """
+    _THERE.update(json.loads(operations.read_text()))
     _setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
     return _Mode()
 
 
-def print_differences(kind: str, cases: str, folder: str) -> None:
+def print_differences(operations: Path, kind: str, cases: str, folder: str) -> None:
     """Print, for each case, how far its losses are from those of the CPU, or what was refused.
 
     Args:
+        operations: See :func:`set_up`.
         kind: The name of an estimator.
         cases: A list of its options, as JSON.
         folder: Where models are saved.
@@ -197,7 +201,7 @@ def print_differences(kind: str, cases: str, folder: str) -> None:
 
     for module in (base, loading):
         module.resolve_device = lambda name, *_: name  # type: ignore[attr-defined]
-    mode, found = set_up(), []
+    mode, found = set_up(operations), []
     for options in json.loads(cases):
         graph, kept = load("mixed"), []
         if options.pop("weighted", False):
@@ -220,10 +224,11 @@ def print_differences(kind: str, cases: str, folder: str) -> None:
     sys.stdout.write(json.dumps(found))
 
 
-def print_exit_codes(commands: str, folder: str) -> None:
+def print_exit_codes(operations: Path, commands: str, folder: str) -> None:
     """Print the exit code and the last words of commands, whose ``--device mps`` is this one.
 
     Args:
+        operations: See :func:`set_up`.
         commands: Lists of words, as JSON.
         folder: Where they run.
     """
@@ -237,7 +242,7 @@ def print_exit_codes(commands: str, folder: str) -> None:
     for module in (prepare, predict, base, loading):
         module.resolve_device = lambda name, *_: "cpu" if name == "cpu" else NAME  # type: ignore[attr-defined]
     found = []
-    with set_up(), chdir(folder):
+    with set_up(operations), chdir(folder):
         for words in json.loads(commands):
             done = CliRunner().invoke(app, words)
             found.append((done.exit_code, done.output[-500:] + repr(done.exception)))

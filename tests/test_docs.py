@@ -13,7 +13,8 @@ import pkgutil
 import re
 import runpy
 import shlex
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from typer.main import get_command
 
 from argnn.bench.experiments.files import parsed_experiment
 from argnn.cli import app, main
-from argnn.train import train_config
+from argnn.train import TrainConfig, train_config
 from forked import code, run_forked
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -154,16 +155,28 @@ def test_experiments_on_the_pages_can_be_read(folder):
 
 
 @pytest.fixture
-def one_epoch(brief_trial, monkeypatch) -> None:
-    """Trainings of the command line end after one epoch; no graph has more than one seed.
+def at_most(monkeypatch) -> Callable[[int], None]:
+    """Trainings end after a number of epochs, unless they are asked to end before."""
+
+    def limit(epochs: int) -> None:
+        def shortened(preset: str, changes: dict[str, object]) -> TrainConfig:
+            usual = train_config(preset, changes)
+            return replace(usual, epochs=min(usual.epochs, epochs))
+
+        monkeypatch.setattr("argnn.settings.options.train_config", shortened)
+
+    return limit
+
+
+@pytest.fixture
+def one_epoch(brief_trial, at_most, monkeypatch) -> None:
+    """Trainings end after one epoch; no graph has more than one seed, links have two splits.
 
     A comparison is of one split.
     """
-
-    def shortened(preset: str, changes: dict[str, object]) -> object:
-        return train_config(preset, {**changes, "epochs": 1})
-
-    monkeypatch.setattr("argnn.settings.options.train_config", shortened)
+    at_most(1)
+    for module in ("runs.prepare", "bench.experiments.files"):
+        monkeypatch.setattr(f"argnn.{module}.NUM_LINK_SPLITS", 2)
     monkeypatch.setattr("argnn.bench.experiments.files.LEAST_SEEDS", 1)
     monkeypatch.setattr("argnn.bench.comparison.methods.USUAL_SPLITS", 1)
 
@@ -188,7 +201,8 @@ def test_long_blocks_run_with_one_epoch(block, folder, one_epoch, benchmark_root
 @pytest.mark.parametrize(
     "page", [p for p in PAGES[1:] if any(b.is_run for b in blocks(p))], ids=lambda page: page.name
 )
-def test_blocks_of_a_page_run_in_order(page, folder):
+def test_blocks_of_a_page_run_in_order(page, folder, at_most):
+    at_most(5)
     names: dict[str, object] = {"__name__": "page"}
     printed = ""
     for block in blocks(page):
@@ -218,7 +232,8 @@ def visible(text: str) -> list[str]:
 
 @pytest.mark.usefixtures("brief_trial")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_are_short_and_run(example, folder, monkeypatch, capsys):
+def test_examples_are_short_and_run(example, folder, at_most, monkeypatch, capsys):
+    at_most(40)
     assert len(example.read_text(encoding="utf-8").splitlines()) < 60
     if example.stem == "serve_new_nodes":
         pytest.importorskip("fastapi", reason="the example needs pip install fastapi")

@@ -12,6 +12,13 @@ nbformat = pytest.importorskip("nbformat")
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TABLE, GEOMETRY = EXAMPLES / "table_to_page.ipynb", EXAMPLES / "learned_geometry.ipynb"
 
+#: Trials of a few epochs, as of the fixture ``brief_trial``.
+BRIEF = """
+from argnn.runs import trial
+trial.ROUNDS, trial._FIRST_ROUND, trial.NODES_PER_RECIPE = ((1, 2), (2, 1)), 1, 1
+trial.RECIPES = trial.RECIPES[:3]
+"""
+
 
 def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -40,7 +47,8 @@ def test_a_table_becomes_a_page_in_fewer_than_ten_lines():
 def test_notebooks_run_in_one_kernel_and_show_progress(tmp_path):
     shutil.copytree(EXAMPLES / "shop", tmp_path / "shop")
     both = [nbformat.read(path, as_version=4) for path in (TABLE, GEOMETRY)]
-    whole = nbformat.v4.new_notebook(cells=[cell for one in both for cell in one.cells])
+    cells = [nbformat.v4.new_code_cell(BRIEF), *(cell for one in both for cell in one.cells)]
+    whole = nbformat.v4.new_notebook(cells=cells)
     client = nbclient.NotebookClient(
         whole, timeout=600, resources={"metadata": {"path": str(tmp_path)}}
     )

@@ -3,10 +3,15 @@
 import json
 import os
 import runpy
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from forked import code, run_forked
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[1] / "scripts" / "time_to_accuracy.py"))
 
@@ -85,9 +90,21 @@ def test_tables_and_picture_of_a_file(tmp_path):
     assert (tmp_path / "images" / "time-to-accuracy.png").stat().st_size > 10_000
 
 
+def forked(words, env, **_):
+    """As ``subprocess.run`` runs a script, but by a fork."""
+    program, script, *arguments = words
+    assert program == sys.executable
+    environment = {name: env[name] for name in ("OMP_NUM_THREADS", "NUMBA_CACHE_DIR")}
+    text = f"import runpy; runpy.run_path({script!r}, run_name='__main__')"
+    with tempfile.TemporaryDirectory() as folder:
+        done = run_forked(code, text, *arguments, cwd=Path(folder), **environment)
+    return subprocess.CompletedProcess(words, *done)
+
+
 @pytest.mark.slow
-def test_run_of_a_process_of_its_own(tmp_path):
+def test_run_of_a_process_of_its_own(tmp_path, monkeypatch):
     """On a graph by path, so that no benchmark graph has to be there."""
+    monkeypatch.setattr("subprocess.run", forked)
     draw = np.random.default_rng(0)
     path = tmp_path / "graph.npz"
     edge_index = draw.integers(40, size=(2, 90))

@@ -4,5 +4,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(cache, one_thread):
+def _own_cache(cache, one_thread, packaged_once):
     """See ``tests/conftest.py``."""

@@ -1,6 +1,7 @@
 """Studies: what their levels change, and what a table says of planted rows."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -15,29 +16,36 @@ from argnn.runs.summary import statistic
 from argnn.settings.options import parse_overrides
 from argnn.settings.resolve import stored_settings
 from argnn.train import train_config
+from packaged import STUDY_NAMES, read_studies
 from result_rows import failed, finished, write_rows
 
 #: The studies that the contract of the command names.
 NAMED = {"regularizers", "geometry", "depth", "width", "lr", "metric-net", "dropout"}
 NAMED |= {"weight-decay", "init", "theory"}
-PLANTED = replace(
-    find_study("depth", DataChoice("cora")),
-    methods=find_study("depth").methods[1:3],  # 2 layers, 3 layers
-)
+
+
+@cache
+def planted():
+    """The study of depth with 2 and 3 layers."""
+    study = find_study("depth", DataChoice("cora"))
+    return replace(study, methods=study.methods[1:3])
 
 
 def test_the_studies_of_the_contract_are_there():
-    assert set(studies()) >= NAMED
-    for study in studies().values():
+    assert set(STUDY_NAMES) == set(studies())
+    assert set(read_studies()) >= NAMED
+    for study in read_studies().values():
         assert [choice.name for choice in study.data] == ["cora", "actor", "wisconsin"]
         assert study.reference in [method.label for method in study.methods]
         assert not study.trial
 
 
-@pytest.mark.parametrize("name", list(studies()))
+@pytest.mark.parametrize("name", STUDY_NAMES)
 def test_every_level_fits_the_settings_of_every_graph(name):
     entries = [e for e in stored_settings() if e.key[:2] == ("argnn", "node")]
-    changes = [parse_overrides(method.overrides, "argnn") for method in studies()[name].methods]
+    changes = [
+        parse_overrides(method.overrides, "argnn") for method in read_studies()[name].methods
+    ]
     for entry in [e for e in entries if e.preset == "default"]:
         complete = []
         for own in changes:
@@ -48,8 +56,8 @@ def test_every_level_fits_the_settings_of_every_graph(name):
 
 
 def test_published_rows_have_the_labels_of_levels():
-    labels = {method.label for study in studies().values() for method in study.methods}
-    sources = {table for study in studies().values() for table in study.tables}
+    labels = {method.label for study in read_studies().values() for method in study.methods}
+    sources = {table for study in read_studies().values() for table in study.tables}
     printed = [v for v in published_values() if v.source.split("tab:")[-1] in
                {table.removeprefix("tab:") for table in sources}]  # fmt: skip
     assert {value.method for value in printed} <= labels
@@ -66,7 +74,7 @@ class TestLevels:
     def test_differences_are_level_minus_reference_over_splits(self):
         rows = [row(0.8 + s / 100, "3 layers", s, seed) for s in range(3) for seed in (0, 1)]
         rows += [row(0.7 + 2 * s / 100, "2 layers", s, seed) for s in range(3) for seed in (0, 1)]
-        two, three = levels(PLANTED, rows)
+        two, three = levels(planted(), rows)
         assert (two["level"], three["level"]) == ("2 layers", "3 layers")
         expected = statistic([-0.10, -0.09, -0.08])
         assert two["difference"]["difference"] == pytest.approx(expected["mean"], abs=1e-12)
@@ -80,21 +88,21 @@ class TestLevels:
     def test_failures_and_growing_losses_are_counted(self):
         rows = [row(0.8, "3 layers", course=(4, 1.0, 0.5)), row(0.8, "3 layers", 1, 0, (8, 1.0, 2))]
         rows += [failed(method="3 layers", split=2, model="argnn")]
-        [level] = levels(PLANTED, rows)
+        [level] = levels(planted(), rows)
         assert (level["runs"], level["unstable"], level["converged_at"]) == (3, 2, 6)
 
     def test_rows_of_older_versions_have_no_course(self):
-        [level] = levels(PLANTED, [finished(0.8, method="3 layers", model="argnn")])
+        [level] = levels(planted(), [finished(0.8, method="3 layers", model="argnn")])
         assert (level["unstable"], level["converged_at"]) == (0, None)
 
     def test_nothing_but_failures_is_a_level_without_scores(self):
-        [level] = levels(PLANTED, [failed(method="3 layers", model="argnn")])
+        [level] = levels(planted(), [failed(method="3 layers", model="argnn")])
         assert (level["test"]["mean"], level["best_by_validation"]) == (None, False)
-        assert bars(PLANTED, [level]) == []
+        assert bars(planted(), [level]) == []
 
     def test_the_reference_is_the_first_bar(self):
-        found = levels(PLANTED, [row(0.7, "2 layers"), row(0.8, "3 layers")])
-        assert [bar.method for bar in bars(PLANTED, found)] == ["3 layers", "2 layers"]
+        found = levels(planted(), [row(0.7, "2 layers"), row(0.8, "3 layers")])
+        assert [bar.method for bar in bars(planted(), found)] == ["3 layers", "2 layers"]
 
 
 def test_a_loss_that_is_not_a_number_is_unstable():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from argnn.bench.experiments import files as experiments
+from argnn.bench.experiments import files
 from argnn.bench.experiments.files import (
     DataChoice,
     Method,
@@ -16,6 +16,7 @@ from argnn.bench.experiments.files import (
 from argnn.data import DATASETS
 from argnn.errors import FORESEEN, ConfigError
 from argnn.nn import MODELS
+from packaged import NAMES, experiments
 
 NINE = {
     "cora",
@@ -39,15 +40,15 @@ def parsed(folder=Path(), **changes):
 
 
 def test_packaged_files_are_named_for_what_they_hold():
-    folder = Path(experiments.__file__).parent
+    folder = Path(files.__file__).parent
     names = {path.stem for path in folder.glob("*.yaml")}
-    assert names == set(packaged_experiments())
+    assert names == set(NAMES) == set(packaged_experiments())
     assert names >= {"node-small", "node-classification", "link-prediction", "embedded"}
 
 
 @pytest.mark.parametrize("name", ["node-classification", "link-prediction"])
 def test_tables_of_the_paper_have_every_graph_and_every_model(name):
-    experiment = packaged_experiments()[name]
+    experiment = experiments()[name]
     assert {choice.name for choice in experiment.data} == NINE
     assert [method.model for method in experiment.methods] == list(MODELS)
     assert experiment.num_cells() == (6 + 3 * 5) * len(MODELS) * 10
@@ -56,21 +57,20 @@ def test_tables_of_the_paper_have_every_graph_and_every_model(name):
 
 
 def test_ratios_of_the_two_link_files():
-    packaged = packaged_experiments()
-    assert packaged["link-prediction"].ratio == "85/5/10"
-    assert packaged["link-prediction-80-5-15"].ratio == "80/5/15"
+    assert experiments()["link-prediction"].ratio == "85/5/10"
+    assert experiments()["link-prediction-80-5-15"].ratio == "80/5/15"
 
 
 def test_small_experiment_is_what_the_issue_asks_for():
-    small = packaged_experiments()["node-small"]
+    small = experiments()["node-small"]
     assert [choice.name for choice in small.data] == ["texas", "wisconsin", "cora"]
     assert [method.label for method in small.methods] == ["argnn", "gcn", "mlp"]
     assert (small.splits, small.num_cells()) == ((0, 1), 2 * 3 * (5 + 5 + 1))
 
 
-@pytest.mark.parametrize("name", packaged_experiments())
+@pytest.mark.parametrize("name", NAMES)
 def test_packaged_experiments_give_small_graphs_at_least_five_seeds(name):
-    experiment = packaged_experiments()[name]
+    experiment = experiments()[name]
     for choice in experiment.data:
         nodes = DATASETS[choice.name].nodes
         assert len(experiment.seeds_for(nodes)) >= (5 if nodes < 1000 else 1)
@@ -82,7 +82,7 @@ def test_seeds_are_five_on_small_graphs_unless_the_file_names_some():
 
 
 def test_embedded_experiment_needs_no_files():
-    assert all(DATASETS[c.name].embedded for c in packaged_experiments()["embedded"].data)
+    assert all(DATASETS[c.name].embedded for c in experiments()["embedded"].data)
 
 
 def test_defaults():
@@ -239,7 +239,7 @@ def test_text_that_is_no_experiment(text, message):
 
 
 def test_found_by_name_or_by_path(tmp_path, monkeypatch):
-    assert find_experiment("Node_Small") == packaged_experiments()["node-small"]
+    assert find_experiment("Node_Small") == experiments()["node-small"]
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(GOOD))
     assert find_experiment(str(path)).name == "mine"

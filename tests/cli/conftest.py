@@ -22,7 +22,7 @@ class Outcome:
 
 
 @pytest.fixture
-def argnn(cache, one_thread, tmp_path, monkeypatch, capfd):
+def argnn(cache, one_thread, packaged_once, tmp_path, monkeypatch, capfd):
     """Run a command in an empty folder."""
     folder = tmp_path / "here"
     folder.mkdir()

@@ -2,8 +2,7 @@
 
 import pytest
 
-from argnn.bench.ablation import studies
-from argnn.bench.experiments.files import packaged_experiments
+import packaged
 from argnn.data import DATASETS
 from argnn.nn import DECODERS, MODELS, PRESETS
 from argnn.train import SELECTIONS
@@ -34,8 +33,8 @@ def offered(argnn, monkeypatch):
         ("argnn compare x --models gcn,ga", ["gcn,gat"]),
         ("argnn train x --task ", SELECTIONS),
         ("argnn tune x --preset ", PRESETS),
-        ("argnn bench ", packaged_experiments()),
-        ("argnn ablate --study ", studies()),
+        ("argnn bench ", packaged.NAMES),
+        ("argnn ablate --study ", packaged.STUDY_NAMES),
         ("argnn train x --decoder ", DECODERS),
         ("argnn train x --deci", ["--decimal"]),
         ("argnn train x --set train.l", ["train.lr=", "train.layers_weight_decay="]),

@@ -5,7 +5,6 @@ import inspect
 import marshal
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import torch_geometric
 from torch_geometric.nn import GCNConv, Sequential
 
 import argnn.nn
+from forked import code, run_forked
 
 BUILD = """
 import tempfile, sys
@@ -51,9 +51,9 @@ def test_code_that_another_user_planted_is_not_run(tmp_path):
     planted = shared / "__pycache__"
     planted.mkdir(parents=True)
     shared.chmod(0o1777)
-    code = compile(f"open({str(mark)!r}, 'a')", "planted", "exec")
+    planted_code = compile(f"open({str(mark)!r}, 'a')", "planted", "exec")
     # "unchecked": Python runs it without a look at the source.
-    content = importlib.util.MAGIC_NUMBER + b"\1" + bytes(11) + marshal.dumps(code)
+    content = importlib.util.MAGIC_NUMBER + b"\1" + bytes(11) + marshal.dumps(planted_code)
     layers = [("argnn.nn.conv.ar_conv", "ARConv"), ("torch_geometric.nn.conv.gcn_conv", "GCNConv")]
     layers += [("__main__", "Own"), ("__mp_main__", "Own")]
     for module, layer in layers:
@@ -61,21 +61,19 @@ def test_code_that_another_user_planted_is_not_run(tmp_path):
         (planted / name).write_bytes(content)
     script = tmp_path / "build.py"
     script.write_text(BUILD)
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env={
-            **os.environ,
-            "TMPDIR": str(shared),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "TORCHINDUCTOR_CACHE_DIR": str(tmp_path),  # torch makes its own folder in TMPDIR
-        },
-        capture_output=True,
-        text=True,
-        check=False,
+    # A fork has PyG, but no layer of it yet; of its two children the first imports everything.
+    done, out, errors = run_forked(
+        code,
+        f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')",
+        cwd=tmp_path,
+        TMPDIR=str(shared),
+        PYTHONPATH=os.pathsep.join(sys.path),
+        PYTHONDONTWRITEBYTECODE="1",
+        TORCHINDUCTOR_CACHE_DIR=str(tmp_path),  # torch makes its own folder in TMPDIR
     )
-    assert done.returncode == 0, done.stderr
+    assert done == 0, errors
     assert not mark.exists(), "planted code was run"
-    assert [int(line) > 3 for line in done.stdout.split()] == [True] * 3
+    assert [int(line) > 3 for line in out.split()] == [True] * 3
     assert [path.name for path in shared.iterdir()] == ["__pycache__"], "nothing is left behind"
     assert len(list(planted.iterdir())) == len(layers)
 

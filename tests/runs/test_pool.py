@@ -272,17 +272,26 @@ def test_worker_that_dies_fails_only_its_job(request, graphs, tmp_path, executor
 
 @pytest.mark.slow
 def test_a_script_without_a_guard_runs_once(tmp_path, monkeypatch):
-    """``spawn`` runs a script again in every worker, which would begin the same work there."""
+    """``spawn`` runs a script again in every worker, which would begin the same work there.
+
+    Of the two workers only one is started: a new Python takes long to import everything.
+    """
     monkeypatch.chdir(tmp_path)
+    mlp = Method("mlp", "mlp", overrides=("epochs=1",))
+    bench = plan_bench([(experiment(mlp, splits=(0,)), tmp_path / "x.jsonl")], workers=1)
     (tmp_path / "mine.py").write_text(
-        "import argnn\n"
+        "from argnn.runs.pool import open_pool\n"
         "with open('begun', 'a') as file:\n"
         "    file.write('once;')\n"
-        "options = {'splits': [0, 1], 'workers': 2, 'settings': ['epochs=1'], 'recipes': 1}\n"
-        "found = argnn.compare('mixed', ['mlp'], out='here', verbose=False, **options)\n"
+        "with open_pool(graphs, workers=2) as pool:\n"
+        "    pool.submit(job)\n"
+        "    [(worker, _)] = pool.running.items()\n"
+        "    _, row = pool.next_done()\n"
     )
-    found = runpy.run_path("mine.py", run_name="__main__")["found"]
-    assert [row["finished"] for row in found.rows] == [2]
+    given = {"graphs": bench.graphs, "job": bench.cells[0].job}
+    found = runpy.run_path("mine.py", given, run_name="__main__")
+    assert found["worker"].process.pid != os.getpid()
+    assert found["row"]["epochs_run"] == 1
     assert Path("begun").read_text() == "once;"
 
 

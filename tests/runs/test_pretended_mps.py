@@ -8,19 +8,31 @@ from argnn.nn.metric import METRICS
 from argnn.nn.metric.shapes import METRIC_SHAPES
 from argnn.nn.models import MODELS, PRESETS
 from forked import run_forked
-from pretended_mps import print_differences, print_exit_codes
+from pretended_mps import operations_of_mps, print_differences, print_exit_codes
 
 #: Sums of a hundred numbers in another order, in a few layers and three steps, in float32.
 TOLERANCE = 1e3 * 1.2e-7
 
 
-def differences(tmp_path, kind, cases):
+@pytest.fixture(scope="module")
+def operations(tmp_path_factory):
+    """A file with the operations that torch has for such a GPU."""
+    path = tmp_path_factory.mktemp("mps") / "operations.json"
+    path.write_text(json.dumps(operations_of_mps()))
+    return path
+
+
+@pytest.fixture
+def differences(operations, tmp_path):
     """How far each case is from the same on the CPU, or what was refused."""
-    code, out, errors = run_forked(
-        print_differences, kind, json.dumps(cases), str(tmp_path), cwd=tmp_path
-    )
-    assert code == 0, errors
-    return dict(zip(map(str, cases), json.loads(out), strict=True))
+
+    def measured(kind, cases):
+        given = operations, kind, json.dumps(cases), str(tmp_path)
+        code, out, errors = run_forked(print_differences, *given, cwd=tmp_path)
+        assert code == 0, errors
+        return dict(zip(map(str, cases), json.loads(out), strict=True))
+
+    return measured
 
 
 def comparable(case):
@@ -59,56 +71,56 @@ ARGNN_CASES = [
 ]
 
 
-def trained_alike(tmp_path, cases):
+def trained_alike(differences, cases):
     """Train argnn or others here and there."""
     cases = [comparable({"trial": False, **case}) for case in cases]
-    require_equal(differences(tmp_path, "ARGNNClassifier", cases))
+    require_equal(differences("ARGNNClassifier", cases))
 
 
 @pytest.mark.slow
-def test_some_methods_train(tmp_path):
+def test_some_methods_train(differences):
     rivals = [{"model": name} for name in ("gat", "hgcn")]
-    trained_alike(tmp_path, [*ARGNN_CASES[: len(PRESETS)], ARGNN_CASES[-1], *rivals])
+    trained_alike(differences, [*ARGNN_CASES[: len(PRESETS)], ARGNN_CASES[-1], *rivals])
 
 
 @pytest.mark.torture
-def test_argnn_trains_with_every_metric_and_shape(tmp_path):
-    trained_alike(tmp_path, ARGNN_CASES)
+def test_argnn_trains_with_every_metric_and_shape(differences):
+    trained_alike(differences, ARGNN_CASES)
 
 
 @pytest.mark.torture
-def test_all_rivals_train(tmp_path):
-    trained_alike(tmp_path, [{"model": name} for name in MODELS if name != "argnn"])
+def test_all_rivals_train(differences):
+    trained_alike(differences, [{"model": name} for name in MODELS if name != "argnn"])
 
 
 @pytest.mark.slow
-def test_links_train(tmp_path):
+def test_links_train(differences):
     cases = [comparable({"model": name}) for name in ("argnn", "gcn")]
-    require_equal(differences(tmp_path, "ARGNNLinkPredictor", cases))
+    require_equal(differences("ARGNNLinkPredictor", cases))
 
 
 @pytest.mark.slow
-def test_weights_of_edges_and_numbers(tmp_path):
+def test_weights_of_edges_and_numbers(differences):
     weighted = [{"weighted": True, "trial": False, "model": name} for name in ("argnn", "gat")]
-    require_equal(differences(tmp_path, "ARGNNClassifier", [*map(comparable, weighted)]))
-    require_equal(differences(tmp_path, "ARGNNRegressor", [comparable({"model": "gcn"})]))
+    require_equal(differences("ARGNNClassifier", [*map(comparable, weighted)]))
+    require_equal(differences("ARGNNRegressor", [comparable({"model": "gcn"})]))
 
 
-def test_dropout_is_drawn_there(tmp_path):
-    (found,) = differences(tmp_path, "ARGNNClassifier", [{"model": "gcn"}]).values()
+def test_dropout_is_drawn_there(differences):
+    (found,) = differences("ARGNNClassifier", [{"model": "gcn"}]).values()
     assert isinstance(found, float)
 
 
-def run_commands(folder, *commands):
+def run_commands(operations, folder, *commands):
     """Exit codes and last words of commands in a process of their own."""
     words = json.dumps([command.split() for command in commands])
-    code, out, errors = run_forked(print_exit_codes, words, str(folder), cwd=folder)
+    code, out, errors = run_forked(print_exit_codes, operations, words, str(folder), cwd=folder)
     assert code == 0, errors
     return json.loads(out)
 
 
 @pytest.mark.slow
-def test_commands_train_predict_and_draw(tmp_path):
+def test_commands_train_predict_and_draw(operations, tmp_path):
     few = "--epochs 6 --no-trial --device mps --checkpoint-every 3"
     commands = (
         f"train mixed --out run {few}",
@@ -116,7 +128,8 @@ def test_commands_train_predict_and_draw(tmp_path):
         "analyze run --out page.html",
         f"train mixed --task link --model gcn --out links {few}",
     )
-    for command, (code, words) in zip(commands, run_commands(tmp_path, *commands), strict=True):
+    ended = run_commands(operations, tmp_path, *commands)
+    for command, (code, words) in zip(commands, ended, strict=True):
         assert code == 0, f"{command}: {words}"
     assert (tmp_path / "answers.csv").exists()
     assert (tmp_path / "page.html").exists()
