@@ -15,12 +15,13 @@ from pathlib import Path
 
 from .crafted_arguments import COMMANDS, FILES
 from .damage import FOREIGN, WRITTEN, Target, flipped, mutated
+from .moments import Moment, interrupting
 from .process import Ended, Place
 from .world import GROWING, QUICK, SLOW, World, contents, essence, words
 
 Attack = Callable[[World, random.Random, int], Iterator[tuple[str, str]]]
 NOBODY = 65534
-_FORCED = ("predict", "analyze", "figures", "export")
+_FORCED = ("predict", "analyze", "figures", "export", "convert", "generate")
 _POLITE = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -80,6 +81,37 @@ def kills(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, s
         else:
             end = _continued(name, place, world)
         yield f"{name}, {how.name} after {pause:.2f} s", end
+
+
+def interrupted(
+    world: World,
+    name: str,
+    place: Place,
+    moment: Moment,
+    number: int = signal.SIGINT,
+    again: bool = True,
+) -> str:
+    """A command is interrupted at a moment, and goes on: one line, the right code, no remains."""
+    ended = place.end(
+        place.begin(words(name, world.inputs.here), prepare=interrupting(moment, number))
+    )
+    line, *more = ended.err.splitlines() or [""]
+    left = [*place.tmp.iterdir(), *place.here.rglob(".*"), *place.cache.rglob(".*")]
+    if ended.code == 0:
+        return "the interrupt was lost"
+    if ended.code != 128 + number:
+        return f"ends with {ended.kind}"
+    if more or not line.startswith("argnn: error: interrupted"):
+        return f"says {ended.err[:500]}"
+    if left:
+        return f"left {left[0].relative_to(place.root)}"
+    found = contents(place.here)
+    if "nothing was written" in line and found:
+        return f"says that nothing was written, not {min(found)}"
+    if again:
+        return _continued(name, place, world)
+    cut = _cut_file(place, world.whole(name).files)
+    return f"{cut} is there, but not whole" if cut else "same"
 
 
 def _targets(world: World, known: dict[str, Target]) -> list[tuple[str, Target]]:

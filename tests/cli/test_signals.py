@@ -220,6 +220,43 @@ def test_interrupt_that_a_library_swallows(argnn, usual_handlers, monkeypatch):
     assert (done.code, done.err) == (130, said)
 
 
+def test_interrupt_that_a_library_swallows_for_good(argnn, usual_handlers, monkeypatch):
+    def swallow():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        return []
+
+    monkeypatch.setattr("argnn.settings.catalog.model_rows", swallow)
+    done = argnn("models", "--json")
+    said = "argnn: error: interrupted; what was finished before is kept\n"
+    assert (done.code, done.err) == (143, said)
+
+
+def test_interrupted_when_the_work_is_over(argnn, usual_handlers, monkeypatch):
+    def interrupt(*_):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("argnn.cli.logger.debug", interrupt)
+    done = argnn("generate", "store", "--nodes=99", "--edges=99")
+    said = "argnn: error: interrupted; what was finished before is kept\n"
+    assert (done.code, done.err) == (130, said)
+    assert Path("store").is_dir()
+
+
+def test_nothing_is_said_of_objects_that_an_interrupt_left_half_made(usual_handlers, capsys):
+    class HalfMade:
+        def __init__(self):
+            signal.raise_signal(signal.SIGINT)
+            self.file = None
+
+        def __del__(self):
+            self.file.close()  # as ZipFile does
+
+    with ending_as_interrupts(), contextlib.suppress(KeyboardInterrupt):
+        HalfMade()
+    assert capsys.readouterr().err == ""
+
+
 def test_interrupted_while_it_is_imported():
     code = """
 import signal, sys
