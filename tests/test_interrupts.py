@@ -137,9 +137,9 @@ def test_results_file(case, tmp_path):
         with ResultsFile(path):
             pass
 
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     interrupt_at_every_moment(prepare, check)
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def children() -> list[int]:
@@ -217,10 +217,15 @@ def test_signals_are_as_before_when_a_process_was_started():
 def test_a_process_is_started_whole_where_another_thread_gets_the_signal(monkeypatch):
     monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: set())
     begun, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt), children_ignoring_interrupts():
+
+    def start():
+        with children_ignoring_interrupts():
             signal.raise_signal(signal.SIGINT)
             begun.append("whole")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
     finally:
         signal.signal(signal.SIGINT, before)
     assert begun

@@ -52,6 +52,8 @@ def scratch_folder(parent: Path, prefix: str = ".writing-") -> Iterator[Path]:
             with interrupts_put_off():
                 shutil.rmtree(folder, ignore_errors=True)
             raise
+        if os.path.lexists(folder):
+            logger.warning("%s: cannot be removed, and is not needed any more", folder)
 
 
 def private_folders(kind: str, *first: Path, make: bool = False) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 #: Those that a program may handle; the last one is Ctrl-C, whose usual handler comes back last.
-_PUT_OFF = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_PUT_OFF: tuple[int, ...] = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 @contextmanager

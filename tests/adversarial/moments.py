@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -24,6 +24,8 @@ _PARTS_OF_PYTHON = (
 _PACKAGE = f"{os.sep}argnn{os.sep}"
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 
+#: What a process writes to its errors when the moment has come.
+REACHED = "(reached)"
 #: A place in the code: file, function, instruction, what happens there, and who of us called it.
 Moment = tuple[Any, ...]
 
@@ -91,12 +93,23 @@ def recording(path: Path) -> Callable[[], None]:
 
 def interrupting(moment: Moment, number: int = signal.SIGINT) -> Callable[[], None]:
     """What a process calls to get a signal at a moment."""
-    return lambda: sys.setprofile(Watch(moment, lambda: signal.raise_signal(number)))
+
+    def act() -> None:
+        os.write(2, REACHED.encode())
+        signal.raise_signal(number)
+
+    return lambda: sys.setprofile(Watch(moment, act))
 
 
-def recorded(path: Path) -> list[tuple[Moment, int]]:
-    """What :func:`recording` wrote: each moment, and how often it was reached."""
-    return [(tuple(moment), count) for moment, count in json.loads(path.read_text())]
+def recorded(path: Path) -> list[Moment]:
+    """What :func:`recording` wrote: the first and the last time of each moment of the command."""
+    found = [(tuple(moment), count) for moment, count in json.loads(path.read_text())]
+    return [
+        (*moment, time)
+        for moment, count in found
+        if _PACKAGE in moment[0] + moment[5]  # others are those of the test's own
+        for time in sorted({1, count})
+    ]
 
 
 def described(moment: Moment) -> str:
@@ -108,8 +121,3 @@ def described(moment: Moment) -> str:
     by = f" for {Path(caller).name}:{line}" if caller else ""
     times = f", time {count[0]}" if count else ""
     return f"{where} {function}+{at} {what}{by}{times}"
-
-
-def ends(found: Iterable[tuple[Moment, int]]) -> list[Moment]:
-    """The first and the last time of each place."""
-    return [(*moment, n) for moment, count in found for n in sorted({1, count})]

@@ -15,7 +15,7 @@ from argnn.files import read_json
 from argnn.runs.machine import ending_as_interrupts
 from argnn.runs.pool import graphs_for_worker
 from argnn.store.run_folder import RunFolder
-from forked import PATIENCE, Forked, command_that_forks, run_forked
+from forked import PATIENCE, Forked, code, command_that_forks, run_forked
 
 pytestmark = pytest.mark.slow
 
@@ -415,6 +415,24 @@ def test_output_that_cannot_be_written(target):
         assert "No space left on device" in done.stderr
     else:
         assert done.stderr == ""
+
+
+CLOSED = """
+import os, sys
+from argnn.__main__ import main
+number, *sys.argv[1:] = sys.argv[1:]
+os.close(int(number))
+setattr(sys, "stdout" if number == "1" else "stderr", None)
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.torture)])
+def test_standard_stream_that_is_closed(small_npz, tmp_path, cache, number):
+    """A file that is opened next must not get the number of such a stream."""
+    words = ("inspect", small_npz(), "--json")
+    done = run_forked(code, CLOSED.lstrip(), number, *words, cwd=tmp_path)
+    assert (done[0], done[2]) == (0, "")
 
 
 def test_resume_with_other_code_is_told_and_recorded(argnn, monkeypatch, caplog):
