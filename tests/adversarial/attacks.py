@@ -107,6 +107,8 @@ def _stopped(name: str, place: Place, world: World, pid: int, how: signal.Signal
     if ended.code == 0 and REACHED not in ended.err:
         return "same"  # moments of waiting are not in every run
     first, *more = ended.err.replace(REACHED, "").splitlines() or [""]
+    if (ended.code, first) == (-how, ""):  # before the command had begun, or after its end
+        return _continued(name, place, world)
     if ended.code != 128 + how:
         return f"not interrupted: {ended.kind}"
     if more or not first.startswith("argnn: error: interrupted"):
