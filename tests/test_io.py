@@ -17,13 +17,13 @@ from argnn.files import (
     read_checked,
     read_json,
     read_tensors,
-    scratch_folder,
     tensors_digest,
     write_checked,
     write_json,
     write_output,
     write_tensors,
 )
+from argnn.folders import scratch_folder
 from argnn.store.run_folder import (
     RunFolder,
     create_run,

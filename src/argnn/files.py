@@ -9,11 +9,9 @@ import json
 import logging
 import math
 import os
-import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -23,7 +21,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from argnn.errors import RunError
-from argnn.folders import cache_root
+from argnn.folders import cache_root, scratch_folder
+from argnn.interrupts import interrupts_put_off
 from argnn.wording import shortened
 
 logger = logging.getLogger(__name__)
@@ -63,27 +62,6 @@ def write_output(path: Path, content: bytes, *, force: bool) -> None:
     _write(path, content, place)
 
 
-@contextmanager
-def scratch_folder(parent: Path) -> Iterator[Path]:
-    """A folder for unfinished files, which goes away however the block ends.
-
-    Unlike of ``tempfile.TemporaryDirectory``, nothing stays of it where Ctrl-C comes right after it
-    was made, or once while it is removed.
-    """
-    folder = parent / f".writing-{secrets.token_hex(4)}"
-    try:
-        folder.mkdir(mode=0o700)
-        yield folder
-    finally:
-        try:
-            shutil.rmtree(folder)
-        except FileNotFoundError:
-            pass
-        except KeyboardInterrupt:  # it may be gone already, which must not hide the interrupt
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-
 def _write(path: Path, content: bytes, place: Callable[[Path, Path], object]) -> None:
     """Write a temporary file beside ``path``, then let ``place`` move it there."""
     try:
@@ -106,22 +84,28 @@ def _place_at_free_path(finished: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
-        path.open("x").close()
-        finished.replace(path)
+        with interrupts_put_off():
+            path.open("x").close()
+            try:
+                finished.replace(path)
+            except BaseException:
+                path.unlink()
+                raise
 
 
 def place_folder(finished: Path, path: Path, aside: Path) -> None:
     """Give a finished folder its name; an older one waits at ``aside`` until it is there."""
-    shutil.rmtree(aside, ignore_errors=True)
-    try:
-        if path.exists():
-            path.replace(aside)
-        finished.replace(path)
-    except BaseException:
-        if aside.exists() and not path.exists():
-            aside.replace(path)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
+    with interrupts_put_off():
+        shutil.rmtree(aside, ignore_errors=True)
+        try:
+            if path.exists():
+                path.replace(aside)
+            finished.replace(path)
+        except BaseException:
+            if aside.exists() and not path.exists():
+                aside.replace(path)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def make_folder(path: Path) -> None:

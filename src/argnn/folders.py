@@ -1,15 +1,18 @@
-"""Where argnn keeps what can be made again, and code that nobody else may have written."""
+"""Where argnn keeps what can be made again, unfinished files, and code that it alone may write."""
 
 import logging
 import os
+import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 from argnn.errors import DataError
+from argnn.interrupts import interrupts_put_off
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +30,30 @@ def cache_root() -> Path:
         return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "argnn"
     except RuntimeError as error:
         raise DataError(f"{error} Set ARGNN_CACHE to a folder that can be written.") from error
+
+
+@contextmanager
+def scratch_folder(parent: Path, prefix: str = ".writing-") -> Iterator[Path]:
+    """A folder for unfinished files, which goes away however the block ends.
+
+    Unlike of ``tempfile.TemporaryDirectory``, nothing stays of it where Ctrl-C comes right after it
+    was made, or while it is removed. Nor can an error of its removal hide the interrupt:
+    ``shutil.rmtree`` raises one if Ctrl-C comes right after it has closed a folder.
+    """
+    folder = parent / f"{prefix}{secrets.token_hex(4)}"
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        try:
+            with interrupts_put_off():
+                shutil.rmtree(folder, ignore_errors=True)
+        except BaseException:
+            with interrupts_put_off():
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if os.path.lexists(folder):
+            logger.warning("%s: cannot be removed, and is not needed any more", folder)
 
 
 def private_folders(kind: str, *first: Path, make: bool = False) -> Iterator[Path]:

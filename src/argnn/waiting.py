@@ -52,10 +52,11 @@ def short_waits() -> Iterator[None]:
         over.wait()
 
     holder = Thread(target=hold, name="argnn short waits", daemon=True)
-    holder.start()
     try:
+        holder.start()
         helped.wait()
         yield
     finally:
         over.set()
-        holder.join()
+        if holder.is_alive():
+            holder.join()

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from .crafted_arguments import COMMANDS, FILES
 from .damage import FOREIGN, WRITTEN, Target, flipped, mutated
+from .moments import REACHED, Moment, described, interrupting, recorded, recording
 from .process import Ended, Place
 from .world import GROWING, QUICK, SLOW, World, contents, essence, words
 
 Attack = Callable[[World, random.Random, int], Iterator[tuple[str, str]]]
 NOBODY = 65534
-_FORCED = ("predict", "analyze", "figures", "export")
+_FORCED = ("predict", "analyze", "figures", "export", "convert", "generate")
 _POLITE = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -80,6 +81,43 @@ def kills(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, s
         else:
             end = _continued(name, place, world)
         yield f"{name}, {how.name} after {pause:.2f} s", end
+
+
+def interrupts(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, str]]:
+    """Every command is interrupted at a moment in its code, then goes on; nothing may remain."""
+    known: dict[str, list[Moment]] = {}
+    for number, place in zip(range(count), _places(world), strict=False):
+        name = QUICK[-1 - number % len(QUICK)]
+        if name not in known:
+            world.whole(name)  # imports what is not imported yet
+            path = place.root / "moments.json"
+            place.end(place.begin(words(name, world.inputs.here), prepare=recording(path)))
+            known[name] = recorded(path)
+            shutil.rmtree(place.root)
+            place = Place(place.root)
+        moment, how = rng.choice(known[name]), rng.choice(_POLITE)
+        begin = place.begin(words(name, world.inputs.here), prepare=interrupting(moment, how))
+        yield f"{name}, {how.name} {described(moment)}", _stopped(name, place, world, begin, how)
+
+
+def _stopped(name: str, place: Place, world: World, pid: int, how: signal.Signals) -> str:
+    """Whether an interrupted command ends as it should, says what is true, and goes on."""
+    ended = place.end(pid)
+    left = [*place.tmp.iterdir(), *place.here.rglob(".*"), *place.cache.rglob(".*")]
+    if ended.code == 0 and REACHED not in ended.err:
+        return "same"  # moments of waiting are not in every run
+    first, *more = ended.err.replace(REACHED, "").splitlines() or [""]
+    if (ended.code, first) == (-how, ""):  # before the command had begun, or after its end
+        return _continued(name, place, world)
+    if ended.code != 128 + how:
+        return f"not interrupted: {ended.kind}"
+    if more or not first.startswith("argnn: error: interrupted"):
+        return f"says {ended.err[:500]}"
+    if left:
+        return f"left {left[0].relative_to(place.root)}"
+    if "nothing was written" in first and (found := contents(place.here)):
+        return f"says that nothing was written, not {min(found)}"
+    return _continued(name, place, world)
 
 
 def _targets(world: World, known: dict[str, Target]) -> list[tuple[str, Target]]:
@@ -225,6 +263,7 @@ def pairs(world: World, rng: random.Random, count: int) -> Iterator[tuple[str, s
 #: Attacks, and how many cases of each are tried.
 ATTACKS: dict[str, tuple[Attack, int]] = {
     "kills": (kills, 160),
+    "interrupts": (interrupts, 320),
     "flips": (flips, 700),
     "mutations": (mutations, 1400),
     "crafted": (crafted, 1000),

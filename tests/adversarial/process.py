@@ -11,9 +11,10 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 #: What a command may take beyond its imports where its input is not to be trusted.
 MEMORY, CPU_SECONDS = 2 << 30, 60
@@ -70,16 +71,29 @@ class Place:
         return Place(root)
 
     def begin(
-        self, words: Sequence[str], *, name: str = "first", user: int = 0, limited: bool = False
+        self,
+        words: Sequence[str],
+        *,
+        name: str = "first",
+        user: int = 0,
+        limited: bool = False,
+        prepare: Callable[[], None] = lambda: None,
     ) -> int:
-        """Start a command; returns the number of its process."""
+        """Start a command; returns the number of its process, which calls ``prepare`` first."""
         sys.stdout.flush()
         pid = os.fork()
         if not pid:
-            self._become(words, name, user, limited)
+            self._become(words, name, user, limited, prepare)
         return pid
 
-    def _become(self, words: Sequence[str], name: str, user: int, limited: bool) -> None:
+    def _become(
+        self,
+        words: Sequence[str],
+        name: str,
+        user: int,
+        limited: bool,
+        prepare: Callable[[], None],
+    ) -> None:
         code: object = 70
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -101,7 +115,6 @@ class Place:
                 resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             import argnn.__main__ as program
-            from argnn.cli import main
 
             sys.modules["__main__"] = program  # what processes that it starts import again
             (self.root / f"{name}.begun").touch()
@@ -110,7 +123,9 @@ class Place:
                 os.setgroups([])
                 os.setgid(user)
                 os.setuid(user)
-            main(words)
+            sys.argv = ["argnn", *words]
+            prepare()
+            program.main()
         except SystemExit as stopped:
             code = stopped.code
         except BaseException:
@@ -157,9 +172,9 @@ class Place:
         code = os.waitstatus_to_exitcode(status)
         return Ended(code, out, err) if not note else Ended(99, out, f"{note}; {err}")
 
-    def run(self, words: Sequence[str], *, user: int = 0, limited: bool = False) -> Ended:
-        """Run a command to its end."""
-        return self.end(self.begin(words, user=user, limited=limited))
+    def run(self, words: Sequence[str], **how: Any) -> Ended:
+        """Run a command to its end; ``how`` is for :meth:`begin`."""
+        return self.end(self.begin(words, **how))
 
 
 def adopt_orphans() -> None:

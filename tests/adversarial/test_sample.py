@@ -19,7 +19,7 @@ def test_sample_of_all_attacks(tmp_path):
     words = ("--count=1", "--jobs=1")
     done, out, errors = run_forked(code, ALL, *words, cwd=tmp_path, TMPDIR=str(tmp_path))
     assert (done, errors) == (0, ""), out + errors
-    for attack in ("kills", "flips", "mutations", "crafted", "two at once"):
+    for attack in ("kills", "interrupts", "flips", "mutations", "crafted", "two at once"):
         assert f"| {attack} | 1 | " in out
     assert not list(tmp_path.glob("argnn-torture-*"))
 

@@ -32,6 +32,10 @@ TASKS = {
     "analyze": "analyze {i}/run --out={o}page.html --tables={o}tables",
     "figures": "figures {i}/run --format=svg --out={o}figures",
     "export": "export {i}/run --out={o}model.pt2",
+    "convert": "convert {i}/csv {o}store",
+    "generate": "generate {o}store --nodes=400 --edges=1600 --seed=3",
+    "compare": "compare {i}/small.npz --models=gcn --epochs=2 --recipes=1 --workers=1 --split=0 "
+    "--out={o}compared",
     "table": "table {i}/rows.jsonl --out={o}table.md",
     "inspect": "inspect {i}/graphml.graphml --json",
     "datasets": "datasets --json",

@@ -15,7 +15,7 @@ from argnn.files import read_json
 from argnn.runs.machine import ending_as_interrupts
 from argnn.runs.pool import graphs_for_worker
 from argnn.store.run_folder import RunFolder
-from forked import PATIENCE, Forked, command_that_forks, run_forked
+from forked import PATIENCE, Forked, code, command_that_forks, run_forked
 
 pytestmark = pytest.mark.slow
 
@@ -220,6 +220,43 @@ def test_interrupt_that_a_library_swallows(argnn, usual_handlers, monkeypatch):
     assert (done.code, done.err) == (130, said)
 
 
+def test_interrupt_that_a_library_swallows_for_good(argnn, usual_handlers, monkeypatch):
+    def swallow():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        return []
+
+    monkeypatch.setattr("argnn.settings.catalog.model_rows", swallow)
+    done = argnn("models", "--json")
+    said = "argnn: error: interrupted; what was finished before is kept\n"
+    assert (done.code, done.err) == (143, said)
+
+
+def test_interrupted_when_the_work_is_over(argnn, usual_handlers, monkeypatch):
+    def interrupt(*_):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("argnn.cli.logger.debug", interrupt)
+    done = argnn("generate", "store", "--nodes=99", "--edges=99")
+    said = "argnn: error: interrupted; what was finished before is kept\n"
+    assert (done.code, done.err) == (130, said)
+    assert Path("store").is_dir()
+
+
+def test_nothing_is_said_of_objects_that_an_interrupt_left_half_made(usual_handlers, capsys):
+    class HalfMade:
+        def __init__(self):
+            signal.raise_signal(signal.SIGINT)
+            self.file = None
+
+        def __del__(self):
+            self.file.close()  # as ZipFile does
+
+    with ending_as_interrupts(), contextlib.suppress(KeyboardInterrupt):
+        HalfMade()
+    assert capsys.readouterr().err == ""
+
+
 def test_interrupted_while_it_is_imported():
     code = """
 import signal, sys
@@ -378,6 +415,24 @@ def test_output_that_cannot_be_written(target):
         assert "No space left on device" in done.stderr
     else:
         assert done.stderr == ""
+
+
+CLOSED = """
+import os, sys
+from argnn.__main__ import main
+number, *sys.argv[1:] = sys.argv[1:]
+os.close(int(number))
+setattr(sys, "stdout" if number == "1" else "stderr", None)
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.torture)])
+def test_standard_stream_that_is_closed(small_npz, tmp_path, cache, number):
+    """A file that is opened next must not get the number of such a stream."""
+    words = ("inspect", small_npz(), "--json")
+    done = run_forked(code, CLOSED.lstrip(), number, *words, cwd=tmp_path)
+    assert (done[0], done[2]) == (0, "")
 
 
 def test_resume_with_other_code_is_told_and_recorded(argnn, monkeypatch, caplog):

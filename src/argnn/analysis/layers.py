@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 from torch_geometric.data import Data
 
 from argnn.functional.neighborhood import edges_of
+from argnn.interrupts import interrupts_put_off
 from argnn.nn import ARGNN, MESSAGE_FORMS, AbstractNodeModel
 
 
@@ -67,12 +69,12 @@ def learned_layers(model: AbstractNodeModel, graph: Data) -> list[Layer]:
 def observed(model: ARGNN, graph: Data) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """The inputs of each layer, the states for the read-out, and the metrics, without dropout."""
     entered: list[Tensor] = []
-    hooks = [
-        conv.register_forward_pre_hook(lambda _, inputs: entered.append(inputs[0]))
-        for conv in model.convs
-    ]
+    hooks: list[RemovableHandle] = []
     training = model.training
     try:
+        for conv in model.convs:
+            with interrupts_put_off():
+                hooks += [conv.register_forward_pre_hook(lambda _, x: entered.append(x[0]))]
         states, metrics = model.eval().hidden_states(graph.x, edges_of(graph))
     finally:
         model.train(training)

@@ -21,7 +21,7 @@ from argnn.cli import (  # noqa: F401 - importing a command registers it
     train,
     tune,
 )
-from argnn.cli.app import EXAMPLE, NOTHING, InterruptedWorkError, app, complain
+from argnn.cli.app import EXAMPLE, FINISHED, NOTHING, InterruptedWorkError, app, complain
 from argnn.errors import ArgnnError
 from argnn.runs.machine import ending_as_interrupts, noting_ctrl_c
 from argnn.runs.ranks import is_leader, leave_process, meeting
@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _exit_code(arguments: Sequence[str] | None, signals: Sequence[int]) -> int:
+    ended: list[str] = []  # the command, when its work is over
     try:
         logging.basicConfig(format="argnn: %(message)s")
         logging.getLogger("argnn").setLevel(logging.INFO)
@@ -51,34 +52,40 @@ def _exit_code(arguments: Sequence[str] | None, signals: Sequence[int]) -> int:
         with meeting():
             if not is_leader():
                 return _followed()
-            code = app(args=list(words) or ["--help"], prog_name="argnn", standalone_mode=False)
+            how = {"prog_name": "argnn", "standalone_mode": False, "obj": ended}
+            code = app(args=list(words) or ["--help"], **how)
         logger.debug("argnn %s: %.1f s in all", __version__, time.monotonic() - began)
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
     except KeyboardInterrupt:
-        complain(f"interrupted; {NOTHING}")
-        code = _INTERRUPTED
+        complain(f"interrupted; {FINISHED if ended else NOTHING}")
+        return _INTERRUPTED
     except InterruptedWorkError as error:
         complain(f"interrupted; {error}")
-        code = _INTERRUPTED
-    except ArgnnError as error:
+        return _INTERRUPTED
+    except Exception as error:
+        if not signals:
+            return _told(error)
+        code = error  # a library has swallowed the interrupt, and broke down later
+    if signals:
+        complain(f"interrupted; {FINISHED}")
+        return _INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _told(error: Exception) -> int:
+    """Say in a line what the user can mend; any other error is one of the program."""
+    if isinstance(error, ArgnnError):
         for line in error.lines:
             complain(line)
-        code = 2
-    except OSError as error:
+    elif isinstance(error, OSError):
         complain(_words(error))
-        code = 2
-    except Exception as error:
-        # Typer brings a copy of click along, or uses the installed one; both errors have this.
-        if hasattr(error, "format_message"):
-            complain(_usage_words(error))
-            code = 2
-        elif signals:  # a library has swallowed the interrupt, and broke down later
-            complain("interrupted; what was finished before is kept")
-            code = _INTERRUPTED
-        else:
-            raise
-    return code if isinstance(code, int) else 0
+    # Typer brings a copy of click along, or uses the installed one; both errors have this.
+    elif hasattr(error, "format_message"):
+        complain(_usage_words(error))
+    else:
+        raise error
+    return 2
 
 
 def _followed() -> int:

@@ -21,6 +21,7 @@ _PLAIN_WIDTH = 120
 _LONGEST_ERROR = 900
 EXAMPLE = "Example: "
 NOTHING = "nothing was written"
+FINISHED = "what was finished before is kept"
 #: Options and arguments that name what a command writes, which it puts in its place whole.
 _OUTPUTS = ("out", "tables", "diagram", "json_file", "store", "plots")
 
@@ -60,6 +61,8 @@ def command(
             with writing(*(given.get(name) for name in _OUTPUTS)):
                 known = {name: given[name] for name in wanted}
                 function(**known, **({"given": options.Given(**given)} if "given" in named else {}))
+            if given["context"].obj is not None:
+                given["context"].obj.append(function.__name__)
 
         guarded.__signature__ = asked  # type: ignore[attr-defined]
         return app.command(epilog=EXAMPLE + example, rich_help_panel=heading)(guarded)

@@ -4,7 +4,6 @@ import hashlib
 import io
 import logging
 import os
-import tempfile
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -17,7 +16,7 @@ from argnn.data.cache import store_graph, stored_graph, writable_folder
 from argnn.data.raw_files import RawFiles, chosen_root, raw_folder, read_raw_files
 from argnn.data.specs import SHA256, DatasetSpec
 from argnn.errors import DataError
-from argnn.folders import cache_root
+from argnn.folders import cache_root, scratch_folder
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +63,8 @@ def download(spec: DatasetSpec, folder: Path) -> None:
     urls = {name: _url(spec, name) for name in spec.raw_files}
     store = pooch.create(writable_folder(folder), "", registry=SHA256[spec.name], urls=urls)
     words, level = pooch.get_logger(), pooch.get_logger().level
-    words.setLevel(logging.WARNING)  # else it prints a line for every file
     try:
+        words.setLevel(logging.WARNING)  # else it prints a line for every file
         for name in spec.raw_files:
             Path(store.fetch(name)).chmod(0o644)  # pooch lets only its own user read a file
     except Exception as error:  # every network library has its own errors
@@ -114,9 +113,9 @@ def check_counts(spec: DatasetSpec, graph: Data) -> None:
 
 
 def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
-    with tempfile.TemporaryDirectory(dir=writable_folder(cache_root())) as root:
+    with scratch_folder(writable_folder(cache_root())) as root:
         try:
-            folder = Path(root) / spec.folder
+            folder = root / spec.folder
             folder.mkdir(parents=True)
             for name, content in files.items():
                 (folder / name).write_bytes(content)
@@ -124,7 +123,7 @@ def _processed(spec: DatasetSpec, files: RawFiles) -> Data:
             nowhere = io.StringIO()
             with redirect_stdout(nowhere), redirect_stderr(nowhere), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                graph: Data = _pyg_dataset(spec, Path(root))[0]
+                graph: Data = _pyg_dataset(spec, root)[0]
         except OSError as error:
             raise DataError(f"{spec.name}: cannot write to {root}: {error.strerror}") from error
         except Exception as error:  # PyG may fail in any way

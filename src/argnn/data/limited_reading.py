@@ -17,7 +17,6 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile
@@ -33,6 +32,7 @@ from argnn.data.import_graph import ImportedGraph
 from argnn.data.import_options import NoFeaturesError
 from argnn.data.tables import too_large
 from argnn.errors import ConfigError, DataError, ProblemsError
+from argnn.interrupts import interrupts_put_off
 
 #: Bytes of memory for any file, and how many more for each byte of the file.
 _BASE, _PER_BYTE = 1 << 30, 50
@@ -102,26 +102,50 @@ def _read_answer(answer: IO[bytes], path: Path, status: int) -> ImportedGraph:
 
 
 def _run_child(work: Callable[[], None]) -> int:
+    children: list[int] = []  # none after it has ended
+    try:
+        # Ctrl-C must not find a child that nobody knows of; in it, it would end what the parent
+        # has begun.
+        with interrupts_put_off():
+            children.append(_forked(work))
+        status = _status(children)
+    except BaseException:
+        with interrupts_put_off():
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+            _status(children)
+        raise
+    return status
+
+
+def _forked(work: Callable[[], None]) -> int:
+    """Begin a child process that does some work."""
     with warnings.catch_warnings():
         # Python warns of threads, which a fork does not copy; the child uses none.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
-    if child == 0:
+        if child:
+            return child
         try:
             # Garbage of the parent stays: to free an object of Ray takes a lock of one of its
             # threads, for which the child would wait for ever.
             gc.freeze()
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent will end the child
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             work()
         finally:
             os._exit(0)
-    try:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    except BaseException:
-        with suppress(ProcessLookupError, ChildProcessError):  # it had just ended
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        raise
+
+
+def _status(children: list[int]) -> int:
+    """Wait for the child, if there is one, and take it off the list."""
+    status = 0
+    for child in children:
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        with interrupts_put_off():
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            children.clear()
+    return status
 
 
 def _answer(

@@ -76,8 +76,7 @@ def whole_or_not(
             with short_waits():
                 return fit(self, *args, **kwargs)
         except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            self.__dict__ = before  # in one step: another Ctrl-C may come
             raise
 
     return fitted

@@ -12,7 +12,6 @@ import logging
 import os
 import pickle
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,7 +26,7 @@ from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
 
 from argnn.errors import ConfigError
-from argnn.folders import is_own, private_folders, warn_once
+from argnn.folders import is_own, private_folders, scratch_folder, warn_once
 
 logger = logging.getLogger(__name__)
 
@@ -81,8 +80,8 @@ class KeptKernel(NullCache):
         name = self._name(signature, result.codegen)
         for folder in _folders(make=True):
             try:
-                with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                    unfinished = Path(scratch) / name
+                with scratch_folder(folder) as scratch:
+                    unfinished = scratch / name
                     unfinished.touch(mode=0o600)
                     unfinished.write_bytes(self._digest(name, payload) + payload)
                     unfinished.replace(folder / name)

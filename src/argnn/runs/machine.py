@@ -10,9 +10,9 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -20,6 +20,7 @@ from threading import Timer, current_thread, main_thread
 from types import FrameType
 from typing import Any
 
+from argnn.interrupts import interrupts_put_off
 from argnn.version import __version__
 
 
@@ -43,8 +44,8 @@ def using_threads(count: int) -> Iterator[None]:
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(count)
     try:
+        torch.set_num_threads(count)
         yield
     finally:
         torch.set_num_threads(before)
@@ -93,8 +94,8 @@ def step_memory_kept() -> Iterator[Callable[[], None]]:
             limit(0, -1)
         is_first = False
 
-    limit(_MOST_MAPPED_BLOCKS, 2**30)
     try:
+        limit(_MOST_MAPPED_BLOCKS, 2**30)
         yield step_done
     finally:
         limit(_MOST_MAPPED_BLOCKS, 2 * _LARGEST_KEPT_BLOCK)
@@ -161,7 +162,7 @@ def ending_as_interrupts() -> Iterator[list[int]]:
         signal.default_int_handler(number, frame)
 
     before, hook = _handle_ending(interrupt), sys.unraisablehook
-    sys.unraisablehook = _interrupt_again
+    sys.unraisablehook = partial(_interrupt_again, came)
     usual = signal.getsignal(signal.SIGINT)
     noted = usual is signal.default_int_handler and current_thread() is main_thread()
     if noted:
@@ -197,8 +198,11 @@ def noting_ctrl_c() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, usual)
 
 
-def _interrupt_again(lost: Any) -> None:
-    """Interrupt once more where Python lost an interrupt in a callback of a removed object."""
+def _interrupt_again(came: Sequence[int], lost: Any) -> None:
+    """Interrupt once more where Python lost an interrupt in a callback of a removed object.
+
+    After an interrupt nothing is said of objects that it left half made.
+    """
     if isinstance(lost.exc_value, KeyboardInterrupt) and current_thread() is main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         target = main_thread().ident
@@ -206,7 +210,7 @@ def _interrupt_again(lost: Any) -> None:
         timer = Timer(0.01, signal.pthread_kill, (target, signal.SIGINT))
         timer.daemon = True
         timer.start()
-    else:
+    elif not came:
         sys.__unraisablehook__(lost)
 
 
@@ -252,14 +256,16 @@ def children_ignoring_interrupts() -> Iterator[None]:
 
     Only the parent acts on these signals.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-    try:
-        # It must live as long as we do; and it would unblock Ctrl-C when it is started later.
-        resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    # Another thread of this process gets them all the same, and this one would be interrupted.
+    with interrupts_put_off():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+        try:
+            # It must live as long as we do; and it would unblock Ctrl-C when it is started later.
+            resource_tracker.ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scikit-learn", "safetensors")

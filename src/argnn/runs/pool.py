@@ -25,6 +25,7 @@ from torch_geometric.data import Data
 
 from argnn.errors import FORESEEN, ConfigError, RunError
 from argnn.files import read_tensors, write_tensors
+from argnn.folders import scratch_folder
 from argnn.nn import DECODERS, MESSAGE_FORMS, METRIC_SHAPES, METRICS, MODELS
 from argnn.runs.machine import (
     children_ignoring_interrupts,
@@ -203,7 +204,7 @@ def open_pool(
         elif workers == 1:
             pool = _Here(graphs, tell)
         else:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="argnn-")))
+            folder = stack.enter_context(scratch_folder(Path(tempfile.gettempdir()), "argnn-"))
             for digest, graph in graphs.items():
                 pack(graph, folder / digest)
             pool = _Processes(folder, workers, attempts, tell)

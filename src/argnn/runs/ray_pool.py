@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 import argnn
 from argnn.errors import ConfigError, RunError, package_needed
+from argnn.folders import scratch_folder
 from argnn.runs.machine import core_count, handlers_kept
 from argnn.runs.pool import Pool, PoolJob, TellEpoch, result_of
 from argnn.train.devices import on_cuda
@@ -84,9 +85,9 @@ def ray_session(workers: int | None, address: str | None) -> Iterator[int]:
     with ExitStack() as stack:
         if not ray.is_initialized():
             # Paths of sockets must be short.
-            place = "/tmp" if Path("/tmp").is_dir() else None
-            folder = tempfile.TemporaryDirectory(prefix="argnn-ray-", dir=place)
-            _start_ray(workers, address, stack.enter_context(folder))
+            place = Path("/tmp" if Path("/tmp").is_dir() else tempfile.gettempdir())
+            folder = stack.enter_context(scratch_folder(place, "argnn-ray-"))
+            _start_ray(workers, address, str(folder))
             stack.callback(ray.shutdown)
         yield max(1, int(ray.cluster_resources().get("CPU", 1)))
 

@@ -26,11 +26,11 @@ from argnn.files import (
     read_json,
     read_tensors,
     refuse_link,
-    scratch_folder,
     write_bytes,
     write_checked,
     write_tensors,
 )
+from argnn.folders import scratch_folder
 from argnn.nn import DECODERS, AbstractNodeModel, is_model_name
 from argnn.nn.graph_statistics import MADE_BEFORE, lacks_statistics
 from argnn.settings.options import ModelSpec, check_options, completed_options, seeded

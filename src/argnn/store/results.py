@@ -9,6 +9,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -138,12 +139,13 @@ class ResultsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.rows: list[Row] = []
-        self._file = -1
+        self._file: RawIOBase | None = None
 
     def __enter__(self) -> "ResultsFile":
+        # A number would stay open where Ctrl-C comes before it has a name; a file is closed.
         self._file = _opened(self.path)
         try:
-            lock(self._file, self.path)
+            lock(self._file.fileno(), self.path)
             content = self.path.read_bytes()
             rows, size = _parsed(content, self.path)
             self.rows = latest_rows(_without_digests(rows, self.path))
@@ -152,23 +154,22 @@ class ResultsFile:
             elif content and not content.endswith(b"\n"):
                 self._write(b"\n")
         except BaseException:
-            os.close(self._file)
+            self._file.close()
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        os.close(self._file)
+        assert self._file is not None  # it was opened
+        self._file.close()
 
     def _set_aside(self, content: bytes, size: int) -> None:
         """Move what follows the last whole line to another file, and only then cut it off."""
         aside = self.path.with_name(f"{self.path.name}.damaged-tail")
-        other = _opened(aside)
-        try:
+        with _opened(aside) as other:
             _write_whole(other, content[size:].rstrip(b"\n") + b"\n", aside)
-        finally:
-            os.close(other)
-        os.ftruncate(self._file, size)
-        os.fsync(self._file)
+        assert self._file is not None  # it was opened
+        self._file.truncate(size)
+        os.fsync(self._file.fileno())
         logger.warning("%s: its last line was cut off and is now in %s", self.path, aside)
 
     def append(self, row: Mapping[str, Any]) -> None:
@@ -176,6 +177,7 @@ class ResultsFile:
         self._write(encoded(row))
 
     def _write(self, content: bytes) -> None:
+        assert self._file is not None  # it was opened
         _write_whole(self._file, content, self.path)
 
 
@@ -192,19 +194,22 @@ def encoded(row: Mapping[str, Any]) -> bytes:
     return f"{text}\n".encode()
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path) -> RawIOBase:
     make_folder(path.parent)
-    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    return path.open("ab+", buffering=0)
 
 
-def _write_whole(file: int, content: bytes, path: Path) -> None:
-    """Write all or nothing: what a full disk took only in part is removed again."""
-    size = os.fstat(file).st_size
+def _write_whole(file: RawIOBase, content: bytes, path: Path) -> None:
+    """Write all or nothing: what a full disk took only in part, or not for sure, is removed."""
+    size = os.fstat(file.fileno()).st_size
     with naming(path):
-        if os.write(file, content) < len(content):
-            os.ftruncate(file, size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(file)
+        try:
+            if os.write(file.fileno(), content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
 
 
 def _parsed(content: bytes, path: Path) -> tuple[list[Row], int]:

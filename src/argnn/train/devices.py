@@ -78,8 +78,8 @@ def products_in(precision: str) -> Iterator[None]:
         yield
         return
     # The older of torch's two switches sets both, so that whoever reads the other finds the same.
-    matmul.allow_tf32 = True
     try:
+        matmul.allow_tf32 = True
         yield
     finally:
         matmul.allow_tf32 = False

@@ -27,7 +27,8 @@ from argnn.data import load as load_data
 from argnn.data.import_options import Columns
 from argnn.errors import ConfigError, RunError
 from argnn.estimators import load as load_model
-from argnn.files import place_folder, scratch_folder
+from argnn.files import place_folder
+from argnn.folders import scratch_folder
 from argnn.registry import suggestion
 from argnn.runs.progress import ComparisonProgress, console_for
 from argnn.settings.resolve import AUTO, IN_MEMORY, Request, data_name

@@ -244,8 +244,8 @@ def open_study(path: Path, search: "Search", *, parallel: bool) -> Iterator[Sear
     with path.open("ab") as file:
         lock(file, path)
         verbosity = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
         try:
+            optuna.logging.set_verbosity(optuna.logging.ERROR)
             study, storage = _loaded(path, json.loads(json.dumps(search.about())))
             opened = SearchStudy(study, storage, search, parallel)
             opened.give_up_running(died=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from argnn.data.graph_store.header import is_store
 from argnn.errors import RunError
 from argnn.files import lock, make_folder, place_folder, refuse_link, require_place
+from argnn.interrupts import interrupts_put_off
 
 
 def require_free(path: Path, force: bool) -> None:
@@ -34,26 +35,41 @@ def new_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
     make_folder(path.parent)
     working = path.parent / f".{path.name}.writing"
     with _locked(working):
-        try:
-            _put_back(path)
-            require_free(path, force)
-            _empty(working)
-            yield working
-            for file in [*working.iterdir(), working]:
-                _sync(file)
-            _place(working, path, force)
-            _sync(path.parent)
-        except BaseException:
-            shutil.rmtree(working, ignore_errors=True)
-            raise
+        _put_back(path)
+        require_free(path, force)
+        _empty(working)
+        yield working
+        for file in [*working.iterdir(), working]:
+            _sync(file)
+        _place(working, path, force)
+        _sync(path.parent)
 
 
 @contextmanager
 def _locked(working: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which is made if it is not there."""
+    """Hold the lock of a folder, which is made if it is not there.
+
+    It is removed if it still has this name in the end.
+    """
     refuse_link(working)
     # Between any two of these lines another process may finish and move the folder.
     moved = RunError(f"{working}: another process was using it; try again")
+    handles: list[int] = []
+    try:
+        with interrupts_put_off():
+            _lock(working, handles, moved)
+        if not _is_at(working, handles):
+            raise moved
+        yield
+    finally:
+        try:
+            _release(working, handles)
+        except BaseException:
+            _release(working, handles)
+            raise
+
+
+def _lock(working: Path, handles: list[int], moved: RunError) -> None:
     try:
         working.mkdir(exist_ok=True)
         handle = os.open(working, os.O_RDONLY | os.O_DIRECTORY)
@@ -61,11 +77,27 @@ def _locked(working: Path) -> Iterator[None]:
         raise moved from error
     try:
         lock(handle, working)
-        if not working.exists() or not os.path.samestat(os.fstat(handle), working.stat()):
-            raise moved
-        yield
-    finally:
+    except BaseException:
         os.close(handle)
+        raise
+    handles.append(handle)
+
+
+def _release(working: Path, handles: list[int]) -> None:
+    """Remove a folder that is locked, if it was not moved, and unlock it; once."""
+    with interrupts_put_off():
+        if _is_at(working, handles):
+            shutil.rmtree(working, ignore_errors=True)
+        while handles:
+            os.close(handles.pop())
+
+
+def _is_at(working: Path, handles: list[int]) -> bool:
+    """Whether the folder that is locked has this name."""
+    try:
+        return any(os.path.samestat(os.fstat(handle), working.stat()) for handle in handles)
+    except FileNotFoundError:
+        return False
 
 
 def _empty(folder: Path) -> None:
