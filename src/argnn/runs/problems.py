@@ -309,7 +309,7 @@ class _TargetJudge(Judge):
     def tally(self, outputs: Tensor) -> Scores:
         logits, true = outputs.float().cpu()[self.test], self.targets[self.test].double()
         if self.rule.kind == "multilabel":
-            said, labels = logits > 0, true > 0
+            said, labels = logits >= 0, true > 0
             parts = {"true": true, "said": said, "right": said & labels}
         else:
             error, mean = self.rule.finished(logits).double() - true, true.mean(0)
