@@ -131,3 +131,20 @@ def test_a_column_of_labels_as_open_graph_benchmark_has_it():
     edges, y = torch.tensor([[0, 1], [1, 2]]), torch.tensor([[0], [1], [0]])
     graph = load(Data(x=torch.eye(3), edge_index=edges, y=y), draw_split=False)
     assert graph.y.tolist() == [0, 1, 0]
+
+
+def test_names_in_parquet_files_are_as_in_csv_files(tmp_path):
+    """Blanks around names mean nothing, and the numbers of rows are no feature."""
+    pytest.importorskip("pyarrow")
+    nodes = pandas.DataFrame({"id ": ["a", "b", "c"], "label ": ["x", "y", "x"], "v": [1, 2, 4]})
+    edges = pandas.DataFrame({"source": ["a", "b"], " target": ["b", "c"]}, index=[4, 9])
+    nodes.set_axis([7, 3, 5]).to_parquet(tmp_path / "nodes.parquet")
+    edges.to_parquet(tmp_path / "edges.parquet")
+    graph = load(tmp_path, draw_split=False)
+    assert (graph.feature_names, graph.class_names) == (["v"], ["x", "y"])
+    assert links(graph) == [("a", "b"), ("b", "c")]
+    stored = load(convert(tmp_path, tmp_path / "store").path, draw_split=False)
+    assert (stored.feature_names, stored.class_names) == (["v"], ["x", "y"])
+    nodes.assign(label=1).to_parquet(tmp_path / "nodes.parquet")
+    with pytest.raises(DataError, match="nodes.parquet: every column needs a name of its own"):
+        load(tmp_path)
