@@ -112,3 +112,41 @@ def test_bad_file_names_the_line(graphml, text, message):
         load(graphml(text))
     assert "g.graphml" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def mixed_directions(default, first, second):
+    return (
+        f'<graphml><graph edgedefault="{default}"><node id="1"/><node id="2"/><node id="3"/>'
+        f'<edge source="1" target="2" {first}/><edge source="2" target="3" {second}/>'
+        "</graph></graphml>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("default", "first", "second", "expected"),
+    [
+        ("directed", "", 'directed="false"', [(0, 1), (1, 2), (2, 1)]),
+        ("undirected", 'directed="true"', "", [(0, 1), (1, 2), (2, 1)]),
+        ("undirected", 'directed="true"', 'directed="true"', [(0, 1), (1, 2)]),
+        ("directed", 'directed="true"', "", [(0, 1), (1, 2)]),
+    ],
+)
+def test_an_edge_may_say_whether_it_has_a_direction(tmp_path, default, first, second, expected):
+    path = tmp_path / "mixed.graphml"
+    path.write_text(mixed_directions(default, first, second))
+    graph = load(path, directed=True, features="degree")
+    assert [tuple(pair) for pair in graph.edge_index.t().tolist()] == expected
+    both = load(path, features="degree").edge_index.t().tolist()
+    assert both == [[0, 1], [1, 0], [1, 2], [2, 1]]
+
+
+def test_words_for_directions_and_names_of_keys_must_be_clear(tmp_path):
+    path = tmp_path / "wrong.graphml"
+    path.write_text(mixed_directions("directed", 'directed="maybe"', ""))
+    with pytest.raises(DataError, match=r"directed must be true or false \(got 'maybe'\)"):
+        load(path, features="degree")
+    key = '<key id="{}" for="node" attr.name="age" attr.type="int"/>'
+    keys = key.format("a") + key.format("b")
+    path.write_text(f'<graphml>{keys}<graph><node id="1"/></graph></graphml>')
+    with pytest.raises(DataError, match="there are two keys with the name 'age'"):
+        load(path, features="degree")

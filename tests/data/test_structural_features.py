@@ -2,8 +2,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
-from argnn.data import load
+from argnn.data import load, with_edges
 from argnn.data import structural_features as module
 from argnn.errors import DataError
 
@@ -80,3 +81,14 @@ def test_features_are_added_to_those_of_the_nodes():
     assert loaded.feature_names[0] == "size"
     assert loaded.x[:, 0].tolist() == [5, 6, 7]
     assert loaded.notes == ["18 features made from the edges (degree)"]
+
+
+def test_weights_of_a_directed_graph_are_found_in_either_direction():
+    """An edge that is there in one direction only was given the weight of another edge."""
+    ends, weight = torch.tensor([[0, 2, 2, 3], [1, 0, 1, 2]]), torch.tensor([1.0, 2.0, 3.0, 4.0])
+    source = Data(x=torch.eye(4), edge_index=ends, edge_weight=weight)
+    graph = load(source, directed=True, weight="weight")
+    known = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    assert with_edges(graph, known).edge_weight.tolist() == [1, 1, 3, 3, 4, 4]
+    with pytest.raises(DataError, match="no edge from 0 to 3"):
+        with_edges(graph, torch.tensor([[0], [3]]))

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 import argnn
 from argnn import ARGNNClassifier, ARGNNRegressor
 from argnn.data import mixed
-from argnn.errors import ConfigError, RunError
+from argnn.errors import ConfigError, DataError, RunError
 from argnn.files import with_digest
 from argnn.runs.parallel import run_splits
 from argnn.runs.prepare import Request, prepare
@@ -267,3 +267,41 @@ def test_labels_in_the_order_of_their_table(graph):
     edges = pd.DataFrame({"source": nodes["id"], "target": nodes["id"].iloc[::-1].to_numpy()})
     clf = ARGNNClassifier("mlp", epochs=60).fit((edges, nodes), y)
     assert clf.predict_frame()["known"].tolist() == y.tolist()
+
+
+def save_masks(path, graph, *, y=True, **changes):
+    masks = {name: np.zeros(90, dtype=bool) for name in ("train_mask", "val_mask", "test_mask")}
+    masks["train_mask"][:40] = masks["val_mask"][40:60] = masks["test_mask"][60:] = True
+    masks.update(changes)
+    labels = {"y": graph.y.numpy()} if y else {}
+    np.savez(path, x=graph.x.numpy(), edge_index=graph.edge_index.numpy(), **labels, **masks)
+
+
+def test_masks_that_cannot_be_used_are_refused(tmp_path, graph):
+    """They were left out without a word, and test nodes were trained on."""
+    path, everyone = tmp_path / "graph.npz", np.ones(90, dtype=bool)
+    clf = ARGNNClassifier("gcn", epochs=1, device="cpu")
+    for name, wrong in (("val_mask", everyone), ("test_mask", np.arange(60, 90))):
+        save_masks(path, graph, **{name: wrong})
+        with pytest.raises(DataError, match=f"graph: the masks cannot be used: .*{name}"):
+            clf.fit(path)
+        clf.fit(path, train_mask=range(40), val_mask=range(40, 60))
+        assert clf.predict(path).shape == (90,)
+
+
+def test_masks_of_a_file_hold_for_labels_that_are_given_apart(tmp_path, graph):
+    path = tmp_path / "graph.npz"
+    save_masks(path, graph, y=False)
+    clf = ARGNNClassifier("gcn", epochs=1, device="cpu").fit(path, graph.y)
+    assert clf.counts_ == {"training nodes": 40, "validation nodes": 20}
+    assert clf.predict_frame()["split"].tolist() == ["train"] * 40 + ["val"] * 20 + ["test"] * 30
+
+
+@pytest.mark.parametrize("name", ["train_mask", "val_mask"])
+def test_masks_of_a_graph_must_leave_its_test_nodes_out(graph, name):
+    masks = {part: torch.zeros(90, dtype=torch.bool) for part in ("train_mask", "val_mask")}
+    masks["train_mask"][:40] = masks["val_mask"][40:60] = masks[name][70] = True
+    tested = torch.arange(90) >= 60
+    both = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y, test_mask=tested, **masks)
+    with pytest.raises(DataError, match=f"node 70 is in {name} and in test_mask of the graph"):
+        ARGNNClassifier("gcn", epochs=1, device="cpu").fit(both)

@@ -221,3 +221,23 @@ def test_rule_of_labels_gives_probabilities():
     rule = TargetRule("multilabel", NAMES, [0.0, 0.0], [1.0, 1.0])
     outputs = torch.tensor([[0.0, 2.0]])
     torch.testing.assert_close(rule.finished(outputs), torch.sigmoid(outputs))
+
+
+def test_a_probability_of_one_half_is_a_label():
+    """As estimators and ``predictions.csv`` have it; an output of exactly 0 was none in scores."""
+    outputs, targets = torch.tensor([[0.0], [0.0], [-1.0]]), torch.tensor([[1.0], [1.0], [0.0]])
+    scores = multilabel_scores(outputs, targets)
+    assert (scores.f1_micro, scores.f1_macro) == (1, 1)
+    assert label_scores(outputs, targets).recall == [1]
+
+
+def test_a_single_label_has_one_line_of_scores():
+    """The first line was that of the nodes without it."""
+    outputs, targets = (
+        torch.tensor([[2.0], [1.0], [-1.0], [-2.0]]),
+        torch.tensor([[1.0], [0], [0], [0]]),
+    )
+    scores = label_scores(outputs, targets)
+    assert (scores.precision, scores.recall, scores.support) == ([0.5], [1], [1])
+    nobody = label_scores(-outputs.abs(), torch.zeros(4, 1))
+    assert (nobody.precision, nobody.recall, nobody.f1) == ([0], [0], [0])

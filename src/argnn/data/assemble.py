@@ -1,6 +1,5 @@
 """Check a graph from any source, and bring it to the one form that the library works with."""
 
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -30,6 +29,8 @@ ROW_RULE = "rows scaled to sum 1, zero rows kept"
 WEIGHT_RULE = "weights kept (of duplicates the mean)"
 TIME_RULE = "times kept (of duplicates the first)"
 NO_SPLIT_ASKED = "no split was asked for"
+#: How the rule begins where the source has masks that cannot be used.
+UNUSABLE_MASKS = "the masks cannot be used"
 _KEPT = ("geometry", "geometry_names", "region", "targets", "target_names", "target_kind")
 
 
@@ -189,6 +190,8 @@ def _labels(source: Data, num_nodes: int) -> Tensor:
     if source.get("y") is None:
         return torch.full((num_nodes,), -1)
     y = _integers(source, "y")
+    if y.shape == (num_nodes, 1):  # as Open Graph Benchmark has it
+        y = y.view(num_nodes)
     expected = f"[{num_nodes}], one label per row of x"
     _check_shape("y", y, y.shape == (num_nodes,), expected)
     if place := _first(y < -1):
@@ -264,11 +267,17 @@ def folded(
 
 
 def _masks_if_usable(source: Data, y: Tensor) -> tuple[Masks, str]:
-    """The masks of the source if they can be used, else empty ones."""
-    if all(source.get(name) is not None for name in MASK_NAMES):
-        with suppress(DataError):
-            return _masks(source, y)
-    return empty_masks(len(y)), NO_SPLIT_ASKED
+    """The masks of the source if they can be used, else empty ones, and the reason as the rule.
+
+    Without any labels nodes of a mask need none: labels may be given apart from the graph.
+    """
+    given = [source.get(name) for name in MASK_NAMES if source.get(name) is not None]
+    if not any(not isinstance(mask, Tensor) or bool(mask.any()) for mask in given):
+        return empty_masks(len(y)), NO_SPLIT_ASKED
+    try:
+        return _masks(source, y if bool((y >= 0).any()) else torch.zeros_like(y))
+    except DataError as error:
+        return empty_masks(len(y)), f"{UNUSABLE_MASKS}: {error}"
 
 
 def empty_masks(num_nodes: int) -> Masks:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -15,7 +16,8 @@ from argnn.data.tables import Table, is_missing, listed
 from argnn.data.written_numbers import Writing, looks_like_number
 from argnn.errors import DataError
 
-_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
+#: Names of the two ends of an edge.
+ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
 _WEIGHT = "weight"
 
 Numbers = NDArray[np.float64]
@@ -45,7 +47,7 @@ def edge_columns(
     edges: Table, options: ImportOptions, notes: list[str], *, has_nodes: bool
 ) -> EdgeColumns:
     """The columns of a table, found in its first part; what is left out is noted."""
-    ends = end_columns(edges, notes)
+    ends = end_columns(edges, notes, taken=(options.weight, options.time))
     if not has_nodes:
         notes.append("no table of nodes: the nodes are those of the edges")
     asked = (*ends, options.weight, options.time)
@@ -58,12 +60,14 @@ def edge_columns(
     return EdgeColumns(ends, options)
 
 
-def end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
-    """The columns of both ends of an edge."""
-    names = list(edges.columns)
-    for plain in (str, _plain_name):  # exact names first
+def end_columns(
+    edges: Table, notes: list[str], taken: Sequence[str | None] = ()
+) -> tuple[str, str]:
+    """The columns of both ends of an edge; those that are ``taken``, or of weights, are none."""
+    names = [name for name in edges.columns if name not in taken and name.lower() != _WEIGHT]
+    for plain in (str, plain_name):  # exact names first
         by_name = {plain(name): name for name in reversed(names)}
-        for source, target in _ENDS:
+        for source, target in ENDS:
             if source in by_name and target in by_name:
                 return by_name[source], by_name[target]
     if len(names) < 2:
@@ -72,11 +76,11 @@ def end_columns(edges: Table, notes: list[str]) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name of a column in small letters, without what says that it holds ids of nodes.
 
     Example:
-        >>> [_plain_name(name) for name in ("Source", "source_id", "FromNodeId")]
+        >>> [plain_name(name) for name in ("Source", "source_id", "FromNodeId")]
         ['source', 'source', 'from']
     """
     return re.sub(r"[_ ]?(node)?[_ ]?(id)?$", "", name.lower())

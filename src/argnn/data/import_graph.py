@@ -1,5 +1,6 @@
 """From tables to a graph, and to the schema by which the next graph is read in the same way."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +34,9 @@ from argnn.data.structural_features import (
 from argnn.data.tables import GraphTables, Table, is_missing
 from argnn.data.targets import label_columns, learned_label, read_targets, target_columns
 from argnn.errors import DataError, Problems
+
+#: Names of a column of ids, in any case; without a column of these, the first column is meant.
+_ID_NAME = re.compile(r"(?=.)(node)?[_ ]?(id)?", re.IGNORECASE)
 
 
 @dataclass
@@ -303,6 +307,9 @@ def column_of_ids(nodes: Table, options: ImportOptions, schema: Schema | None) -
         if name in nodes.columns:
             return str(name)
     first = next(iter(nodes.columns))
+    if schema is None:
+        named = [name for name in nodes.columns if _ID_NAME.fullmatch(name)]
+        return named[0] if len(named) == 1 else first
     if first in {rule["name"] for rule in (schema or {}).get("columns") or ()}:
         raise DataError(f"{nodes.origin}: no column of node ids, such as '{(schema or {})['id']}'")
     return first

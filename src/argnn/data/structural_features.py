@@ -106,10 +106,20 @@ def with_edges(graph: Data, edge_index: Tensor) -> Data:
 
 
 def _weights_of(graph: Data, edge_index: Tensor) -> Tensor:
-    """The weights that some of a graph's edges, which are sorted, have there, ``[E]``."""
-    nodes = graph.x.size(0)
-    known, wanted = (edges[0] * nodes + edges[1] for edges in (graph.edge_index, edge_index))
-    weight: Tensor = graph.edge_weight[torch.searchsorted(known, wanted)]
+    """The weights that some of a graph's edges, which are sorted, have there, ``[E]``.
+
+    In a graph with directions an edge that is there the other way round only has that weight.
+    """
+    nodes, last = graph.x.size(0), graph.edge_index.size(1) - 1
+    there, back = edge_index, edge_index.flip(0)
+    known, *wanted = (edges[0] * nodes + edges[1] for edges in (graph.edge_index, there, back))
+    place, other = (torch.searchsorted(known, keys).clamp_max(last) for keys in wanted)
+    is_there = known[place] == wanted[0]
+    unknown = (~is_there & (known[other] != wanted[1])).nonzero()
+    if len(unknown):
+        source, target = edge_index[:, int(unknown[0])].tolist()
+        raise DataError(f"the graph has no edge from {source} to {target}, and so no weight of it")
+    weight: Tensor = graph.edge_weight[torch.where(is_there, place, other)]
     return weight
 
 

@@ -19,7 +19,7 @@ from argnn.csv_cells import is_number
 from argnn.data.columns import NOT_OF_THE_KIND, is_no_number, is_no_word, read_number
 from argnn.data.import_options import NODE_TASKS, ImportOptions
 from argnn.data.learned_columns import decimal_sign, learned_writing, number_texts
-from argnn.data.node_ids import shown
+from argnn.data.node_ids import INTEGER, shown
 from argnn.data.splits import MASK_NAMES
 from argnn.data.tables import Table, is_missing, listed, places_of_words
 from argnn.data.written_numbers import Writing, are_codes
@@ -39,6 +39,8 @@ _TRUTH = {
 }
 #: Largest error of a target in single precision, as a share of the range of all targets.
 _ROUNDED = 0.01
+#: A number that is no label.
+_UNLABELLED = -1
 _PARTS = {"": -1, "train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 
 LabelRule = dict[str, Any]
@@ -129,6 +131,21 @@ def check_targets(targets: Tensor, names: Sequence[str], task: str) -> None:
         value = known[0, list(names).index(same[0])].item()
         name = same[0].removeprefix("target ")
         raise DataError(f"target {name} is {value:g} for all nodes: nothing can be learned")
+
+
+def label_values(class_names: Sequence[str]) -> list[Any]:
+    """The labels that names of classes stand for: numbers, if all are whole numbers.
+
+    Example:
+        >>> label_values(["2", "10"]), label_values(["class 0", "class 1"]), label_values(["01"])
+        ([2, 10], [0, 1], ['01'])
+    """
+    names = [str(name) for name in class_names]
+    # What load calls classes without a name.
+    if names == [f"class {number}" for number in range(len(names))]:
+        return list(range(len(names)))
+    are_numbers = all(INTEGER.fullmatch(name) for name in names) and str(_UNLABELLED) not in names
+    return [int(name) for name in names] if are_numbers else names
 
 
 def target_names(given: Any, count: int) -> list[str]:

@@ -16,6 +16,7 @@ from argnn.estimators.node_estimator import NodeEstimator
 from argnn.estimators.node_selection import selected_fit, selected_rows
 from argnn.estimators.reading import (
     LabelledGraph,
+    as_classes,
     as_objects,
     class_table,
     encode,
@@ -139,14 +140,15 @@ class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # n
         Args:
             graph: The graph.
             y: Label of each node, texts or numbers; None, NaN and -1 mean that there is none.
-                Those of the graph where not given. A pandas column whose index holds ids of nodes
-                need not be in order. A matrix ``[N, L]`` of 0 and 1 means that a
-                node may have several labels.
-            train_mask: Nodes to learn from, as a mask or as indices; else the masks of the graph,
-                else all labelled nodes.
+                Those of the graph where not given. A dictionary or a pandas column by
+                id need not be in order. A matrix ``[N, L]`` of 0 and 1 means that a node may have
+                several labels.
+            train_mask: Nodes to learn from: a mask, also as a pandas column or a dictionary by id,
+                or row numbers, also where ids are other numbers; else the masks of the graph, else
+                all labelled nodes.
             val_mask: Nodes to choose the epoch by; else a share of the training nodes.
-            sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not
-                given.
+            sample_weight: Weight of each node in the training loss, ``[N]`` or by id; all alike if
+                not given.
         """
         given = selected_fit(graph, y, train_mask, val_mask, sample_weight)
         self.task = "multilabel" if is_multilabel(*given[:2]) else "node"
@@ -260,7 +262,7 @@ class ARGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc] # n
         if self.target_ is not None:
             return super()._given_answers(source, graph, y)
         labels = read_labels(source, graph) if y is None else as_objects(y, graph.x.size(0))
-        return self._label_answers(labels)
+        return self._label_answers(as_classes(labels, self.classes_))
 
     def _answers_of(self, read: LabelledGraph) -> dict[str, Any]:
         several = self.target_ is not None

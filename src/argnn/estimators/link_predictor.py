@@ -296,7 +296,10 @@ class ARGNNLinkPredictor(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             y: 1 for each pair that is a link, 0 for each that is not.
             graph: As for :meth:`decision_function`.
         """
-        return float((self.predict(pairs, graph) == np.asarray(y)).mean())
+        found, true = self.predict(pairs, graph), np.asarray(y)
+        if true.shape != found.shape or true.dtype.kind not in "biuf" or set(true) - {0, 1}:
+            raise ConfigError(f"y must hold 0 or 1 for each of the {len(found)} pairs")
+        return float((found == true).mean())
 
     def _judging(self, graph: Any, mask: Any) -> tuple[Data, Callable[[Data], float]]:
         if graph is not None or mask is not None:

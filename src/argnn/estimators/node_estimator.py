@@ -17,9 +17,11 @@ from argnn.estimators.node_selection import selected_score
 from argnn.estimators.reading import (
     LabelledGraph,
     as_weights,
+    by_id,
     chosen_masks,
     given_targets,
     has_targets,
+    mask_by_id,
     own_masks,
     read_labelled,
     scored_nodes,
@@ -47,9 +49,11 @@ class NodeEstimator(GraphEstimator):
         """Train, and give what was read. Labels outside the two masks are not learned from."""
         seed = drawn_seed(self.random_state)
         read = read_labelled(graph, y, self._reading(task=self.task))
-        train, val, rule = chosen_masks(read, train_mask, val_mask, self.val_fraction, seed)
+        masks = {"train_mask": train_mask, "val_mask": val_mask}
+        masks = {name: mask_by_id(mask, read.graph, graph, name) for name, mask in masks.items()}
+        train, val, rule = chosen_masks(read, **masks, val_fraction=self.val_fraction, seed=seed)
         self.split_rule_ = rule
-        weights = as_weights(sample_weight)
+        weights = as_weights(by_id(sample_weight, read.graph, graph, "sample_weight"))
         self._learn(read, train, val, self._request(graph, seed), weights)
         self.seen_ = SeenNodes.of(read.graph, train, val)
         sizes = int(train.sum()), int(val.sum())
@@ -116,6 +120,7 @@ class NodeEstimator(GraphEstimator):
         """What ``score`` gives: :meth:`_score_of` the nodes that :meth:`_scored` chooses."""
         graph, y, mask = selected_score(graph, y, mask)
         read = self.read(graph)
+        y, mask = by_id(y, read, graph), mask_by_id(mask, read, graph, "mask")
         told = with_answers(read, {}, "not known", self._given_answers(graph, read, y))
         return self._score_of(told, self._scored(told, mask))
 
@@ -143,6 +148,7 @@ class NodeEstimator(GraphEstimator):
 
     def _judging(self, graph: Any, mask: Any) -> tuple[Data, Callable[[Data], float]]:
         told = self.told(graph)
+        mask = mask_by_id(mask, told, graph, "mask")
         known, val = self._known_nodes(told), told.val_mask[:, 0]
         nodes = scored_nodes(known, val if mask is None and val.any() else mask)
         return told, lambda shown: self._score_of(shown, nodes)

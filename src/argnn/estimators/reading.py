@@ -5,6 +5,7 @@ Labels may be texts or missing, and masks may be indices.
 
 import inspect
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +16,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from argnn.data import load, stratified_splits
+from argnn.data.assemble import UNUSABLE_MASKS
 from argnn.data.splits import MASK_NAMES
-from argnn.data.targets import array_targets, target_names
+from argnn.data.targets import array_targets, label_values, target_names
 from argnn.errors import ArgnnError, ConfigError, DataError
+from argnn.estimators.saving import class_name
 from argnn.registry import suggestion
 from argnn.wording import shortened
 
@@ -35,6 +38,8 @@ _LOAD_OPTIONS = set(inspect.signature(load).parameters) - {
 }
 #: Errors that reading a graph with a damaged schema may raise.
 _SCHEMA_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+#: How pandas calls true and false.
+_TRUTHS = ("bool", "boolean")
 _TARGETS = ("targets", "target_names", "target_kind")
 _LABELS = ("y", "train_mask", "val_mask", "test_mask", "class_names", *_TARGETS)
 
@@ -187,14 +192,13 @@ def _labels(graph: Data, num_nodes: int) -> NDArray[np.object_]:
     if graph.get("y") is None:
         raise DataError("the graph has no labels: give y")
     labels = as_objects(graph.y, num_nodes)
-    names = graph.get("class_names")
-    # "class 0" and so on are what load calls classes without a name.
-    if names is None or all(name == f"class {index}" for index, name in enumerate(names)):
+    if graph.get("class_names") is None:
         return labels
+    names = label_values(graph.class_names)
     named = np.empty_like(labels)
     for node, label in enumerate(labels):
         if label is not None:
-            named[node] = str(names[int(label)])
+            named[node] = names[int(label)]
     return named
 
 
@@ -230,10 +234,14 @@ def chosen_masks(
     val = None if val_mask is None else as_mask(val_mask, nodes, "val_mask")
     rule = "masks of the user"
     if train is None and val is None:
+        if seen.split_rule.startswith(UNUSABLE_MASKS):
+            # All labelled nodes would be learned from, those of a test mask among them.
+            raise DataError(f"{seen.graph.name}: {seen.split_rule}")
         train, val = (
             own[name] & labelled if name in own else None for name in ("train_mask", "val_mask")
         )
         rule = seen.split_rule if train is not None or val is not None else "all labelled nodes"
+        _check_apart(train, val, own.get("test_mask"))
     if train is None:
         # Marked test nodes are never learned from.
         reserved = [mask for mask in (val, own.get("test_mask")) if mask is not None]
@@ -242,6 +250,14 @@ def chosen_masks(
         return train, val, rule
     train, val = _drawn(seen.labels, train, val_fraction, seed)
     return train, val, f"{rule}; a stratified share of {val_fraction:g} validates"
+
+
+def _check_apart(train: Tensor | None, val: Tensor | None, test: Tensor | None) -> None:
+    """Raise where the masks of a graph would train or validate on its test nodes."""
+    for name, mask in (("train_mask", train), ("val_mask", val)):
+        if mask is not None and test is not None and bool((mask & test).any()):
+            node = int((mask & test).nonzero()[0])
+            raise DataError(f"node {node} is in {name} and in test_mask of the graph")
 
 
 def _drawn(
@@ -283,6 +299,9 @@ def is_missing(label: Any) -> bool:
 
 def as_objects(y: Any, num_nodes: int) -> NDArray[np.object_]:
     """One label per node as Python values, with None where there is none."""
+    y = y.to_numpy() if hasattr(y, "columns") else y  # a pandas table
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
+        y = y.reshape(-1)
     values = y.tolist() if isinstance(y, Tensor) or hasattr(y, "tolist") else list(y)
     if not isinstance(values, list) or len(values) != num_nodes:
         found = len(values) if isinstance(values, list) else "a single value"
@@ -304,27 +323,94 @@ def as_objects(y: Any, num_nodes: int) -> NDArray[np.object_]:
     return labels
 
 
-def by_id(y: Any, graph: Data, source: Any) -> Any:
-    """A pandas column or table in the order of the nodes, where its index holds their ids.
+def as_classes(labels: NDArray[np.object_], classes: NDArray[Any]) -> NDArray[np.object_]:
+    """Labels as the classes of a model write them: 1 is the class "1", and "1" the class 1.
 
-    Nodes without a row have no label. Rows are taken in order where the index
-    holds no ids, or is that of the node table in ``source``.
+    Example:
+        >>> as_classes(np.array([1, None, 2.0], dtype=object), np.array(["1", "2"])).tolist()
+        ['1', None, '2']
+    """
+    known = classes.tolist()
+    texts = {class_name(name): name for name in known}
+    written = np.empty_like(labels)
+    for node, label in enumerate(labels):
+        written[node] = label if label in known else texts.get(class_name(label), label)
+    return written
+
+
+def by_id(values: Any, graph: Data, source: Any, name: str = "y") -> Any:
+    """Values of nodes in the order of the nodes, where they come with ids.
+
+    That is a dictionary, or a pandas column or table whose index holds ids; integers and their
+    texts are the same ids. Nodes without a row have no value. Rows are taken in order where the
+    index only counts them, or is that of the node table in ``source``.
+
+    Args:
+        values: One for each node; what has no ids is given back as it is.
+        graph: A graph that ``load`` gave.
+        source: What it was loaded from.
+        name: What the values are, for error messages.
     """
     ids = graph.get("node_ids")
-    if ids is None or not hasattr(y, "reindex"):
-        return y
-    index = y.index
+    if ids is None:
+        return values
+    if isinstance(values, Mapping):
+        given = list(values.values())
+        places = _places_of_ids(list(values), ids, name)
+        return [None if place is None else given[place] for place in places]
+    if not hasattr(values, "reindex") or _counts_rows(values.index, ids, source, name):
+        return values
+    missing = len(values)  # a row that there is not
+    places = _places_of_ids(list(values.index), ids, name)
+    rows = [missing if place is None else place for place in places]
+    return values.reset_index(drop=True).reindex(rows)
+
+
+def mask_by_id(mask: Any, graph: Data, source: Any, name: str) -> Any:
+    """As :func:`by_id`, for a mask of true and false: a node without a row is not in it.
+
+    Numbers are rows, whatever the ids are.
+    """
+    kind = str(getattr(mask, "dtype", ""))
+    if not (isinstance(mask, Mapping) or (hasattr(mask, "reindex") and kind in _TRUTHS)):
+        return mask
+    values = [False if is_missing(value) else value for value in by_id(mask, graph, source, name)]
+    if any(value not in (0, 1) for value in values):
+        raise ConfigError(f"{name} must be true or false for each node")
+    return np.array(values, dtype=np.bool_)
+
+
+def _counts_rows(index: Any, ids: Any, source: Any, name: str) -> bool:
+    """Whether the index of a pandas column or table stands for rows in the order of the nodes."""
     table: Any = source[1] if isinstance(source, tuple) and len(source) == 2 else None
     if hasattr(table, "columns") and index.equals(table.index):
-        return y
-    known = index.isin(list(ids))
-    if not known.any() or list(index) == list(range(len(ids))):
-        return y
-    if not known.all():
-        raise ConfigError(f"y has a row for {index[~known][0]!r}, which is no node")
-    if not index.is_unique:
-        raise ConfigError(f"y has two rows for node {index[index.duplicated()][0]!r}")
-    return y.reindex(list(ids))
+        return True
+    in_order = list(range(len(ids)))
+    if list(index) != in_order:
+        return False
+    if list(ids) != in_order and sorted(map(str, ids)) == sorted(map(str, in_order)):
+        raise ConfigError(
+            f"the index of {name} may count rows or hold ids, which have another order here: give "
+            f"{name}.to_numpy() for rows in the order of the nodes, dict({name}) for ids"
+        )
+    return True
+
+
+def _places_of_ids(given: list[Any], ids: Any, name: str) -> list[int | None]:
+    """For each node the place of its id among those that are given; None if it is not there."""
+    known: set[Any] = set(ids)
+    unknown = [key for key in given if key not in known]
+    if unknown and {str(key) for key in given} <= {str(key) for key in ids}:
+        given, ids, unknown = list(map(str, given)), list(map(str, ids)), []
+    if unknown:
+        found = f"{name} has a row for {shortened(repr(unknown[0]))}, which is no node"
+        in_order = f"; for rows in the order of the nodes give {name}.to_numpy()"
+        raise ConfigError(found + (in_order if len(unknown) == len(given) else ""))
+    places = {key: place for place, key in enumerate(given)}
+    if len(places) < len(given):
+        twice = next(key for place, key in enumerate(given) if places[key] != place)
+        raise ConfigError(f"{name} has two rows for node {twice!r}")
+    return [places.get(key) for key in ids]
 
 
 def class_table(labels: NDArray[np.object_]) -> NDArray[Any]:
@@ -375,7 +461,7 @@ def scored_nodes(known: NDArray[np.bool_], mask: Any) -> NDArray[np.bool_]:
 
 
 def as_mask(nodes: Any, num_nodes: int, name: str) -> Tensor:
-    """A boolean mask ``[N]`` from one, or from indices as scikit-learn's splitters give them."""
+    """A boolean mask ``[N]`` from one, also of 0 and 1, or from row numbers, as of splitters."""
     values = np.asarray(nodes.cpu() if isinstance(nodes, Tensor) else nodes)
     if values.ndim != 1 or values.dtype.kind not in "biu":
         raise ConfigError(
@@ -386,6 +472,9 @@ def as_mask(nodes: Any, num_nodes: int, name: str) -> Tensor:
         if len(values) != num_nodes:
             raise ConfigError(f"{name} must have {num_nodes} entries (got {len(values)})")
         return torch.from_numpy(values.copy())
+    # A list of nodes names none of them twice, so this is a mask of integers.
+    if len(values) == num_nodes > 2 and bool(((values == 0) | (values == 1)).all()):
+        return torch.from_numpy(values == 1)
     bad = values[(values < 0) | (values >= num_nodes)]
     if len(bad):
         raise ConfigError(f"{name} must hold indices from 0 to {num_nodes - 1} (got {bad[0]})")

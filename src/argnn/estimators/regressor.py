@@ -91,11 +91,12 @@ class ARGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc] # no 
             graph: The graph.
             y: Numbers of each node, ``[N]`` or ``[N, T]``; NaN means that they are not known. Those
                 of the graph where not given.
-            train_mask: Nodes to learn from, as a mask or as indices; else the masks of the graph,
-                else all nodes with targets.
+            train_mask: Nodes to learn from: a mask, also as a pandas column or a dictionary by id,
+                or row numbers, also where ids are other numbers; else the masks of the graph, else
+                all nodes with targets.
             val_mask: Nodes to choose the epoch by; else a share of the training nodes.
-            sample_weight: Weight of each node in the training loss, ``[N]``; all alike if not
-                given.
+            sample_weight: Weight of each node in the training loss, ``[N]`` or by id; all alike if
+                not given.
         """
         self._fit_labelled(*selected_fit(graph, y, train_mask, val_mask, sample_weight))
         return self

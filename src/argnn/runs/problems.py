@@ -16,6 +16,7 @@ from argnn.data import (
     split_masks,
     with_edges,
 )
+from argnn.data.targets import label_values
 from argnn.functional import twin_counts
 from argnn.nn import AbstractNodeModel, LinkModel
 from argnn.runs.batch_sources import sees_parts
@@ -182,10 +183,7 @@ def class_names(graph: Data) -> list[str]:
 def class_labels(graph: Data) -> list[Any]:
     """As :func:`class_names`, with numbers as numbers."""
     names = graph.get("class_names")
-    numbers = list(range(graph.class_count))
-    if names is None or list(names) == [f"class {number}" for number in numbers]:
-        return numbers
-    return [str(name) for name in names]
+    return list(range(graph.class_count)) if names is None else label_values(names)
 
 
 def _link_problem(graph: Data, split: int, device: str, link: LinkConfig) -> Problem:
@@ -311,7 +309,7 @@ class _TargetJudge(Judge):
     def tally(self, outputs: Tensor) -> Scores:
         logits, true = outputs.float().cpu()[self.test], self.targets[self.test].double()
         if self.rule.kind == "multilabel":
-            said, labels = logits > 0, true > 0
+            said, labels = logits >= 0, true > 0
             parts = {"true": true, "said": said, "right": said & labels}
         else:
             error, mean = self.rule.finished(logits).double() - true, true.mean(0)

@@ -259,7 +259,7 @@ class MultiLabelScores:
 
 def multilabel_scores(logits: Tensor, targets: Tensor) -> MultiLabelScores:
     """Score raw outputs ``[M, L]`` against labels 0 and 1 ``[M, L]``."""
-    said, true = (logits > 0).cpu(), (targets > 0).cpu()
+    said, true = (logits >= 0).cpu(), (targets > 0).cpu()
     known = [
         value for value in label_scores(logits, targets).average_precision if value is not None
     ]
@@ -273,15 +273,22 @@ def multilabel_scores(logits: Tensor, targets: Tensor) -> MultiLabelScores:
 
 def label_scores(logits: Tensor, targets: Tensor) -> ClassScores:
     """Score raw outputs ``[M, L]`` label by label; there is no confusion matrix."""
-    said, true = (logits > 0).cpu().numpy(), (targets > 0).cpu().numpy()
-    precision, recall, f1, support = precision_recall_fscore_support(
-        true, said, average=None, zero_division=0
+    said, true = (logits >= 0).cpu().numpy(), (targets > 0).cpu().numpy()
+    # One by one: scikit-learn takes a single column for two classes.
+    found = [
+        precision_recall_fscore_support(
+            *(part[:, label].astype(int) for part in (true, said)), labels=[1], zero_division=0
+        )
+        for label in range(true.shape[1])
+    ]
+    precision, recall, f1 = (
+        np.concatenate(part).tolist() for part in list(zip(*found, strict=True))[:3]
     )
     score = widened(logits).cpu().numpy()
     return ClassScores(
-        precision=np.atleast_1d(precision).tolist(),
-        recall=np.atleast_1d(recall).tolist(),
-        f1=np.atleast_1d(f1).tolist(),
+        precision=precision,
+        recall=recall,
+        f1=f1,
         support=true.sum(axis=0).tolist(),
         average_precision=[
             float(average_precision_score(true[:, label], score[:, label]))

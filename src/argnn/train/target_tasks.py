@@ -166,7 +166,7 @@ class MultiLabel(TargetTask):
         true = labels > 0
         if self.select == "average_precision":
             return ranking_mean(self.select, outputs.double(), true)
-        return (f1_mean if self.select == "f1_macro" else f1_micro)(outputs > 0, true)
+        return (f1_mean if self.select == "f1_macro" else f1_micro)(outputs >= 0, true)
 
 
 TARGET_TASKS: dict[str, type[TargetTask]] = {

@@ -24,7 +24,7 @@ def read_graphml(path: Path) -> GraphTables:
     """The nodes, edges and attributes of the one graph in a file."""
     reader = _GraphMLReader(path)
     reader.read()
-    directed = reader.edge_default == "directed"
+    directed = reader.settle_directions()
     edges, nodes = reader.table("edge", _ENDS), reader.table("node", (_IDS,))
     return GraphTables(edges, nodes, undirected=not directed, directed=directed)
 
@@ -65,6 +65,8 @@ class _Item:
     line: int
     ends: dict[str, str]
     values: dict[str, Any] = field(default_factory=dict)
+    #: What an edge says of itself; nothing where it is as the graph says.
+    directed: str | None = None
 
 
 class _GraphMLReader:
@@ -115,7 +117,10 @@ class _GraphMLReader:
         if tag in self.items:
             names = (_IDS,) if tag == "node" else _ENDS
             ends = {name: self._attribute(tag, attributes, name) for name in names}
-            self.open.append(_Item(tag, self.parser.CurrentLineNumber, ends))
+            line, directed = self.parser.CurrentLineNumber, attributes.get("directed")
+            self.open.append(_Item(tag, line, ends, directed=directed))
+            if tag == "edge" and directed not in (None, *_TRUTH):
+                self._fail(f"directed must be true or false (got {shown(directed)})")
             self.items[tag].append(self.open[-1])
         elif tag == "default":
             self.text = []
@@ -131,7 +136,13 @@ class _GraphMLReader:
             self._fail(f"unknown attr.type {shown(kind)} (known: {', '.join(_TYPES)})")
         if key in self.keys:
             self._fail(f"there are two keys {shown(key)}")
-        self.key = _Key(attributes.get("attr.name", key), kind, attributes.get("for", "all"))
+        self.key = _Key(
+            attributes.get("attr.name", key).strip(), kind, attributes.get("for", "all")
+        )
+        if any(
+            (other.name, other.of) == (self.key.name, self.key.of) for other in self.keys.values()
+        ):
+            self._fail(f"there are two keys with the name {shown(self.key.name)}")
         self.keys[key] = self.key
 
     def _start_graph(self, attributes: dict[str, str]) -> None:
@@ -181,6 +192,19 @@ class _GraphMLReader:
             return _TYPES[key.kind](text) if text else None
         except (LookupError, ValueError):
             self._fail(f"key {shown(key.name)}: {shown(text)} is not of type {key.kind}")
+
+    def settle_directions(self) -> bool:
+        """Whether the graph has directions; if only some edges have, the others get both."""
+        default = self.edge_default == "directed"
+        edges = self.items["edge"]
+        have = [default if edge.directed is None else _TRUTH[edge.directed] for edge in edges]
+        if len(set(have)) < 2:
+            return have[0] if have else default
+        for edge, is_directed in zip(list(edges), have, strict=True):
+            if not is_directed:
+                back = {"source": edge.ends["target"], "target": edge.ends["source"]}
+                edges.append(_Item("edge", edge.line, back, edge.values))
+        return True
 
     def table(self, tag: str, ends: tuple[str, ...]) -> Table:
         """What was read, as a table."""

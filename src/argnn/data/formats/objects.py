@@ -30,7 +30,7 @@ def frame_tables(edges: Any, nodes: Any = None) -> GraphTables:
 
 def frame_table(frame: Any, origin: str) -> Table:
     """A pandas table; ``origin`` is for error messages."""
-    names = [str(name) for name in frame.columns]
+    names = [str(name).strip() for name in frame.columns]  # as in CSV files
     check_unique(names, origin)
     columns = {name: _cells(frame.iloc[:, place]) for place, name in enumerate(names)}
     return Table(origin, columns)
@@ -70,7 +70,8 @@ def _attribute_table(what: str, names: tuple[str, ...], items: Iterable[tuple[An
     for name, values in zip(names, ids, strict=True):
         columns[name] = object_cells([v if isinstance(v, str | int) else str(v) for v in values])
     for name in dict.fromkeys(name for row in rows for name in row):
-        own = f"{name} (data)" if str(name) in names else str(name)
+        plain = str(name).strip()
+        own = f"{plain} (data)" if plain in names else plain
         columns[own] = plain_cells([_plain(row.get(name)) for row in rows])
     return Table(f"networkx graph, {what}", columns)
 
@@ -91,7 +92,8 @@ def adjacency_data(adjacency: Any, x: Any = None) -> tuple[Data, list[str]]:
         raise DataError(
             f"adjacency matrix: must be square and not empty (got {list(adjacency.shape)})"
         )
-    entries = adjacency.tocoo()
+    entries = adjacency.tocoo(copy=True)
+    entries.sum_duplicates()  # what the same entry, given several times, means in scipy
     present = entries.data != 0
     ends = np.stack([entries.row[present], entries.col[present]]).astype(np.int64)
     weight = entries.data[present]

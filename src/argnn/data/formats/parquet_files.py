@@ -1,5 +1,6 @@
 """Tables in Parquet files."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,21 +14,23 @@ from argnn.errors import DataError, package_needed
 
 #: Most bytes of all columns after decompression, as the file itself declares them.
 _LARGEST = 4 << 30
+#: How pandas calls an index without a name, such as the rows that are left of a larger table.
+_ROW_NUMBERS = re.compile(r"__index_level_[0-9]+__")
 
 
 def read_parquet(path: Path) -> Table:
     """A table of plain columns."""
     with _opened(path, _LARGEST) as file:
-        names = file.schema_arrow.names
-        return Table(str(path), {name: _column(file, name, path) for name in names})
+        columns = {name: _column(file, own, path) for name, own in _names(file).items()}
+        return Table(str(path), columns)
 
 
 def read_parquet_parts(path: Path, rows: int) -> Iterator[Table]:
     """:func:`read_parquet` part by part, each of so many rows; at least one, perhaps empty."""
     with _opened(path, None) as file:
-        names, first = file.schema_arrow.names, 0
+        names, first = _names(file), 0
         for batch in file.iter_batches(rows, use_threads=False):
-            yield Table(str(path), _batch_columns(batch, path), first=first)
+            yield Table(str(path), _batch_columns(batch, names, path), first=first)
             first += batch.num_rows
         if not first:
             yield Table(str(path), {name: object_cells([]) for name in names})
@@ -39,7 +42,7 @@ class ColumnsOnDisk(Mapping[str, Cells]):
     def __init__(self, path: Path) -> None:
         self.path = path
         with _opened(path, None) as file:
-            self._names: list[str] = file.schema_arrow.names
+            self._names = _names(file)
         self._last: tuple[str, Cells] | None = None
 
     def __getitem__(self, name: str) -> Cells:
@@ -48,7 +51,7 @@ class ColumnsOnDisk(Mapping[str, Cells]):
         if self._last is None or self._last[0] != name:
             self._last = None  # before the next one is read
             with _opened(self.path, None) as file:
-                self._last = name, _column(file, name, self.path)
+                self._last = name, _column(file, self._names[name], self.path)
         return self._last[1]
 
     def __iter__(self) -> Iterator[str]:
@@ -93,7 +96,10 @@ def _opened(path: Path, most: int | None) -> Iterator[Any]:
     try:
         with path.open("rb") as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
             _check_size(file, path, most)
-            check_unique(file.schema_arrow.names, str(path))
+            names = file.schema_arrow.names
+            check_unique(
+                [name.strip() for name in names if not _ROW_NUMBERS.fullmatch(name)], str(path)
+            )
             yield file
     except (DataError, MemoryError):
         raise
@@ -101,11 +107,17 @@ def _opened(path: Path, most: int | None) -> Iterator[Any]:
         raise DataError(f"{path}: not a readable Parquet file") from error
 
 
-def _batch_columns(batch: Any, path: Path) -> dict[str, Cells]:
+def _names(file: Any) -> dict[str, str]:
+    """The names of the columns in a file, by what they are without blanks around them."""
+    names: list[str] = file.schema_arrow.names
+    return {name.strip(): name for name in names if not _ROW_NUMBERS.fullmatch(name)}
+
+
+def _batch_columns(batch: Any, names: Mapping[str, str], path: Path) -> dict[str, Cells]:
     import pyarrow as pa
 
     table = pa.Table.from_batches([batch])
-    return {name: _cells(table.column(name), name, path) for name in table.column_names}
+    return {name: _cells(table.column(own), own, path) for name, own in names.items()}
 
 
 def _column(file: Any, name: str, path: Path) -> Cells:

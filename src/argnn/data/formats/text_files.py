@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argnn.csv_cells import is_number, plain_cell
+from argnn.data.edge_columns import ENDS, plain_name
 from argnn.data.formats.plain_files import read_text, read_text_parts
 from argnn.data.node_ids import NoIntegersError, shown
 from argnn.data.tables import GIVE_FOLDER, GraphTables, Table, object_cells
@@ -21,7 +22,19 @@ from argnn.errors import DataError
 SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".edgelist")
 _DELIMITERS = (",", ";", "\t", "|")
 _COMMENT = re.compile(r"^\s*[#%].*$", re.MULTILINE)
-_HEADER_WORDS = {"source", "target", "src", "dst", "from", "to", "fromnodeid", "tonodeid"}
+_HEADER_WORDS = {name for pair in ENDS for name in pair}
+#: How files begin that look like lists of edges and mean something else, and what to do.
+_OTHER_FORMATS = (
+    (
+        re.compile(r"%%MatrixMarket\b", re.IGNORECASE),
+        "a Matrix Market file and no list of edges: give scipy.io.mmread(path) in Python",
+    ),
+    (
+        re.compile(r"%[ \t]*bip\b"),
+        "a bipartite graph of KONECT, where 1 on the left and 1 on the right are two nodes: write "
+        "other ids to the right, such as b1",
+    ),
+)
 _BEGINNING = 100
 _COLUMNS = ("source", "target", "weight")
 #: Columns of lists of edges in the wild: two ids, weight and time.
@@ -159,12 +172,15 @@ def _table(rows: Iterator[_NumberedLine], header: list[str], path: Path) -> Tabl
 
 def read_edge_list(path: Path) -> GraphTables:
     """Two columns of node ids, then perhaps a weight and others; a header is optional."""
-    text = _without_comments(read_text(path))
+    whole = read_text(path)
+    _refuse_other_formats(whole, path)
+    text = _without_comments(whole)
     _refuse_matrix(text, path)
-    edges = _integer_pairs(text, path)
+    edges, notes = _integer_pairs(text, path), edge_list_notes(path)
     if edges is None:
         (edges,) = _edge_tables(path, [(0, text)])
-    return GraphTables(edges=edges, notes=edge_list_notes(path))
+        notes += _doubtful_header(text, edges, path)
+    return GraphTables(edges=edges, notes=notes)
 
 
 def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[Table]:
@@ -177,7 +193,7 @@ def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[T
     """
     parts = (
         (before, _without_comments(text) if "#" in text or "%" in text else text)
-        for before, text in read_text_parts(path, size)
+        for before, text in _checked_parts(path, size)
     )
     if not integers:
         yield from _edge_tables(path, parts)
@@ -196,6 +212,35 @@ def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[T
             yield table
     if is_empty:
         raise DataError(f"{path}: there are no edges")
+
+
+def _checked_parts(path: Path, size: int) -> Iterator[tuple[int, str]]:
+    for before, text in read_text_parts(path, size):
+        if not before:
+            _refuse_other_formats(text, path)
+        yield before, text
+
+
+def _refuse_other_formats(text: str, path: Path) -> None:
+    """Raise where the first line says that numbers are not the two ends of edges."""
+    for beginning, what in _OTHER_FORMATS:
+        if beginning.match(text):
+            raise DataError(f"{path}, line 1: {what}")
+
+
+def _doubtful_header(text: str, edges: Table, path: Path) -> tuple[str, ...]:
+    """A note where the first line was read as an edge, and may have been names of columns."""
+    lines = text.split("\n")
+    begin = next((number for number, line in enumerate(lines, start=1) if line.strip()), 0)
+    if edges.lines is None or len(edges) < 2 or edges.lines[0] != begin:  # there is a header
+        return ()
+    source, target = (cells.tolist() for cells in list(edges.columns.values())[:2])
+    others, words = {*source[1:], *target[1:]}, (source[0], target[0])
+    if any(word in others or is_number(word) for word in words):
+        return ()
+    edge = f"an edge from {shown(words[0])} to {shown(words[1])}, which have no other"
+    hint = "if these are names of columns, call them source and target"
+    return (f"{path}, line {begin} was read as {edge}: {hint}",)
 
 
 def _without_comments(text: str) -> str:
@@ -225,7 +270,7 @@ def _refuse_matrix(text: str, path: Path) -> None:
 
 
 def _is_header(cells: list[str]) -> bool:
-    return {cell.lower() for cell in cells[:2]} <= _HEADER_WORDS
+    return {plain_name(cell) for cell in cells[:2]} <= _HEADER_WORDS
 
 
 def _integer_pairs(text: str, path: Path) -> Table | None:
