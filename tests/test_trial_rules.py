@@ -85,8 +85,8 @@ def test_each_validation_node_judges_once_in_each_folding(script, tmp_path):
     """Every rule is right as often as its recipe, where all recipes are right at the same nodes."""
     right = np.zeros((120, 50), dtype=bool)
     right[:, ::2] = True
-    for recipe in (*script["TRIED"], *script["RIVALS"]):
+    for recipe in (*script["TRIED"], script["RIVAL"]):
         np.savez(tmp_path / f"texas__3__0__{recipe}.npz", correct=right, loss=right * 1.0)
-    found = script["on_small"](tmp_path)
-    assert {place for values in found.values() for place in values} == {("texas", 3)}
-    assert {values["texas", 3] for values in found.values()} == {0.5}
+    for found in (script["on_small"](tmp_path), script["alone"](tmp_path)):
+        assert {place for values in found.values() for place in values} == {("texas", 3)}
+        assert {values["texas", 3] for values in found.values()} == {0.5}
