@@ -36,6 +36,8 @@ _OTHER_FORMATS = (
     ),
 )
 _BEGINNING = 100
+#: Bytes of a list of edges in which names of columns would not come again.
+_LOOKED_AT = 1 << 16
 _COLUMNS = ("source", "target", "weight")
 #: Columns of lists of edges in the wild: two ids, weight and time.
 _MOST_EDGE_COLUMNS = 4
@@ -176,11 +178,10 @@ def read_edge_list(path: Path) -> GraphTables:
     _refuse_other_formats(whole, path)
     text = _without_comments(whole)
     _refuse_matrix(text, path)
-    edges, notes = _integer_pairs(text, path), edge_list_notes(path)
+    edges = _integer_pairs(text, path)
     if edges is None:
         (edges,) = _edge_tables(path, [(0, text)])
-        notes += _doubtful_header(text, edges, path)
-    return GraphTables(edges=edges, notes=notes)
+    return GraphTables(edges=edges, notes=edge_list_notes(path))
 
 
 def read_edge_list_parts(path: Path, size: int, *, integers: bool) -> Iterator[Table]:
@@ -228,8 +229,16 @@ def _refuse_other_formats(text: str, path: Path) -> None:
             raise DataError(f"{path}, line 1: {what}")
 
 
-def _doubtful_header(text: str, edges: Table, path: Path) -> tuple[str, ...]:
-    """A note where the first line was read as an edge, and may have been names of columns."""
+def _doubtful_header(path: Path) -> tuple[str, ...]:
+    """A note where the first line is read as an edge, and may be names of columns.
+
+    Only the beginning of a large file is looked at.
+    """
+    text = next((_without_comments(part) for _, part in read_text_parts(path, _LOOKED_AT)), "")
+    try:
+        (edges,) = _edge_tables(path, [(0, text)])
+    except DataError:  # told where the whole file is read
+        return ()
     lines = text.split("\n")
     begin = next((number for number, line in enumerate(lines, start=1) if line.strip()), 0)
     if edges.lines is None or len(edges) < 2 or edges.lines[0] != begin:  # there is a header
@@ -253,7 +262,8 @@ def edge_list_notes(path: Path) -> tuple[str, ...]:
     beside = path.parent / "nodes.csv"
     if path.name == beside.name:
         raise DataError(f"{path}: a table of nodes; give the folder, with edges.csv in it")
-    return (f"{beside} was not read: {GIVE_FOLDER}",) if beside.exists() else ()
+    unread = (f"{beside} was not read: {GIVE_FOLDER}",) if beside.exists() else ()
+    return unread + _doubtful_header(path)
 
 
 def _refuse_matrix(text: str, path: Path) -> None:
