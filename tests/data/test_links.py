@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chisquare
+from sklearn.metrics import roc_auc_score
 
 from argnn.data import load
 from argnn.data.links import RATIOS, LinkSplit, parse_ratio, split_links
@@ -288,3 +289,19 @@ def test_benchmark_graphs_at_both_ratios(name, benchmark_root):
         kept = split_links(edge_index, nodes, ratio, 0, spanning_forest=True)
         check(kept, pairs, nodes, ratio)
         assert component_count(kept.edge_index, nodes) == whole
+
+
+@pytest.mark.parametrize("shape", [(2, 5000), (5000, 2)])
+def test_graph_of_the_same_seed_shares_nothing_with_its_split(shape):
+    """Else non-edges would be drawn with the numbers of the ends of edges: 0.38 by degree."""
+    scores, nodes = [], 1000
+    for seed in range(5):
+        ends = np.random.default_rng(seed).integers(0, nodes, shape)
+        edges = torch.from_numpy(ends if shape[0] == 2 else np.ascontiguousarray(ends.T))
+        split = split_links(edges, nodes, "85/5/10", seed)
+        degree = torch.bincount(split.edge_index[1], minlength=nodes).double()
+        found = [degree[pairs].log1p().sum(0) for pairs in (split.test, split.test_negatives)]
+        is_link = [1] * len(found[0]) + [0] * len(found[1])
+        scores.append(roc_auc_score(is_link, torch.cat(found)))
+    # 2,500 pairs of each kind: the standard error of the mean is 0.008.
+    assert abs(np.mean(scores) - 0.5) < 0.032

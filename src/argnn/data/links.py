@@ -17,6 +17,8 @@ from argnn.errors import ConfigError, DataError
 RATIOS = ("85/5/10", "80/5/15")
 #: How pairs are divided: at random, or the newest ones last.
 SPLITS_BY = ("random", "time")
+#: Tells the random numbers of non-edges from those of the pairs, and from those of the user.
+_FOR_NON_EDGES = (7919,)
 #: How many numbered splits ``"all"`` means.
 NUM_LINK_SPLITS = 10
 
@@ -96,8 +98,7 @@ def split_links(
     num_val, num_test = (int(share * count + 1e-9) for share in (val_share, test_share))
     if min(num_val, num_test, count - num_val - num_test) < 1:
         raise DataError(f"{count} pairs are too few for a split at {ratio}")
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(count)
+    order = np.random.default_rng(seed).permutation(count)
     if spanning_forest:
         order = _forest_last(pairs, order, num_nodes, num_val + num_test, ratio)
     if edge_time is not None:
@@ -106,6 +107,8 @@ def split_links(
         newest = _newest_first(pairs, order, edge_index, edge_time, num_nodes)
         test, val, train = np.split(newest, [num_test, num_test + num_val])
         order = np.concatenate([val, test, train])
+    # A stream of their own: else they share numbers with a graph that was drawn with this seed.
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_FOR_NON_EDGES))
     negatives = _non_edges(pairs, num_nodes, num_val + num_test, rng)
     val, test, train = np.split(order, [num_val, num_val + num_test])
     observed = pairs[:, np.sort(train)]
