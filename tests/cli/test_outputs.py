@@ -138,6 +138,7 @@ OWN_WRITING = {
     "argnn.bench.perf.__main__": "the standard output of a child process",
     "argnn.outputs.demo": "the empty mark of its folder",
     "argnn.cli.__init__": "opens /dev/null only",
+    "argnn.__main__": "opens /dev/null only",
     "argnn.data.benchmarks": "a temporary copy",
     "argnn.data.cache": "the cache",
     **dict.fromkeys(

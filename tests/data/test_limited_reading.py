@@ -186,12 +186,12 @@ def test_errors_keep_their_kind_and_words(tmp_path, kind):
 def test_no_child_is_left(tmp_path, monkeypatch):
     children = []
 
-    def interrupted(child, options):
+    def interrupted(kind, child, options):
         monkeypatch.undo()
         children.append(child)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "waitpid", interrupted)
+    monkeypatch.setattr(os, "waitid", interrupted)
     with pytest.raises(KeyboardInterrupt):
         read_limited(tmp_path, lambda: read(seconds=600))
     with pytest.raises(ChildProcessError):
