@@ -3,10 +3,13 @@
 import networkx
 import numpy as np
 import pytest
+import torch
 from torch import tensor
+from torch_geometric.data import Data
 
 from argnn import ARGNNClassifier, ARGNNLinkPredictor, ARGNNRegressor
 from argnn.errors import ConfigError
+from argnn.estimators.reading import by_id
 
 pandas = pytest.importorskip("pandas")
 
@@ -170,3 +173,11 @@ def test_answers_for_pairs_must_fit_them(graph):
     for wrong in ([1], [1, 0, 1], ["1", "0"], [[1], [0]], [1, 2]):
         with pytest.raises(ConfigError, match="y must hold 0 or 1 for each of the 2 pairs"):
             links.score(pairs, wrong)
+
+
+def test_dictionary_of_a_graph_without_ids_goes_by_row():
+    """Its keys were read as the labels."""
+    graph = Data(x=torch.zeros(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]))
+    assert by_id({2: "c", 0: "a"}, graph, graph) == ["a", None, "c"]
+    with pytest.raises(ConfigError, match="is no node"):
+        by_id({3: "d"}, graph, graph)

@@ -342,8 +342,9 @@ def by_id(values: Any, graph: Data, source: Any, name: str = "y") -> Any:
     """Values of nodes in the order of the nodes, where they come with ids.
 
     That is a dictionary, or a pandas column or table whose index holds ids; integers and their
-    texts are the same ids. Nodes without a row have no value. Rows are taken in order where the
-    index only counts them, or is that of the node table in ``source``.
+    texts are the same ids. In a graph without ids a dictionary goes by row. Nodes without a row
+    have no value. Rows are taken in order where the index only counts them, or is that of the node
+    table in ``source``.
 
     Args:
         values: One for each node; what has no ids is given back as it is.
@@ -352,6 +353,8 @@ def by_id(values: Any, graph: Data, source: Any, name: str = "y") -> Any:
         name: What the values are, for error messages.
     """
     ids = graph.get("node_ids")
+    if ids is None and isinstance(values, Mapping):
+        ids = range(graph.x.size(0))
     if ids is None:
         return values
     if isinstance(values, Mapping):
